@@ -1,0 +1,68 @@
+"""Correct sample selection bias: weigh a biased sample so that it stands for the population.
+
+Names are imported when they are first used, so that ``import unskew`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unskew.errors import InputError as InputError
+    from unskew.errors import InputFileError as InputFileError
+    from unskew.errors import InputTypeError as InputTypeError
+    from unskew.errors import LearnerError as LearnerError
+    from unskew.errors import OverlapError as OverlapError
+    from unskew.errors import OverlapWarning as OverlapWarning
+    from unskew.errors import ParameterError as ParameterError
+    from unskew.errors import UnskewError as UnskewError
+    from unskew.learning.reweighted import Reweighted as Reweighted
+    from unskew.learning.risk import weighted_risk as weighted_risk
+    from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
+    from unskew.population.population import Population as Population
+    from unskew.population.summaries import Summary as Summary
+    from unskew.weighters.cluster import ClusterWeights as ClusterWeights
+    from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
+    from unskew.weighters.histogram import HistogramWeights as HistogramWeights
+    from unskew.weighters.known_probability import KnownProbability as KnownProbability
+    from unskew.weighters.tree import TreeWeights as TreeWeights
+    from unskew.weighters.unweighted import Unweighted as Unweighted
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ClusterWeights": "unskew.weighters.cluster",
+    "FrequencyWeights": "unskew.weighters.frequency",
+    "HistogramWeights": "unskew.weighters.histogram",
+    "InputError": "unskew.errors",
+    "InputFileError": "unskew.errors",
+    "InputTypeError": "unskew.errors",
+    "KnownProbability": "unskew.weighters.known_probability",
+    "LearnerError": "unskew.errors",
+    "OverlapError": "unskew.errors",
+    "OverlapWarning": "unskew.errors",
+    "ParameterError": "unskew.errors",
+    "Population": "unskew.population.population",
+    "Reweighted": "unskew.learning.reweighted",
+    "Summary": "unskew.population.summaries",
+    "TreeWeights": "unskew.weighters.tree",
+    "UnskewError": "unskew.errors",
+    "Unweighted": "unskew.weighters.unweighted",
+    "effective_sample_size": "unskew.numerics.weight_vectors",
+    "weighted_risk": "unskew.learning.risk",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605  (one list of names, not two)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'unskew' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

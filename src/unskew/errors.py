@@ -1,0 +1,73 @@
+"""Every error and warning that unskew raises.
+
+Each derives from :class:`UnskewError` and from the built-in exception that a caller would expect,
+so ``except ValueError`` and ``except UnskewError`` both work.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "InputError",
+    "InputFileError",
+    "InputTypeError",
+    "LearnerError",
+    "OverlapError",
+    "OverlapWarning",
+    "ParameterError",
+    "UnskewError",
+]
+
+
+class UnskewError(Exception):
+    """The base of every error that unskew raises on purpose."""
+
+
+class InputError(UnskewError, ValueError):
+    """The data cannot be used as they are; the message names the column, file or argument."""
+
+
+class InputTypeError(InputError, TypeError):
+    """Data of a type that cannot be used, or that cannot be reconciled with the sample's."""
+
+
+class InputFileError(InputError, FileNotFoundError):
+    """A file of the population that is not there."""
+
+
+class ParameterError(UnskewError, ValueError):
+    """A parameter outside its domain."""
+
+
+class LearnerError(UnskewError, TypeError):
+    """A learner that cannot be trained as asked, for example one that takes no weights."""
+
+
+class OverlapError(UnskewError, ValueError):
+    """Too much of the population is out of the sample's reach.
+
+    Attributes
+    ----------
+    share : float
+        The share of the population's mass that no sample row can stand for.
+    """
+
+    def __init__(self, message: str, share: float) -> None:
+        super().__init__(message)
+        self.share = share
+
+    def __reduce__(self) -> tuple[type, tuple[str, float]]:
+        return type(self), (str(self), self.share)
+
+
+class OverlapWarning(UserWarning):
+    """Part of the population is out of the sample's reach.
+
+    Attributes
+    ----------
+    share : float
+        The share of the population's mass that no sample row can stand for.
+    """
+
+    def __init__(self, message: str, share: float) -> None:
+        super().__init__(message)
+        self.share = share

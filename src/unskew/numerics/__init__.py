@@ -1,0 +1,1 @@
+"""Pure array functions, one topic a file: no estimator, no dataframe."""

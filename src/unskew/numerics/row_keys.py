@@ -1,0 +1,42 @@
+"""Random keys for rows, as a function of the row's number alone.
+
+A reservoir that keeps the rows with the smallest keys is the same whoever reads the rows, in
+however many pieces and on however many threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["row_keys"]
+
+# The constants of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
+# generators", OOPSLA 2014, figure 14 (the finalising mix is Stafford's thirteenth variant).
+_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def row_keys(seed: int, start: int, n_rows: int) -> NDArray[np.uint64]:
+    """Return 64-bit keys of rows ``start`` to ``start + n_rows - 1``.
+
+    Distinct rows have distinct keys: the mixing is a bijection of the row's number.
+
+    Examples
+    --------
+    >>> whole = row_keys(7, 0, 10)
+    >>> bool((row_keys(7, 4, 6) == whole[4:]).all())
+    True
+    """
+    rows = np.arange(start, start + n_rows, dtype=np.uint64)
+    offset = _mix(np.array([seed], dtype=np.uint64))  # near seeds must not give shifted copies
+    with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is meant
+        return _mix(offset + rows * _GOLDEN_GAMMA)
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    with np.errstate(over="ignore"):
+        bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
+        bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
+    return bits ^ (bits >> np.uint64(31))

@@ -1,0 +1,109 @@
+"""What can be said of a vector of weights by itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unskew.errors import InputError
+from unskew.numerics.typing import FloatArray
+
+__all__ = ["check_weights", "effective_sample_size", "scale_to_total"]
+
+
+def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
+    """Return weights as a float vector, or say what is wrong with them.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_rows,)
+        Must be finite and non-negative, with at least one positive entry.
+    name : str
+        What the caller calls them; the error message uses it.
+    n_rows : int, optional
+        How many there must be.
+
+    Returns
+    -------
+    ndarray of float64
+        Never the caller's own array changed in place.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], name="sample_weight")
+    array([1., 2.])
+    """
+    try:
+        vector = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, one per row: {error}.") from error
+    if vector.ndim != 1:
+        raise InputError(f"{name} must have one number per row; got shape {vector.shape}.")
+    if n_rows is not None and len(vector) != n_rows:
+        raise InputError(
+            f"{name} has {len(vector)} entries for {n_rows} rows; give one number per row."
+        )
+    check_weight_values(vector, name=name)
+    if len(vector) and not vector.any():
+        raise InputError(f"{name} is zero on every row, so no row would count.")
+    return vector
+
+
+def check_weight_values(vector: FloatArray, *, name: str) -> None:
+    """Refuse weights that are missing, infinite or negative; a batch may be all zero."""
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise InputError(f"{name} must be finite; got {vector[row]} at position {row}.")
+    if (vector < 0).any():
+        row = int(np.flatnonzero(vector < 0)[0])
+        raise InputError(f"{name} must not be negative; got {vector[row]} at position {row}.")
+
+
+def effective_sample_size(weights: ArrayLike) -> float:
+    r"""Return Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`.
+
+    The number of evenly weighted rows whose mean would have the variance that the weighted mean has,
+    where weights and outcomes are unrelated. It lies between 1 and the number of positive weights.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_rows,)
+        Finite, non-negative, not all zero.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Kish, *Survey Sampling*, Wiley 1965, section 11.7.
+
+    Examples
+    --------
+    >>> effective_sample_size([2.0, 2.0, 2.0])
+    3.0
+    >>> effective_sample_size([1.0, 0.0])
+    1.0
+    """
+    vector = check_weights(weights, name="weights")
+    if not len(vector):
+        raise InputError("weights is empty: there is no row to speak of.")
+    relative = vector / vector.max()  # so that neither sum can overflow or vanish
+    return float(relative.sum() ** 2 / (relative @ relative))
+
+
+def scale_to_total(weights: FloatArray, total: float) -> float:
+    """Return the factor that makes ``weights`` sum to ``total``.
+
+    Weights that sum to it already, up to rounding, get the factor 1 and so keep every bit: the
+    cell weights :math:`n_C / m_C` sum to n by construction.
+
+    Examples
+    --------
+    >>> scale_to_total(np.array([1.0, 3.0]), 2.0)
+    0.5
+    """
+    factor = total / math.fsum(weights)
+    return 1.0 if abs(factor - 1.0) < 1e-12 else factor

@@ -1,0 +1,297 @@
+"""Rows to numbers, in two steps.
+
+:class:`ColumnCodes` makes one number of every value, which is all that a tree or a table of
+distinct points needs. :class:`FeatureSpace` goes on, with scikit-learn's transformers, to a space
+in which distances mean something, which is what clusters and kernels need. Both are learned from
+the sample alone, so that the population is still read only once.
+
+===================  ================================  ==========================================
+a column of          becomes, as codes                 becomes, in the feature space
+===================  ================================  ==========================================
+numbers, booleans    the number                        the number, scaled as asked
+dates and times      days since the sample's first     the same, scaled as asked
+text, categories     its rank among the sample's       one-hot; beyond ``MAX_CATEGORIES`` the
+                     categories, in sorted order       rarest in the sample share one column
+a missing value      NaN                               the sample's mean, and an indicator column
+===================  ================================  ==========================================
+
+A value that only the population has, a category or a missing value that no sample row shows in that
+column, makes its row *novel*: no sample row can stand for it. Its code is -1 (NaN if missing) and
+its one-hot columns are all zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from unskew.errors import InputError
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.kinds import Kind, check_kinds, kind_of
+
+__all__ = ["MAX_CATEGORIES", "ColumnCodes", "Encoded", "FeatureSpace", "Scaling"]
+
+MAX_CATEGORIES = 64
+"""How many one-hot columns a column of categories gets at most."""
+
+Scaling = Literal["standard", "range"] | None
+
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+
+class Encoded(NamedTuple):
+    """Rows as numbers, and which of them hold a value that only the population has."""
+
+    values: FloatArray
+    novel: BoolArray | None
+    """None where no row is novel, which is the common case and costs nothing."""
+
+
+class ColumnCodes:
+    """One number for every value of every column.
+
+    Parameters
+    ----------
+    dtype : {numpy.float64, numpy.float32}
+        Of the numbers. scikit-learn's trees compare in float32.
+
+    Examples
+    --------
+    >>> sample = pa.record_batch({"age": [30, None], "town": ["Ulm", "Bonn"]})
+    >>> population = pa.record_batch({"age": [41.5], "town": ["Kiel"]})
+    >>> codes = ColumnCodes().fit(sample)
+    >>> codes.transform(sample, side="sample").values
+    array([[30.,  1.], [nan,  0.]])
+    >>> codes.transform(population, side="population")
+    Encoded(values=array([[41.5, -1. ]]), novel=array([ True]))
+    """
+
+    def __init__(self, *, dtype: type[np.float64 | np.float32] = np.float64) -> None:
+        self.dtype = dtype
+
+    def fit(self, sample: pa.RecordBatch) -> Self:
+        """Learn the categories, the origin of time and where values are missing."""
+        self.names: list[str] = sample.schema.names
+        self.types: list[pa.DataType] = sample.schema.types
+        for name, kind in zip(self.names, self.types, strict=True):
+            check_kinds(name, kind, kind)
+        self.columns = [_column_code(column) for column in sample.columns]
+        self.has_missing = np.ones(len(self.names), dtype=bool)  # so that nothing is novel yet
+        self.has_missing = np.isnan(self.transform(sample, side="sample").values).any(axis=0)
+        return self
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What each column holds."""
+        return [kind_of(kind) for kind in self.types]
+
+    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
+        """Return the codes of ``batch``, whose columns are the sample's in the sample's order.
+
+        ``side`` is "sample" or "population": the error message says where a bad value is.
+        """
+        values = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+        novel: BoolArray | None = None
+        with np.errstate(over="ignore"):  # an overflow becomes infinite, which is looked for below
+            for position, (code, column) in enumerate(
+                zip(self.columns, batch.columns, strict=True)
+            ):
+                numbers, unknown = code.encode(column)
+                values[:, position] = numbers
+                novel = _either(novel, unknown)
+            # One sum tells whether anything is missing or infinite; mostly nothing is.
+            if not np.isfinite(values.sum()):
+                self._check_finite(values, batch, side)
+                missing = np.isnan(values[:, ~self.has_missing]).any(axis=1)
+                novel = _either(novel, missing if missing.any() else None)
+        return Encoded(values, novel)
+
+    def _check_finite(self, values: FloatArray, batch: pa.RecordBatch, side: str) -> None:
+        for position in np.flatnonzero(np.isinf(values).any(axis=0)):
+            row = int(np.flatnonzero(np.isinf(values[:, position]))[0])
+            raise InputError(
+                f"Column '{self.names[position]}' of the {side} holds "
+                f"{batch.column(int(position))[row]}, which is infinity or a value too large for "
+                f"{np.dtype(self.dtype)}. Replace it, or rescale the column."
+            )
+
+
+class FeatureSpace:
+    """A space of numbers in which the distance between rows means something.
+
+    Parameters
+    ----------
+    scaling : {"standard", "range", None}
+        Numbers and times with mean 0 and variance 1 on the sample, or from 0 to 1 on the sample, or
+        as they are.
+
+    Examples
+    --------
+    >>> sample = pa.record_batch({"age": [30, 40], "town": ["Ulm", "Bonn"]})
+    >>> space = FeatureSpace(scaling="standard").fit(sample)
+    >>> space.transform(sample, side="sample").values
+    array([[-1.,  0.,  1.], [ 1.,  1.,  0.]])
+    """
+
+    def __init__(self, *, scaling: Scaling = "standard") -> None:
+        self.scaling = scaling
+
+    def fit(self, sample: pa.RecordBatch) -> Self:
+        """Learn scales, categories and indicators from the sample."""
+        self.codes = ColumnCodes().fit(sample)
+        self._transformer = _feature_transformer(self.codes, self.scaling)
+        self._transformer.fit(self.codes.transform(sample, side="sample").values)
+        return self
+
+    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
+        """Return the rows of ``batch`` as points of the space."""
+        codes = self.codes.transform(batch, side=side)
+        if not len(codes.values):
+            return Encoded(np.empty((0, self.n_features)), None)
+        points = np.asarray(self._transformer.transform(codes.values), dtype=np.float64)
+        return Encoded(points, codes.novel)
+
+    @property
+    def n_features(self) -> int:
+        """The dimension of the space."""
+        return len(self._transformer.get_feature_names_out())
+
+
+def _feature_transformer(codes: ColumnCodes, scaling: Scaling) -> Any:
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import (
+        FunctionTransformer,
+        MinMaxScaler,
+        OneHotEncoder,
+        StandardScaler,
+    )
+
+    is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
+    scaler = {
+        "standard": StandardScaler(),
+        "range": MinMaxScaler(),
+        None: FunctionTransformer(feature_names_out="one-to-one"),
+    }[scaling]
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), scaler)
+    one_hot = OneHotEncoder(
+        handle_unknown="ignore", max_categories=MAX_CATEGORIES, sparse_output=False
+    )
+    return ColumnTransformer(
+        [
+            ("number", numbers, np.flatnonzero(~is_category)),
+            (
+                "missing",
+                MissingIndicator(features="all"),
+                np.flatnonzero(~is_category & codes.has_missing),
+            ),
+            ("category", one_hot, np.flatnonzero(is_category)),
+        ],
+        sparse_threshold=0,
+    )
+
+
+class _NumberCode:
+    """Numbers and booleans as they are."""
+
+    def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
+        if types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if not types.is_floating(column.type) or types.is_float16(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        return column.to_numpy(zero_copy_only=False), None
+
+
+class _TimeCode:
+    """Days since the sample's first moment: small numbers, which float32 keeps apart."""
+
+    def __init__(self, sample: pa.Array) -> None:
+        self.origin = pc.min(self._microseconds(sample)).as_py() or 0
+
+    def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
+        elapsed = pc.subtract(self._microseconds(column), self.origin)
+        days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return days / _MICROSECONDS_A_DAY, None
+
+    @staticmethod
+    def _microseconds(column: pa.Array) -> pa.Array:
+        kind = column.type
+        if types.is_date(kind) or types.is_timestamp(kind):
+            common = pa.timestamp("us", tz=getattr(kind, "tz", None))
+        else:
+            common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
+        return column.cast(common, safe=False).cast(pa.int64())
+
+
+class _CategoryCode:
+    """The rank of a category among the sample's, in sorted order."""
+
+    def __init__(self, sample: pa.Array) -> None:
+        indices, values = self._indices_and_values(sample)
+        present = values.take(pc.unique(indices.drop_null()))  # a dictionary may list more
+        self.categories = pc.unique(present).drop_null().sort()
+
+    def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
+        indices, values = self._indices_and_values(column)
+        codes = np.full(len(values) + 1, np.nan)  # the last one serves rows that are missing
+        ranks = pc.index_in(values, value_set=self.categories).fill_null(-1)
+        codes[:-1] = np.where(_valid(values), ranks.to_numpy(zero_copy_only=False), np.nan)
+        numbers = codes[indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+        unknown: BoolArray = numbers == -1.0
+        return numbers, unknown if unknown.any() else None
+
+    @staticmethod
+    def _indices_and_values(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+        # Only the few distinct values are compared as text, never each row's.
+        if not types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        return column.indices.cast(pa.int64()), column.dictionary.cast(pa.large_string())
+
+
+class _EmptyCode:
+    """A column that is missing throughout the sample: any value at all is novel."""
+
+    def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
+        present = _valid(column)
+        if types.is_floating(column.type):
+            present &= ~np.isnan(column.to_numpy(zero_copy_only=False))
+        values = np.where(present, 0.0, np.nan)
+        return values, present if present.any() else None
+
+
+_Code = _NumberCode | _TimeCode | _CategoryCode | _EmptyCode
+
+
+def _column_code(sample: pa.Array) -> _Code:
+    if _all_missing(sample):
+        return _EmptyCode()
+    match kind_of(sample.type):
+        case Kind.TIME:
+            return _TimeCode(sample)
+        case Kind.CATEGORY:
+            return _CategoryCode(sample)
+        case _:
+            return _NumberCode()
+
+
+def _all_missing(column: pa.Array) -> bool:
+    present = column.drop_null()
+    if types.is_floating(column.type):
+        present = present.filter(pc.invert(pc.is_nan(present)))
+    return len(present) == 0
+
+
+def _valid(column: pa.Array) -> BoolArray:
+    valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _either(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:
+    if left is None or right is None:
+        return left if right is None else right
+    return left | right

@@ -1,0 +1,121 @@
+"""What a column holds, as far as weights are concerned, and whether two columns can be compared.
+
+An Arrow type says how values are stored; a kind says what they mean. A sample read by pandas and a
+population in Parquet rarely agree on the first and nearly always on the second.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pyarrow as pa
+from pyarrow import types
+
+from unskew.errors import InputTypeError
+
+__all__ = ["Kind", "can_reconcile", "check_kinds", "kind_of", "reading_type"]
+
+
+class Kind(StrEnum):
+    """What a column holds; the value completes the sentence "this column holds …"."""
+
+    NUMBER = "numbers"
+    CATEGORY = "text or categories"
+    TIME = "dates or times"
+    EMPTY = "only missing values"
+    OTHER = "values that cannot be compared"
+
+
+def kind_of(kind: pa.DataType) -> Kind:
+    """Return what a column of this Arrow type holds.
+
+    Examples
+    --------
+    >>> kind_of(pa.int8()), kind_of(pa.bool_()), kind_of(pa.large_string())
+    (<Kind.NUMBER: 'numbers'>, <Kind.NUMBER: 'numbers'>, <Kind.CATEGORY: 'text or categories'>)
+    """
+    if types.is_dictionary(kind) or is_text(kind):
+        return Kind.CATEGORY
+    if (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    ):
+        return Kind.NUMBER
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return Kind.TIME
+    if types.is_null(kind):
+        return Kind.EMPTY
+    return Kind.OTHER
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether this is one of Arrow's text types."""
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def reading_type(sample: pa.DataType) -> pa.DataType | None:
+    """Return the type as which untyped text (a CSV column) is to be read beside a sample column."""
+    match kind_of(sample):
+        case Kind.CATEGORY:
+            return pa.string()
+        case Kind.NUMBER:
+            return pa.bool_() if types.is_boolean(sample) else pa.float64()
+        case Kind.TIME if types.is_timestamp(sample):
+            return pa.timestamp("us", tz=sample.tz)
+        case Kind.TIME:
+            return sample
+        case _:
+            return None
+
+
+def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
+    """Whether values of these two types can be compared with each other.
+
+    Examples
+    --------
+    >>> can_reconcile(pa.int64(), pa.float32()), can_reconcile(pa.int64(), pa.string())
+    (True, False)
+    """
+    kinds = kind_of(sample), kind_of(population)
+    if Kind.OTHER in kinds:
+        return False
+    if Kind.EMPTY in kinds:
+        return True
+    if kinds == (Kind.TIME, Kind.TIME):
+        return _clock(sample) == _clock(population)
+    if kinds[0] == kinds[1]:
+        return True
+    # Categories that are whole numbers in one table are often plain integers in the other.
+    coded, plain = (sample, population) if kinds[0] == Kind.CATEGORY else (population, sample)
+    return bool(
+        types.is_dictionary(coded)
+        and kind_of(plain) == Kind.NUMBER
+        and kind_of(coded.value_type) == Kind.NUMBER
+    )
+
+
+def check_kinds(column: str, sample: pa.DataType, population: pa.DataType) -> None:
+    """Refuse a column that the sample and the population hold in incomparable types."""
+    if can_reconcile(sample, population):
+        return
+    for side, kind in (("the sample", sample), ("the population", population)):
+        if kind_of(kind) == Kind.OTHER:
+            raise InputTypeError(
+                f"Column '{column}' of {side} is of type {kind}, which unskew cannot compare. "
+                "Convert it to numbers, text or dates, or leave it out."
+            )
+    raise InputTypeError(
+        f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
+        f"{kind_of(population)} in the population (type {population}). Convert one of them."
+    )
+
+
+def _clock(kind: pa.DataType) -> str:
+    """Which kind of time: moments with and without a zone cannot be put on one axis."""
+    if types.is_timestamp(kind):
+        return "local moment" if kind.tz is None else "moment"
+    if types.is_date(kind):
+        return "local moment"
+    return "time of day" if types.is_time(kind) else "duration"

@@ -1,0 +1,410 @@
+"""The population: rows of any size, asked once.
+
+A weighter never holds the population. It hands :meth:`Population.reduce` a summary, an empty answer
+to one question, and gets it back filled after a single pass.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.weight_vectors import check_weight_values, check_weights
+from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.population.rows import Rows
+from unskew.population.sources import Part, Source, open_source
+from unskew.population.sources.base import BLOCK_ROWS
+from unskew.population.summaries import Summary, Total
+
+__all__ = ["Population"]
+
+SummaryType = TypeVar("SummaryType", bound=Summary)
+
+
+class Population:
+    """Rows drawn as the world draws them, in whatever form they are held.
+
+    Parameters
+    ----------
+    data : array, dataframe, path, or anything else that holds rows
+        A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
+        reader; a DuckDB relation; any object with the Arrow C stream; the path of a Parquet or CSV
+        file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
+    columns : list of str, optional
+        The columns that describe a row; by default all but those named by ``weight`` and
+        ``selected``. They must be the sample's columns, in any order. For an array, positions.
+    weight : str or array-like of shape (n_rows,), optional
+        Design weights: how many rows of the world each row stands for.
+    selected : str or array-like of bool of shape (n_rows,), optional
+        Which rows are also in the sample, where the sample is part of the population.
+
+    Notes
+    -----
+    Columns are matched with the sample's by name where both have names, otherwise by position.
+
+    A pass is spread over as many threads as the process may use, or ``UNSKEW_THREADS`` of them if
+    that environment variable is set. The answer does not depend on it.
+
+    A population is not array-like, so scikit-learn's cross-validation hands it through whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import Population
+    >>> Population(np.zeros((5, 2))).size
+    5
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        weight: str | ArrayLike | None = None,
+        selected: str | ArrayLike | None = None,
+    ) -> None:
+        self._source: Source = open_source(data)
+        self._weight = self._row_values(weight, "weight")
+        self._selected = self._row_values(selected, "selected")
+        self._columns = self._chosen_columns(columns)
+        self._names: Sequence[str] = self._columns
+        self._types: dict[str, pa.DataType] = {}
+        self._seen = _Seen()
+
+    @classmethod
+    def of(cls, data: Any) -> Population:
+        """Return ``data`` itself if it is a population already, otherwise wrap it."""
+        if data is None:
+            raise ParameterError(
+                "population is None. Weights compare the sample with a population: pass the "
+                "unlabelled rows, or a path to them."
+            )
+        return data if isinstance(data, cls) else cls(data)
+
+    def __repr__(self) -> str:
+        engine = type(self._source).__name__.removesuffix("Source")
+        return f"Population({engine}, columns={list(self._columns)})"
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that describe a row."""
+        return list(self._columns)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the rows carry design weights."""
+        return self._weight is not None
+
+    @property
+    def size(self) -> int:
+        """How many rows there are; reads them once if nothing else tells."""
+        if self._source.n_rows is not None:
+            return self._source.n_rows
+        return self._seen_or_counted().rows
+
+    @property
+    def mass(self) -> float:
+        """The total design weight, which without design weights is the number of rows."""
+        return self._seen_or_counted().mass if self.is_weighted else float(self.size)
+
+    @property
+    def n_selected(self) -> int | None:
+        """How many rows are marked as being in the sample; None without such marks."""
+        return None if self._selected is None else self._seen_or_counted().selected
+
+    def _seen_or_counted(self) -> _Seen:
+        if not self._seen.whole:
+            self.reduce(Total())
+        return self._seen
+
+    def matched(self, sample: Rows) -> Self:
+        """Return this population with the sample's columns, in the sample's order.
+
+        A column that is missing, left over or of an incomparable type is an error that names it.
+        """
+        twin = copy.copy(self)
+        names = sample.table.column_names
+        if self._source.named and sample.named:
+            _check_same_columns(names, self._columns)
+            twin._columns = names
+        elif len(names) != len(self._columns):
+            raise InputError(
+                f"The sample has {len(names)} columns and the population {len(self._columns)}. "
+                "Columns without names are matched by position, so there must be as many; "
+                "Population(data, columns=[...]) chooses them."
+            )
+        twin._names = names
+        for name, source_name in zip(names, twin._columns, strict=True):
+            kind = sample.table.schema.field(name).type
+            if self._source.typed:
+                check_kinds(name, kind, self._source.schema.field(source_name).type)
+            elif (read_as := reading_type(kind)) is not None:
+                twin._types[source_name] = read_as
+        return twin
+
+    def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
+        """Answer the summary's question in one pass over the rows.
+
+        Parameters
+        ----------
+        summary : Summary
+            Empty; it is filled and returned.
+        threads : int, optional
+            How many threads read and count; by default as many as the process may use.
+
+        Returns
+        -------
+        Summary
+            The one given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from unskew import Population
+        >>> from unskew.population.summaries import Total
+        >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(Total()).mass
+        5.0
+        """
+        if self._seen.started and not self._source.rereadable:
+            raise InputError(
+                "The population is an iterator or reader that has been read already. Give a list "
+                "of chunks, a path or a table, which can be read again."
+            )
+        self._seen.started = True
+        empty = copy.deepcopy(summary)
+        seen = _Seen(started=True, whole=True)
+
+        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen]:
+            return self._read_part(copy.deepcopy(empty), *work)
+
+        parts = self._source.parts(self._read_columns(), self._types)
+        for partial, seen_in_part in _in_order(answer, _with_start(parts), _n_threads(threads)):
+            summary.merge(partial)
+            seen.add(seen_in_part)
+        if not seen.rows:
+            raise InputError("The population has no rows.")
+        if seen.mass == 0:
+            raise InputError("The population's weight is zero on every row, so no row would count.")
+        self._check_length(seen.rows)
+        self._seen.__dict__.update(seen.__dict__)
+        return summary
+
+    def _read_part(
+        self, summary: SummaryType, part: Part, start: int
+    ) -> tuple[SummaryType, _Seen]:
+        summary.position = start
+        seen = _Seen()
+        for batch in part.read():
+            for offset in range(0, batch.num_rows, BLOCK_ROWS):
+                block = batch.slice(offset, BLOCK_ROWS)
+                rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
+                weight = self._weights(block, rows)
+                seen.rows += block.num_rows
+                seen.mass += float(weight.sum())
+                seen.selected += self._count_selected(block, rows)
+                summary.update(self._features(block), weight)
+        if seen.rows != part.n_rows:
+            raise InputError(
+                f"A part of the population announced {part.n_rows} rows and gave {seen.rows}: it "
+                "changed while it was read. Read it again when nobody writes to it."
+            )
+        return summary, seen
+
+    def _features(self, block: pa.RecordBatch) -> pa.RecordBatch:
+        return block.select(self._columns).rename_columns(self._names)
+
+    def _weights(self, block: pa.RecordBatch, rows: slice) -> FloatArray:
+        if self._weight is None:
+            return _ONES[: block.num_rows]
+        if not isinstance(self._weight, str):
+            self._check_length(rows.stop, at_least=True)
+            return self._weight[rows]
+        name = f"The population's weight column '{self._weight}'"
+        column = block.column(self._weight)
+        if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
+            raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
+        weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        check_weight_values(weight, name=name)
+        return weight
+
+    def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
+        if self._selected is None:
+            return 0
+        if not isinstance(self._selected, str):
+            return int(np.count_nonzero(self._selected[rows]))
+        column = block.column(self._selected)
+        if column.null_count:
+            raise InputError(f"The column '{self._selected}' given as selected has missing values.")
+        marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return int(np.count_nonzero(_as_marks(marks, f"The column '{self._selected}'")))
+
+    def _check_length(self, n_rows: int, *, at_least: bool = False) -> None:
+        for name, values in (("weight", self._weight), ("selected", self._selected)):
+            if values is None or isinstance(values, str):
+                continue
+            if len(values) < n_rows or (len(values) > n_rows and not at_least):
+                raise InputError(
+                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
+                    "population; give one per row, or the name of a column."
+                    if at_least
+                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
+                    "give one per row, or the name of a column."
+                )
+
+    def _row_values(self, values: Any, parameter: str) -> Any:
+        """Return the name of a column, or an array with one entry per row."""
+        if values is None:
+            return None
+        if isinstance(values, str):
+            if values not in self._source.schema.names:
+                raise InputError(
+                    f"{parameter}='{values}' is not a column of the population, whose columns are "
+                    f"{_listing(self._source.schema.names)}."
+                )
+            return values
+        n_rows = self._source.n_rows
+        if parameter == "weight":
+            return check_weights(values, name="The population's weight", n_rows=n_rows)
+        marks = _as_marks(np.asarray(values), "The population's selected")
+        if n_rows is not None and len(marks) != n_rows:
+            raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
+        return marks
+
+    def _chosen_columns(self, columns: Sequence[str] | Sequence[int] | None) -> list[str]:
+        available = self._source.schema.names
+        if columns is None:
+            roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
+            chosen = [name for name in available if name not in roles]
+        else:
+            if isinstance(columns, str):
+                raise ParameterError(f"columns must be a list of names; got '{columns}'.")
+            chosen = [c if isinstance(c, str) else f"x{int(c)}" for c in columns]
+            unknown = [name for name in chosen if name not in available]
+            if unknown:
+                raise InputError(
+                    f"The population lacks column '{unknown[0]}', which columns names. Its columns "
+                    f"are {_listing(available)}."
+                )
+        repeated = [name for name in chosen if chosen.count(name) > 1]
+        if repeated:
+            raise InputError(f"The population has more than one column called '{repeated[0]}'.")
+        if not chosen:
+            raise InputError("The population has no columns that describe its rows.")
+        return chosen
+
+    def _read_columns(self) -> list[str]:
+        roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
+        return [*self._columns, *(role for role in roles if role not in self._columns)]
+
+
+class _Seen:
+    """What passes have shown of a population; its matched twins share it."""
+
+    def __init__(self, *, started: bool = False, whole: bool = False) -> None:
+        self.started = started
+        self.whole = whole
+        self.rows = 0
+        self.mass = 0.0
+        self.selected = 0
+
+    def add(self, other: _Seen) -> None:
+        self.rows += other.rows
+        self.mass += other.mass
+        self.selected += other.selected
+
+
+_ONES = np.ones(BLOCK_ROWS)
+_ONES.flags.writeable = False
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+def _in_order(
+    function: Callable[[Work], Result], items: Iterable[Work], threads: int
+) -> Iterator[Result]:
+    """Map over items on several threads, yielding in order and running only a little ahead."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="unskew") as pool:
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) > 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _with_start(parts: Iterable[Part]) -> Iterator[tuple[Part, int]]:
+    start = 0
+    for part in parts:
+        yield part, start
+        start += part.n_rows
+
+
+def _n_threads(threads: int | None) -> int:
+    if threads is None:
+        given = os.environ.get("UNSKEW_THREADS", "")
+        if given and not given.isdigit():
+            raise ParameterError(f"UNSKEW_THREADS must be a whole number; got '{given}'.")
+        threads = int(given) if given else _available_cores()
+    if threads < 1:
+        raise ParameterError(f"threads must be at least 1; got {threads}.")
+    return threads
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _as_marks(values: Any, name: str) -> BoolArray:
+    if values.dtype != bool and not np.isin(values, (0, 1)).all():
+        raise InputError(f"{name} must be true or false for each row.")
+    return np.asarray(values, dtype=bool)
+
+
+def _check_same_columns(sample: Sequence[str], population: Sequence[str]) -> None:
+    missing = [name for name in sample if name not in population]
+    if len(missing) == len(sample):
+        raise InputError(
+            f"The sample and the population have no column in common: {_listing(sample)} against "
+            f"{_listing(population)}."
+        )
+    if missing:
+        raise InputError(
+            f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
+            f"{_listing(population)}."
+        )
+    extra = [name for name in population if name not in sample]
+    if extra:
+        raise InputError(
+            f"The population has {_plural(extra)}, which the sample lacks. Say which columns to "
+            "use: Population(data, columns=[...])."
+        )
+
+
+def _plural(names: Sequence[str]) -> str:
+    return ("column " if len(names) == 1 else "columns ") + _listing(names)
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

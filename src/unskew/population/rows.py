@@ -1,0 +1,158 @@
+"""Rows that are in memory: whatever the caller holds, as an Arrow table.
+
+Arrow is the one form in which rows travel through unskew. It keeps types and missing values, every
+dataframe and engine speaks it, and a NumPy column passes through without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.errors import InputError, InputTypeError
+
+__all__ = ["Rows", "as_rows", "is_rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table, and whether its columns have names of their own.
+
+    Columns without names are called ``x0``, ``x1``, … and are matched by position.
+    """
+
+    table: pa.Table
+    named: bool
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """All the rows as one record batch."""
+        batches = self.table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self.table.schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+def is_rows(data: Any) -> bool:
+    """Whether ``data`` is a table or array that :func:`as_rows` takes whole."""
+    return (
+        isinstance(data, np.ndarray | pa.Table | pa.RecordBatch | nw.DataFrame)
+        or nw.dependencies.is_into_dataframe(data)
+        or hasattr(data, "__array__")
+    )
+
+
+def as_rows(data: Any, *, name: str) -> Rows:
+    """Return ``data`` as :class:`Rows`.
+
+    Parameters
+    ----------
+    data : array-like of shape (n_rows, n_columns), or an eager dataframe
+        NumPy, nested lists, pandas, Polars, PyArrow, or anything else that narwhals takes or that
+        offers the Arrow C stream.
+    name : str
+        What the caller calls the argument; error messages use it.
+
+    Examples
+    --------
+    >>> as_rows([[1.0, 2.0], [3.0, 4.0]], name="X").table.column_names
+    ['x0', 'x1']
+    """
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, nw.DataFrame) or nw.dependencies.is_into_dataframe(data):
+        return _from_dataframe(nw.from_native(data, eager_only=True), name=name)
+    if hasattr(data, "__arrow_c_stream__"):
+        return Rows(_checked(pa.table(data), name=name), named=True)
+    return _from_array(data, name=name)
+
+
+def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:
+    """Return the columns of a two-dimensional array as an Arrow table."""
+    columns = {}
+    for position in range(array.shape[1]):
+        column = array[:, position]
+        if column.dtype.kind in "OUS":
+            column = column.tolist()
+        elif column.dtype == np.float16 or column.dtype.itemsize > 8:
+            column = column.astype(np.float64)  # Arrow has no arithmetic for these
+        elif not column.dtype.isnative:
+            column = column.astype(column.dtype.newbyteorder("="))
+        columns[f"x{position}"] = _arrow_column(column, f"x{position}", name=name)
+    return pa.table(columns)
+
+
+def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
+    # Column by column: a whole pandas frame would bring its index along as one more column,
+    # and a failing conversion would not say whose it is.
+    labels: Sequence[Any] = list(getattr(frame.to_native(), "columns", frame.columns))
+    named = all(isinstance(label, str) for label in _plain(labels, frame.columns))
+    columns = [
+        _arrow_column(frame[:, position].to_native(), str(label), name=name)
+        for position, label in enumerate(frame.columns)
+    ]
+    names = [str(c) for c in frame.columns] if named else [f"x{j}" for j in range(len(columns))]
+    return Rows(_checked(pa.table(columns, names=names), name=name), named=named)
+
+
+def _plain(labels: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
+    # pandas keeps its labels, which may be numbers; a PyArrow table's `columns` are the data.
+    return labels if all(np.isscalar(label) for label in labels) else names
+
+
+def _from_array(data: Any, *, name: str) -> Rows:
+    from sklearn.utils import check_array
+
+    try:
+        array = check_array(
+            data,
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except TypeError as error:
+        raise InputTypeError(f"{name}: {error}") from error
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+    if array.ndim != 2:
+        raise InputError(f"{name} must have rows and columns; got shape {array.shape}.")
+    return Rows(_checked(table_of_array(array, name=name), name=name, n_rows=len(array)), False)
+
+
+def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | pa.Array:
+    try:
+        if hasattr(values, "to_arrow"):  # Polars
+            return values.to_arrow()
+        if isinstance(values, pa.ChunkedArray):
+            return values
+        # NaN means missing, in numbers as in objects.
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputTypeError(
+            f"Column '{column}' of {name} mixes values of several types ({error}). "
+            "Convert it to numbers or to text."
+        ) from error
+
+
+def _checked(table: pa.Table, *, name: str, n_rows: int | None = None) -> pa.Table:
+    rows = table.num_rows if n_rows is None else n_rows
+    if not table.num_columns:
+        # The wording is scikit-learn's, which its own estimator checks look for.
+        raise InputError(
+            f"{name} has no columns: found array with 0 feature(s) (shape=({rows}, 0)) "
+            "while a minimum of 1 is required."
+        )
+    names = table.column_names
+    repeated = sorted({label for label in names if names.count(label) > 1})
+    if repeated:
+        raise InputError(f"{name} has more than one column called '{repeated[0]}'.")
+    return table

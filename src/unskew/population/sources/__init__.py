@@ -1,0 +1,75 @@
+"""Which engine reads what: one file per engine, recognised here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from unskew.errors import InputTypeError
+from unskew.population.rows import as_rows, is_rows
+from unskew.population.sources.array import ArraySource
+from unskew.population.sources.base import Part, Source
+from unskew.population.sources.chunks import ChunkSource
+from unskew.population.sources.dataset import DatasetSource
+from unskew.population.sources.duckdb import DuckDBSource
+from unskew.population.sources.files import open_files
+from unskew.population.sources.polars import PolarsLazySource
+from unskew.population.sources.stream import StreamSource
+from unskew.population.sources.table import TableSource
+
+__all__ = ["Part", "Source", "open_source"]
+
+
+def open_source(data: Any) -> Source:
+    """Return the engine that reads ``data``.
+
+    The order matters: what can be read part by part is recognised before it could be taken for a
+    mere stream of batches.
+    """
+    if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
+        return open_files(data)
+    match _library_and_name(data):
+        case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
+            return DuckDBSource(data)
+        case ("polars", "LazyFrame"):
+            return PolarsLazySource(data)
+    if isinstance(data, ds.Dataset):
+        return DatasetSource(data)
+    if isinstance(data, pa.RecordBatchReader):
+        return StreamSource(data)
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
+        return ArraySource(data)
+    if is_rows(data) or _is_nested_list(data):
+        return TableSource(as_rows(data, name="population"))
+    if hasattr(data, "__arrow_c_stream__"):
+        return StreamSource(data)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+        return ChunkSource(data)
+    raise InputTypeError(
+        f"The population is a {type(data).__name__}, which unskew cannot read. Give an array, a "
+        "dataframe, a path or glob of Parquet or CSV, a PyArrow dataset, a DuckDB relation, or an "
+        "iterable of such tables."
+    )
+
+
+def _is_path(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike)
+
+
+def _library_and_name(data: Any) -> tuple[str, str]:
+    # By name, so that a library is never imported only to find out that it is not used.
+    kind = type(data)
+    return kind.__module__.split(".")[0], kind.__name__
+
+
+def _is_nested_list(data: Any) -> bool:
+    return isinstance(data, list | tuple) and not (data and _is_table(data[0]))
+
+
+def _is_table(data: Any) -> bool:
+    return is_rows(data) and getattr(data, "ndim", 2) == 2

@@ -1,0 +1,85 @@
+"""What an engine offers: parts that can be read on their own, in the order of the rows.
+
+To add an engine, derive from :class:`Source` in a file of its own and let
+:func:`unskew.population.sources.open_source` recognise its data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+__all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
+
+BLOCK_ROWS = 65_536
+"""Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive rows that one thread reads by itself."""
+
+    n_rows: int
+    read: Callable[[], Iterator[pa.RecordBatch]]
+
+
+class Source(ABC):
+    """Rows that can be read part by part.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The columns, known before anything is read.
+    n_rows : int or None
+        None where only reading tells.
+    named : bool
+        Whether the columns have names of their own.
+    typed : bool
+        Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
+    rereadable : bool
+        Whether a second pass is possible.
+    """
+
+    schema: pa.Schema
+    n_rows: int | None = None
+    named: bool = True
+    typed: bool = True
+    rereadable: bool = True
+
+    @abstractmethod
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
+        """Yield the parts in the order of their rows, with these columns only, in this order.
+
+        ``types`` says how to read columns whose types are not facts.
+        """
+
+
+def parts_of_stream(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str]
+) -> Iterator[Part]:
+    """Yield the parts of batches that arrive one after the other, small ones put together."""
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch.select(list(columns)))
+        n_rows += batch.num_rows
+        if n_rows >= BLOCK_ROWS:
+            yield _part_in_memory(waiting, n_rows)
+            waiting, n_rows = [], 0
+    if waiting:
+        yield _part_in_memory(waiting, n_rows)
+
+
+def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
+    def read() -> Iterator[pa.RecordBatch]:
+        if len(batches) == 1:
+            yield batches[0]
+        else:
+            yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+    return Part(n_rows, read)

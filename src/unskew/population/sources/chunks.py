@@ -1,0 +1,50 @@
+"""An iterable of chunks, each a table or array in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from unskew.errors import InputError
+from unskew.population.kinds import check_kinds
+from unskew.population.rows import Rows, as_rows
+from unskew.population.sources.base import Part, Source, parts_of_stream
+
+
+class ChunkSource(Source):
+    """Chunks that arrive one after the other; an iterator can be read only once."""
+
+    def __init__(self, chunks: Iterable[Any]) -> None:
+        iterator = iter(chunks)
+        self.rereadable = iterator is not chunks
+        try:
+            first = next(iterator)
+        except StopIteration:
+            raise InputError("The population is an iterable that yields no chunk.") from None
+        rows = _rows(first)
+        self.schema, self.named = rows.table.schema, rows.named
+        # An iterator's first chunk is taken already, so it is put back in front.
+        self._chunks = chunks if self.rereadable else chain([first], iterator)
+
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
+        """Yield the chunks as they come."""
+        return parts_of_stream(self._batches(), columns)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for number, chunk in enumerate(self._chunks):
+            table = _rows(chunk).table
+            for name in self.schema.names:
+                if name not in table.column_names:
+                    raise InputError(f"Chunk {number} of the population lacks column '{name}'.")
+                check_kinds(name, self.schema.field(name).type, table.schema.field(name).type)
+            if table.num_columns != len(self.schema):
+                odd = next(name for name in table.column_names if name not in self.schema.names)
+                raise InputError(f"Chunk {number} of the population has a further column '{odd}'.")
+            yield from table.to_batches()
+
+
+def _rows(chunk: Any) -> Rows:
+    return as_rows(chunk, name="a chunk of the population")

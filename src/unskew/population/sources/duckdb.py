@@ -1,0 +1,29 @@
+"""A DuckDB relation: DuckDB reads only the columns asked for and hands over Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
+
+
+class DuckDBSource(Source):
+    """A query, run anew for each pass."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+        self.schema = _reader(relation.limit(0)).schema
+
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
+        """Yield the query's batches, in DuckDB's insertion order."""
+        chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        return parts_of_stream(_reader(self._relation.project(chosen)), columns)
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(BLOCK_ROWS)
+    return relation.fetch_arrow_reader(BLOCK_ROWS)  # before DuckDB 1.4

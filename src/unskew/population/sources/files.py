@@ -1,0 +1,76 @@
+"""Paths, lists of paths, folders and globs: which files they are and who reads them."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from unskew.errors import InputError, InputFileError
+from unskew.population.sources.base import Source
+from unskew.population.sources.csv import CSVSource
+from unskew.population.sources.dataset import DatasetSource
+from unskew.population.sources.parquet import ParquetSource
+
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+
+
+def open_files(data: Any) -> Source:
+    """Return the source for a path, a glob, or a list of them."""
+    paths = [path for entry in _listed(data) for path in _expanded(str(entry))]
+    if len(paths) == 1 and paths[0].is_dir():
+        return _open_folder(paths[0])
+    folders = [path for path in paths if path.is_dir()]
+    if folders:
+        raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
+    formats = {_format(path) for path in paths}
+    if len(formats) > 1:
+        raise InputError("The population mixes Parquet and CSV files; name files of one format.")
+    return ParquetSource(paths) if formats == {"parquet"} else CSVSource(paths)
+
+
+def _listed(data: Any) -> Sequence[Any]:
+    return data if isinstance(data, list | tuple) else [data]
+
+
+def _expanded(entry: str) -> list[Path]:
+    path = Path(entry).expanduser()
+    if path.exists():
+        return [path]
+    if not glob.has_magic(entry):
+        raise InputFileError(f"The population file '{entry}' does not exist.")
+    found = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
+    found = [match for match in found if match.is_file()]
+    if not found:
+        raise InputFileError(f"No file matches the pattern '{entry}'.")
+    return found
+
+
+def _open_folder(folder: Path) -> Source:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    if any(path.name.lower().endswith(_PARQUET) for path in files):
+        return DatasetSource(ds.dataset(folder, format="parquet", partitioning="hive"))
+    tables = [path for path in files if path.name.lower().endswith(_CSV)]
+    if not tables:
+        raise InputFileError(f"The folder '{folder}' holds no Parquet or CSV file.")
+    return CSVSource(tables)
+
+
+def _format(path: Path) -> str:
+    if path.name.lower().endswith(_PARQUET):
+        return "parquet"
+    if path.name.lower().endswith(_CSV):
+        return "csv"
+    try:
+        with path.open("rb") as file:
+            if file.read(4) == b"PAR1":
+                return "parquet"
+    except OSError as error:
+        raise InputError(f"'{path}' could not be read: {error}") from error
+    raise InputError(
+        f"'{path}' is neither Parquet ({', '.join(_PARQUET)}) nor CSV ({', '.join(_CSV)})."
+    )

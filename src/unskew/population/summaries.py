@@ -1,0 +1,283 @@
+"""The questions that can be put to a population, each answered in one pass.
+
+A summary is updated with batches of rows and merged with summaries of other rows. It knows nothing
+of where the rows come from, so that one pass may be spread over threads, files or machines.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.numerics.row_keys import row_keys
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.population.encode import Encoded
+
+__all__ = ["CellCounts", "EncodedRows", "Moments", "Reservoir", "Summary", "Total"]
+
+
+class Summary(ABC):
+    """A small answer that grows with batches and merges with its like.
+
+    A summary is handed to :meth:`unskew.Population.reduce` empty. The population makes copies of it
+    for the pieces that it reads and merges them in the order of the rows, whichever is read first.
+
+    Attributes
+    ----------
+    position : int
+        The number, in the whole population, of the next row to come. The population sets it where a
+        piece begins; a summary whose answer depends on it keeps it up to date.
+    """
+
+    position: int = 0
+    shared: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that are only read, so that copies of the summary may share them."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if name not in self.shared:
+                setattr(twin, name, copy.deepcopy(value, memo))
+        return twin
+
+    @abstractmethod
+    def update(self, batch: Any, weight: FloatArray) -> None:
+        """Take in the rows of ``batch``, an Arrow record batch, each counted ``weight`` times."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Take in what ``other``, a summary of later rows, has seen."""
+
+
+class Total(Summary):
+    """How many rows there are, and their total weight.
+
+    Examples
+    --------
+    >>> total = Total()
+    >>> total.update(range(3), np.array([1.0, 0.5, 2.0]))
+    >>> total.rows, total.mass
+    (3, 3.5)
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.mass = 0.0
+
+    def update(self, batch: Any, weight: FloatArray) -> None:
+        """Count the rows."""
+        self.rows += len(batch)
+        self.mass += float(weight.sum())
+
+    def merge(self, other: Self) -> None:
+        """Add the other's counts."""
+        self.rows += other.rows
+        self.mass += other.mass
+
+
+class Locator(Protocol):
+    """Says in which cell each row lies: the one thing that cell counts need of a partition."""
+
+    n_cells: int
+
+    def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
+        """Return each row's cell (-1 for none) and which rows no sample row can stand for.
+
+        The second is None where there are no such rows.
+        """
+
+
+class CellCounts(Summary):
+    """The total weight of the rows in each cell.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_cells,)
+        Exact, whatever the order, as long as the weights are whole numbers.
+    uncovered : float
+        The weight of the rows that no sample row can stand for.
+    """
+
+    shared = frozenset({"locator"})
+
+    def __init__(self, locator: Locator) -> None:
+        self.locator = locator
+        self.counts = np.zeros(locator.n_cells)
+        self.uncovered = 0.0
+        self.mass = 0.0
+
+    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
+        """Count the rows of a batch."""
+        self.mass += float(weight.sum())
+        cells, uncovered = self.locator.locate(batch)
+        if uncovered is not None:
+            self.uncovered += float(weight[uncovered].sum())
+            counted = cells >= 0
+            cells, weight = cells[counted], weight[counted]
+        self.counts += np.bincount(cells, weights=weight, minlength=len(self.counts))
+
+    def merge(self, other: CellCounts) -> None:
+        """Add the other's counts."""
+        self.counts += other.counts
+        self.uncovered += other.uncovered
+        self.mass += other.mass
+
+
+class Encoder(Protocol):
+    """Turns record batches into numbers."""
+
+    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
+        """Return the rows as numbers."""
+
+
+SummaryType = TypeVar("SummaryType", bound=Summary)
+
+
+class EncodedRows(Summary, Generic[SummaryType]):
+    """A summary of the rows after encoding: its batches are matrices of numbers.
+
+    Attributes
+    ----------
+    summary : Summary
+        The summary of the encoded rows.
+    novel : float
+        The weight of the rows that hold a value which only the population has.
+    """
+
+    shared = frozenset({"encoder"})
+
+    def __init__(self, encoder: Encoder, summary: SummaryType) -> None:
+        self.encoder = encoder
+        self.summary = summary
+        self.novel = 0.0
+
+    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
+        """Encode a batch and hand it on."""
+        values, novel = self.encoder.transform(batch, side="population")
+        if novel is not None:
+            self.novel += float(weight[novel].sum())
+        self.summary.position = self.position
+        self.summary.update(values, weight)
+        self.position += len(values)
+
+    def merge(self, other: Self) -> None:
+        """Merge the summaries of the encoded rows."""
+        self.summary.merge(other.summary)
+        self.novel += other.novel
+
+
+class Moments(Summary):
+    """Weighted mean and variance of each column of a matrix; missing entries are left out.
+
+    Merging uses the centred update of Chan, Golub and LeVeque, "Algorithms for computing the sample
+    variance", The American Statistician 37 (1983), so that columns far from zero keep their digits.
+
+    Examples
+    --------
+    >>> moments = Moments(1)
+    >>> moments.update(np.array([[1.0], [2.0], [np.nan]]), np.ones(3))
+    >>> moments.mean, moments.variance, moments.mass
+    (array([1.5]), array([0.25]), array([2.]))
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.mass = np.zeros(n_columns)
+        self.mean = np.zeros(n_columns)
+        self._squares = np.zeros(n_columns)
+
+    @property
+    def variance(self) -> FloatArray:
+        """The population variance, that is with divisor ``mass``."""
+        return self._squares / np.maximum(self.mass, np.finfo(float).tiny)
+
+    def update(self, batch: FloatArray, weight: FloatArray) -> None:
+        """Take in the rows of a matrix."""
+        present = ~np.isnan(batch)
+        part = Moments(batch.shape[1])
+        part.mass = weight @ present
+        divisor = np.maximum(part.mass, np.finfo(float).tiny)
+        part.mean = weight @ np.where(present, batch, 0.0) / divisor
+        part._squares = weight @ np.where(present, batch - part.mean, 0.0) ** 2
+        self.merge(part)
+
+    def merge(self, other: Moments) -> None:
+        """Combine with the moments of other rows."""
+        mass = self.mass + other.mass
+        share = other.mass / np.maximum(mass, np.finfo(float).tiny)
+        shift = other.mean - self.mean
+        self._squares += other._squares + shift**2 * self.mass * share
+        self.mean = self.mean + shift * share
+        self.mass = mass
+
+
+class Reservoir(Summary):
+    """A uniform sample of rows without replacement, the same for every engine and thread count.
+
+    Each row draws a random key from its number in the population and the seed; the rows with the
+    smallest keys stay.
+
+    Parameters
+    ----------
+    size : int
+        How many rows to keep; all of them where the population has fewer.
+    seed : int
+
+    Attributes
+    ----------
+    rows : pyarrow.RecordBatch or ndarray
+        The rows kept, in the population's order, in the form in which the batches came; None if
+        there were none.
+    weight : ndarray
+        Their weights: the draw itself is by row, not by weight.
+    """
+
+    def __init__(self, size: int, *, seed: int = 0) -> None:
+        self.size = size
+        self.seed = seed
+        self.rows: Any = None
+        self.weight = np.empty(0)
+        self.numbers = np.empty(0, dtype=np.int64)
+        self._keys = np.empty(0, dtype=np.uint64)
+
+    def update(self, batch: Any, weight: FloatArray) -> None:
+        """Let the rows of a batch compete for a place."""
+        keys = row_keys(self.seed, self.position, len(batch))
+        numbers = np.arange(self.position, self.position + len(batch))
+        self.position += len(batch)
+        if len(self._keys) == self.size:  # most rows of a long population fail here
+            kept = np.flatnonzero(keys < self._keys.max(initial=0))
+        else:
+            kept = np.argsort(keys, kind="stable")[: self.size]
+        self._add(_take(batch, kept), weight[kept], numbers[kept], keys[kept])
+
+    def merge(self, other: Reservoir) -> None:
+        """Let the other's rows compete for a place."""
+        if other.rows is not None:
+            self._add(other.rows, other.weight, other.numbers, other._keys)
+
+    def _add(self, rows: Any, weight: FloatArray, numbers: IntArray, keys: Any) -> None:
+        if not len(keys):
+            return
+        all_rows = rows if self.rows is None else _concatenate(self.rows, rows)
+        all_keys = np.concatenate([self._keys, keys])
+        kept = np.argsort(all_keys, kind="stable")[: self.size]
+        all_numbers = np.concatenate([self.numbers, numbers])
+        kept = kept[np.argsort(all_numbers[kept])]
+        self.rows = _take(all_rows, kept)
+        self.weight = np.concatenate([self.weight, weight])[kept]
+        self.numbers = all_numbers[kept]
+        self._keys = all_keys[kept]
+
+
+def _take(rows: Any, positions: IntArray) -> Any:
+    return rows.take(pa.array(positions)) if isinstance(rows, pa.RecordBatch) else rows[positions]
+
+
+def _concatenate(first: Any, second: Any) -> Any:
+    if isinstance(first, pa.RecordBatch):
+        return pa.concat_batches([first, second])
+    return np.concatenate([first, second])

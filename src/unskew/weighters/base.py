@@ -1,0 +1,219 @@
+"""What all weighters share: the contract of ``fit``, the scale of the weights, new rows.
+
+A weighter writes ``_fit``, which returns one number for each sample row; an inductive one also
+writes ``_weigh``, which does so for new rows. Everything else is done here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from unskew._compat import InvalidParameterError, StrOptions
+from unskew.errors import InputError, OverlapError, ParameterError
+from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import check_weights, scale_to_total
+from unskew.population.population import Population
+from unskew.population.rows import Rows, as_rows
+
+__all__ = ["InductiveWeighter", "Sample", "Weighter"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The sample as a weighter sees it.
+
+    Attributes
+    ----------
+    rows : Rows
+        The columns that the population has too.
+    labels : ndarray or None
+        As given.
+    design : ndarray of shape (m,)
+        The caller's ``sample_weight``, or ones.
+    original : object
+        X as the caller gave it.
+    """
+
+    rows: Rows
+    labels: Any
+    design: FloatArray
+    original: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Weighter(BaseEstimator, ABC):
+    """Gives every row of a biased sample a weight, so that the sample stands for the population."""
+
+    total: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "total": [StrOptions({"sample", "population"})]
+    }
+
+    @abstractmethod
+    def _fit(self, sample: Sample, population: Population) -> FloatArray:
+        """Return one non-negative number per sample row, in any scale."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        population: Any,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Weigh the sample.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            The sample: rows that were not drawn evenly.
+        y : array-like of shape (n_samples,), optional
+            Their labels, for weighters that use them.
+        population : Population, or anything that :class:`unskew.Population` takes
+            Rows drawn as the world draws them, with the same columns.
+        sample_weight : array-like of shape (n_samples,), optional
+            Design weights of the sample: each row counts this often. The weights contain them.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        sample = self._sample(X, y, sample_weight)
+        matched = Population.of(population).matched(sample.rows)
+        raw = self._fit(sample, matched)
+        _check_marks(matched, len(sample))
+        target = float(len(sample)) if self.total == "sample" else matched.mass
+        if not raw.any():
+            raise OverlapError("Every sample row would get weight zero: no overlap is left.", 1.0)
+        self.scale_ = scale_to_total(raw, target)
+        self.weights_: FloatArray = raw * self.scale_
+        return self
+
+    def _check_parameters(self) -> None:
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise ParameterError(str(error)) from None
+
+    def _sample(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Sample:
+        rows = as_rows(X, name="X")
+        _check_rows(rows)
+        self.n_features_in_ = rows.table.num_columns
+        if rows.named:
+            self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        design = (
+            np.ones(len(rows))
+            if sample_weight is None
+            else check_weights(sample_weight, name="sample_weight", n_rows=len(rows))
+        )
+        return self._own_columns(Sample(rows, _checked_labels(y, len(rows)), design, X))
+
+    def _own_columns(self, sample: Sample) -> Sample:
+        """Return the sample without columns that the population need not have."""
+        return sample
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class InductiveWeighter(Weighter, ABC):
+    """A weighter that can also weigh rows which it has not seen."""
+
+    @abstractmethod
+    def _weigh(self, sample: Sample) -> FloatArray:
+        """Return the weights of new rows in the scale of :meth:`_fit`."""
+
+    def weigh(self, X: Any) -> FloatArray:
+        """Return the weights of new rows, drawn as the sample was.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_rows, n_features)
+            With the sample's columns; columns that have names may come in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            In the scale of ``weights_``. Design weights are not part of it: multiply by them.
+        """
+        check_is_fitted(self, "weights_")
+        rows = self._as_fitted(as_rows(X, name="X"))
+        sample = self._own_columns(Sample(rows, None, np.ones(len(rows)), X))
+        if not len(rows):
+            return np.empty(0)
+        return self._weigh(sample) * self.scale_
+
+    def _as_fitted(self, rows: Rows) -> Rows:
+        if rows.table.num_columns != self.n_features_in_:
+            raise InputError(
+                f"X has {rows.table.num_columns} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        fitted = list(getattr(self, "feature_names_in_", rows.table.column_names))
+        if not rows.named:
+            return replace(rows, table=rows.table.rename_columns(fitted))
+        missing = [name for name in fitted if name not in rows.table.column_names]
+        if missing and hasattr(self, "feature_names_in_"):
+            raise InputError(f"X lacks column '{missing[0]}', which the sample had.")
+        if not hasattr(self, "feature_names_in_"):
+            fitted = [f"x{position}" for position in range(self.n_features_in_)]
+            return Rows(rows.table.rename_columns(fitted), named=False)
+        return replace(rows, table=rows.table.select(fitted))
+
+
+def _check_rows(rows: Rows) -> None:
+    if not len(rows):
+        # The wording is scikit-learn's, which its own estimator checks look for.
+        raise InputError(
+            f"X has no rows: found array with 0 sample(s) (shape=(0, {rows.table.num_columns})) "
+            "while a minimum of 1 is required."
+        )
+
+
+def _checked_labels(y: Any, n_rows: int) -> Any:
+    if y is None:
+        return None
+    if hasattr(y, "to_numpy"):  # a pandas, Polars or PyArrow column
+        y = y.to_numpy()
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim not in (1, 2):
+        raise InputError(f"y must have one label per row; got shape {labels.shape}.")
+    if len(labels) != n_rows:
+        raise InputError(f"y has {len(labels)} labels for the {n_rows} rows of X.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        kind = "NaN" if np.isnan(labels).any() else "infinity"
+        raise InputError(f"y contains {kind}; every sample row needs a label. Drop those rows.")
+    if labels.dtype.kind == "c":
+        raise InputError("y: Complex data not supported.")
+    if labels.dtype == object and any(label is None or label != label for label in labels.flat):
+        raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
+    return labels
+
+
+def _check_marks(population: Population, n_samples: int) -> None:
+    n_selected = population.n_selected
+    if n_selected is not None and n_selected < n_samples:
+        raise InputError(
+            f"selected marks {n_selected} rows of the population as being in the sample, which has "
+            f"{n_samples}. It must mark every row of the sample."
+        )

@@ -1,0 +1,190 @@
+r"""Cell weights: one mechanism, several partitions.
+
+A partition cuts the space of rows into cells. A row of cell C gets the weight
+:math:`|C \cap U| / |C \cap S|`, the inverse of the cell's estimated probability of selection
+:math:`\hat q(C)` (the paper's section on cluster-based estimation). Partitions differ only in how
+they cut, so a cell weighter says just that: which encoder, which partition.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from scipy.spatial import cKDTree
+
+from unskew._compat import StrOptions
+from unskew.errors import OverlapError, OverlapWarning
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.population.encode import FeatureSpace
+from unskew.population.population import Population
+from unskew.population.summaries import CellCounts, Encoder
+from unskew.weighters.base import InductiveWeighter, Sample
+
+__all__ = ["CellWeighter", "Cells", "Partition", "canonical_order"]
+
+Empty = Literal["merge", "drop", "raise"]
+
+WARN_ABOVE = 0.01
+"""The uncovered share of the population above which a warning is given."""
+
+
+class Partition(Protocol):
+    """Cuts the space of encoded rows into cells."""
+
+    n_cells: int
+
+    def cells(self, values: FloatArray) -> IntArray:
+        """Return each row's cell, or -1 where it lies in none."""
+
+
+class Cells(NamedTuple):
+    """A partition, the encoder that it understands, and the sample rows that it counts."""
+
+    encoder: Encoder
+    partition: Partition
+    counted: BoolArray | slice = slice(None)
+    """Which sample rows are counted: all, unless some were used up in making the partition."""
+
+
+class CellWeighter(InductiveWeighter, ABC):
+    """Weighs by the counts of sample and population in the cells of a partition."""
+
+    empty: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InductiveWeighter._parameter_constraints,
+        "empty": [StrOptions({"merge", "drop", "raise"})],
+    }
+
+    @abstractmethod
+    def _cells(self, sample: Sample) -> Cells:
+        """Return the partition, made from the sample."""
+
+    def _fit(self, sample: Sample, population: Population) -> FloatArray:
+        cells = self._cells(sample)
+        batch = sample.rows.batch
+        self.locator_ = CellLocator(cells, batch, sample.design, self.empty)
+        answer = population.reduce(CellCounts(self.locator_))
+        self.uncovered_: float = answer.uncovered / answer.mass
+        self._report_uncovered()
+        self.population_counts_: FloatArray = answer.counts
+        self.sample_counts_: FloatArray = self.locator_.sample_counts
+        # Weight |C ∩ U| / |C ∩ S|; a cell with no sample rows has no row to carry one.
+        self.cell_weights_ = np.divide(
+            self.population_counts_,
+            self.sample_counts_,
+            out=np.zeros_like(self.sample_counts_),
+            where=self.sample_counts_ > 0,
+        )
+        self.cells_, _ = self.locator_.locate(batch, side="sample")
+        return sample.design * self._weights_of(self.cells_)
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        cells, uncovered = self.locator_.locate(sample.rows.batch, side="new rows")
+        if uncovered is not None and self.empty == "raise":
+            raise OverlapError(
+                f"{int(uncovered.sum())} of {len(sample)} rows lie in cells without sample rows "
+                '(empty="raise").',
+                float(uncovered.mean()),
+            )
+        return self._weights_of(cells)
+
+    def _weights_of(self, cells: IntArray) -> FloatArray:
+        return np.append(self.cell_weights_, 0.0)[cells]  # cell -1 takes the last, zero
+
+    def _report_uncovered(self) -> None:
+        share = self.uncovered_
+        found = (
+            f"{share:.1%} of the population lies in cells without sample rows, or holds values "
+            "that no sample row has"
+        )
+        if self.empty == "raise" and share > 0:
+            raise OverlapError(f'{found} (empty="raise").', share)
+        if share > WARN_ABOVE:
+            done = {
+                "merge": 'It was counted in the cell of the nearest sample row (empty="merge")',
+                "drop": 'It was left out (empty="drop")',
+            }[self.empty]
+            message = f"{found}. {done}; the weights cannot make the sample stand for it."
+            warnings.warn(OverlapWarning(message, share), stacklevel=4)
+
+
+class CellLocator:
+    """Says in which cell a row lies, and what becomes of a row that no sample row can stand for."""
+
+    def __init__(
+        self, cells: Cells, sample: pa.RecordBatch, design: FloatArray, empty: Empty
+    ) -> None:
+        self._encoder, self._partition, counted = cells
+        self.n_cells = self._partition.n_cells
+        self.empty = empty
+        self._sample = sample
+        self._counted = counted
+        found = self._partition.cells(self._encoder.transform(sample, side="sample").values)
+        self._sample_cells = found[counted]
+        self.sample_counts = np.bincount(
+            self._sample_cells, weights=design[counted], minlength=self.n_cells
+        )
+        # One entry more, so that cell -1 reads as one without sample rows.
+        self._occupied = np.append(self.sample_counts > 0, False)
+
+    def locate(
+        self, batch: pa.RecordBatch, *, side: str = "population"
+    ) -> tuple[IntArray, BoolArray | None]:
+        """Return each row's cell and which rows are uncovered; see ``summaries.Locator``."""
+        values, novel = self._encoder.transform(batch, side=side)
+        cells = self._partition.cells(values)
+        uncovered = ~self._occupied[cells]
+        if novel is not None:
+            uncovered |= novel
+        if not uncovered.any():
+            return cells, None
+        cells[uncovered] = (
+            self._nearest_cell(batch.filter(pa.array(uncovered)), side)
+            if self.empty == "merge"
+            else -1
+        )
+        return cells, uncovered
+
+    def _nearest_cell(self, batch: pa.RecordBatch, side: str) -> IntArray:
+        points = self._neighbours.space.transform(batch, side=side).values
+        _, nearest = self._neighbours.tree.query(points)
+        return self._neighbours.cells[nearest]
+
+    @cached_property
+    def _neighbours(self) -> _Neighbours:
+        # The nearest sample row, in the standardised feature space, among those in counted cells.
+        counted = self._sample.filter(pa.array(self._counted_mask()))
+        space = FeatureSpace(scaling="standard").fit(counted)
+        points = space.transform(counted, side="sample").values
+        kept = self._occupied[self._sample_cells]
+        return _Neighbours(space, cKDTree(points[kept]), self._sample_cells[kept])
+
+    def _counted_mask(self) -> BoolArray:
+        mask = np.zeros(self._sample.num_rows, dtype=bool)
+        mask[self._counted] = True
+        return mask
+
+
+class _Neighbours(NamedTuple):
+    space: FeatureSpace
+    tree: cKDTree
+    cells: IntArray
+
+
+def canonical_order(sample: Sample, values: FloatArray) -> IntArray:
+    """Return an order of the sample that does not depend on how its rows were shuffled.
+
+    Growing a tree or starting k-means on rows in this order makes ties fall the same way, so that
+    permuting the rows permutes the weights and changes nothing else.
+    """
+    keys = [*values.T, sample.design]
+    if sample.labels is not None:
+        labels = sample.labels.reshape(len(sample), -1)
+        keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
+    return np.lexsort(keys)

@@ -1,0 +1,185 @@
+"""Weights by the leaves of a decision tree on the labels: the paper's *Clustered*."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import check_random_state
+
+from unskew._compat import Interval, StrOptions
+from unskew.errors import InputError, ParameterError
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.population.encode import ColumnCodes
+from unskew.weighters.base import Sample
+from unskew.weighters.cells import Cells, CellWeighter, Empty, canonical_order
+from unskew.weighters.typing import Total
+
+MAX_CLASSES = 20
+"""Whole numbers with more distinct values than this are taken for quantities, not for classes."""
+
+
+class TreeWeights(CellWeighter):
+    r"""Weights :math:`|C \cap U| / |C \cap S|` in the leaves C of a decision tree on the labels.
+
+    The paper's *Clustered* column. Rows with similar features and labels share a leaf, on the
+    assumption that they also share a probability of selection. The tree is CART, a regression tree
+    for quantities and a classification tree for classes.
+
+    Parameters
+    ----------
+    min_samples_leaf : int, default=4
+        The smallest number of sample rows in a leaf, the paper's "minimum count of 4". More makes
+        steadier and blunter weights.
+    max_leaf_nodes : int, optional
+        The largest number of leaves.
+    max_depth : int, optional
+        The largest depth.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What the labels are. "auto" takes fractions, and whole numbers with more than 20 distinct
+        values, for quantities and everything else for classes.
+    honest : bool, default=False
+        Grow the tree on a random half of the sample and count only the other half. The paper's
+        bounds hold for a partition that was chosen without looking at the rows it counts; the price
+        is counts half as large. Every row gets a weight in either case.
+    empty : {"merge", "drop", "raise"}, default="merge"
+        What becomes of population rows in leaves without sample rows (honest trees have them), or
+        with values that no sample row has: they are counted with the nearest sample row's (in the
+        standardised feature space), left out, or refused. The first two warn when it is more than
+        1 % of the population.
+    total : {"sample", "population"}, default="sample"
+        What the weights sum to: the number of sample rows, or the population's size. With the
+        latter they are the ratio of counts itself.
+    random_state : int, RandomState instance or None, default=0
+        Breaks ties between splits and halves the sample of an honest tree.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+    tree_ : DecisionTreeRegressor or DecisionTreeClassifier
+    uncovered_ : float
+        The share of the population that no sample row can stand for.
+    cells_ : ndarray of shape (n_samples,)
+        The node number of each row's leaf.
+    sample_counts_, population_counts_ : ndarray of shape (n_nodes,)
+        How many rows are in each node that is a leaf; zero elsewhere.
+
+    Notes
+    -----
+    Missing values follow scikit-learn's trees, which learn at each split on which side they go.
+    Categories are coded by rank, and a tree can single out any of them with two splits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import TreeWeights
+    >>> sample, labels = np.array([[0.0], [1.0], [8.0], [9.0]]), [0.1, 0.2, 5.0, 5.1]
+    >>> population = np.array([[0.5], [8.5], [8.6], [8.7]])
+    >>> weighter = TreeWeights(min_samples_leaf=2, total="population")
+    >>> weighter.fit(sample, labels, population=population).weights_
+    array([0.5, 0.5, 1.5, 1.5])
+    >>> weighter.weigh([[0.2], [7.0]])
+    array([0.5, 1.5])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CellWeighter._parameter_constraints,
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "task": [StrOptions({"auto", "regression", "classification"})],
+        "honest": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        min_samples_leaf: int = 4,
+        max_leaf_nodes: int | None = None,
+        max_depth: int | None = None,
+        task: Literal["auto", "regression", "classification"] = "auto",
+        honest: bool = False,
+        empty: Empty = "merge",
+        total: Total = "sample",
+        random_state: Any = 0,
+    ) -> None:
+        self.min_samples_leaf = min_samples_leaf
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.task = task
+        self.honest = honest
+        self.empty = empty
+        self.total = total
+        self.random_state = random_state
+
+    def _cells(self, sample: Sample) -> Cells:
+        if sample.labels is None:
+            raise InputError(
+                "y is None: TreeWeights requires y to be passed, for its leaves are grown on the "
+                "labels. ClusterWeights and HistogramWeights do without."
+            )
+        encoder = ColumnCodes(dtype=np.float32).fit(sample.rows.batch)
+        values = encoder.transform(sample.rows.batch, side="sample").values
+        order = canonical_order(sample, values)
+        random = check_random_state(self.random_state)
+        grown, counted = self._halves(order, random)
+        self._check_leaf_size(len(grown))
+        tree = self._tree_for(sample.labels, random)
+        self.tree_ = tree.fit(
+            values[grown], sample.labels[grown], sample_weight=sample.design[grown]
+        )
+        return Cells(encoder, _TreePartition(self.tree_), counted)
+
+    def _halves(
+        self, order: IntArray, random: np.random.RandomState
+    ) -> tuple[IntArray, BoolArray | slice]:
+        """Return the rows to grow the tree on and the rows to count."""
+        if not self.honest:
+            return order, slice(None)
+        if len(order) < 2:
+            raise InputError("An honest tree needs two rows or more; got n_samples=1.")
+        in_first_half = random.permutation(len(order)) < (len(order) + 1) // 2
+        counted = np.ones(len(order), dtype=bool)
+        counted[order[in_first_half]] = False
+        return order[in_first_half], counted
+
+    def _check_leaf_size(self, n_grown: int) -> None:
+        if self.min_samples_leaf > n_grown:
+            half = "the half of the sample that grows an honest tree" if self.honest else "the sample"
+            raise ParameterError(
+                f"min_samples_leaf={self.min_samples_leaf} is larger than {half} "
+                f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."
+            )
+
+    def _tree_for(self, labels: Any, random: np.random.RandomState) -> Any:
+        task = _task_of(labels) if self.task == "auto" else self.task
+        grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+        return grower(
+            min_samples_leaf=self.min_samples_leaf,
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            random_state=random,
+        )
+
+
+def _task_of(labels: Any) -> str:
+    if labels.dtype.kind == "f":
+        return "regression"
+    if labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES:
+        return "regression"
+    return "classification"
+
+
+class _TreePartition:
+    """The leaves of a fitted tree; a cell is the number of a node."""
+
+    def __init__(self, tree: Any) -> None:
+        self._tree = tree.tree_
+        self.n_cells = int(self._tree.node_count)
+
+    def cells(self, values: FloatArray) -> IntArray:
+        leaves: IntArray = self._tree.apply(values)
+        return leaves

@@ -1,0 +1,7 @@
+"""Types that the weighters' parameters share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Total = Literal["sample", "population"]

@@ -1,0 +1,43 @@
+"""Every row counts once: the baseline."""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from unskew.numerics.typing import FloatArray
+from unskew.population.population import Population
+from unskew.weighters.base import InductiveWeighter, Sample
+from unskew.weighters.typing import Total
+
+
+class Unweighted(InductiveWeighter):
+    """Equal weights: no correction at all, for comparison.
+
+    The paper's *Unweighted* column. Design weights, where given, are kept.
+
+    Parameters
+    ----------
+    total : {"sample", "population"}, default="sample"
+        What the weights sum to: the number of sample rows, or the population's size.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> from unskew import Unweighted
+    >>> Unweighted().fit([[1.0], [2.0]], population=[[1.0], [2.0], [3.0]]).weights_
+    array([1., 1.])
+    """
+
+    def __init__(self, *, total: Total = "sample") -> None:
+        self.total = total
+
+    def _fit(self, sample: Sample, population: Population) -> FloatArray:
+        population.mass  # noqa: B018  (an empty or unreadable population is an error here too)
+        return sample.design
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        return np.ones(len(sample))
