@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
-    HasMethods as HasMethods,
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
 )
-from sklearn.utils._param_validation import (
-    Interval as Interval,
-)
-from sklearn.utils._param_validation import (
-    InvalidParameterError as InvalidParameterError,
-)
-from sklearn.utils._param_validation import (
-    StrOptions as StrOptions,
-)
+
+__all__ = ["HasMethods", "Interval", "InvalidParameterError", "StrOptions", "_safe_indexing"]

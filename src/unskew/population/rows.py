@@ -138,8 +138,8 @@ def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | p
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputTypeError(
-            f"Column '{column}' of {name} mixes values of several types ({error}). "
-            "Convert it to numbers or to text."
+            f"Column '{column}' of {name} mixes values of several types ({error}). A column of an "
+            "argument must be of one kind, string or number: convert it."
         ) from error
 
 

@@ -1,0 +1,1 @@
+"""Experiments on selection bias, written against the public interface alone."""

@@ -1,0 +1,1 @@
+"""Training and judging learners with weights."""

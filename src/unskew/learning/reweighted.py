@@ -1,0 +1,258 @@
+"""Any learner, trained on a sample that has been weighed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from unskew._compat import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    _safe_indexing,
+)
+from unskew.errors import InputError, LearnerError, ParameterError
+from unskew.learning.committee import Committee
+from unskew.learning.resampling import multiplicities, rejection
+from unskew.learning.weight_keyword import weight_keyword
+from unskew.numerics.typing import FloatArray
+from unskew.weighters.base import Weighter
+
+__all__ = ["Reweighted"]
+
+
+def _learner_has(name: str) -> Callable[[Reweighted], bool]:
+    def check(model: Reweighted) -> bool:
+        getattr(getattr(model, "estimator_", model.estimator), name)
+        return True
+
+    return check
+
+
+class Reweighted(MetaEstimatorMixin, BaseEstimator):
+    """A learner trained on a biased sample with the weights that correct it.
+
+    Fits the weighter, hands its weights to the learner, and answers as the learner does.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn learner whose ``fit`` takes ``sample_weight``, also as the last step of a
+        pipeline or inside a grid search.
+    weighter : Weighter
+        For example :class:`unskew.TreeWeights`.
+    resample : {"multiplicity", "rejection"}, optional
+        How to serve a learner that takes no weights; without it, such a learner is an error.
+        "multiplicity" trains on each row as often as its weight asks. "rejection" accepts each row
+        with probability ``w / max w``, trains on the accepted rows, does so ``rounds`` times and
+        averages the predictions.
+    resample_size : int, optional
+        How many rows the multiplicities sum to; by default what the weights sum to, rounded.
+    rounds : int, default=10
+        How many learners rejection sampling trains.
+    random_state : int, RandomState instance or None, default=None
+        For resampling.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted learner; with ``resample="rejection"`` an average of several, its ``members``.
+    weighter_ : Weighter
+        The fitted weighter.
+    weights_ : ndarray of shape (n_samples,)
+        The weights with which the learner was trained.
+    multiplicities_ : ndarray of int of shape (n_samples,)
+        How often each row was used, with ``resample="multiplicity"``.
+    classes_ : ndarray
+        The classes, if the learner is a classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from unskew import Reweighted, TreeWeights
+    >>> random = np.random.RandomState(0)
+    >>> population = random.normal(size=(2000, 1))
+    >>> selected = random.uniform(size=2000) < 1 / (1 + np.exp(-2 * population[:, 0]))
+    >>> sample = population[selected]
+    >>> model = Reweighted(LinearRegression(), TreeWeights(min_samples_leaf=20))
+    >>> model = model.fit(sample, sample[:, 0] ** 2, population=population)
+    >>> bool(model.predict([[0.0]]) > 0.5)
+    True
+
+    In cross-validation, wrap the population, so that it is handed through whole:
+
+    >>> from sklearn.model_selection import cross_validate
+    >>> from unskew import Population
+    >>> folds = cross_validate(model, sample, sample[:, 0] ** 2,
+    ...                        params={"population": Population(population)})
+    >>> len(folds["test_score"])
+    5
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "weighter": [Weighter],
+        "resample": [StrOptions({"multiplicity", "rejection"}), None],
+        "resample_size": [Interval(Integral, 1, None, closed="left"), None],
+        "rounds": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        weighter: Weighter,
+        *,
+        resample: Literal["multiplicity", "rejection"] | None = None,
+        resample_size: int | None = None,
+        rounds: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.weighter = weighter
+        self.resample = resample
+        self.resample_size = resample_size
+        self.rounds = rounds
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, population: Any, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Weigh the sample and train the learner on it.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            The sample.
+        y : array-like of shape (n_samples,)
+            Its labels.
+        population : Population, or anything that :class:`unskew.Population` takes
+            Rows drawn as the world draws them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Design weights of the sample.
+
+        Returns
+        -------
+        self
+        """
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise ParameterError(str(error)) from None
+        if y is None:
+            raise InputError("Reweighted requires y to be passed, but the target y is None.")
+        keyword = weight_keyword(self.estimator)
+        if keyword is None and self.resample is None:
+            raise LearnerError(
+                f"{_name(self.estimator)} takes no sample_weight, so the weights could not reach "
+                'it. Pass resample="multiplicity" or resample="rejection" to train it on a '
+                "resampled sample, or use a learner that takes weights."
+            )
+        self.weighter_ = clone(self.weighter).fit(
+            X, y, population=population, sample_weight=sample_weight
+        )
+        self.weights_: FloatArray = self.weighter_.weights_
+        random = check_random_state(self.random_state)
+        if self.resample == "multiplicity":
+            self.estimator_ = self._fit_multiplicity(X, y, random)
+        elif self.resample == "rejection":
+            self.estimator_ = self._fit_rejection(X, y, random)
+        else:
+            self.estimator_ = _train(self.estimator, X, y, **{str(keyword): self.weights_})
+        self.n_features_in_ = self.weighter_.n_features_in_
+        if hasattr(self.weighter_, "feature_names_in_"):
+            self.feature_names_in_ = self.weighter_.feature_names_in_
+        return self
+
+    def _fit_multiplicity(self, X: Any, y: Any, random: np.random.RandomState) -> Any:
+        size = self.resample_size or max(1, round(self.weights_.sum()))
+        self.multiplicities_ = multiplicities(self.weights_, size, random)
+        rows = np.repeat(np.arange(len(self.weights_)), self.multiplicities_)
+        return _train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
+
+    def _fit_rejection(self, X: Any, y: Any, random: np.random.RandomState) -> Committee:
+        members = []
+        for _ in range(self.rounds):
+            rows = np.flatnonzero(rejection(self.weights_, random))  # never none: max w is kept
+            members.append(_train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows)))
+        classes = np.unique(np.asarray(y)) if is_classifier(self.estimator) else None
+        return Committee(members, classes)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, if the learner is a classifier."""
+        return np.asarray(self.estimator_.classes_)
+
+    @available_if(_learner_has("predict"))
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the learner's predictions."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    @available_if(_learner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the learner's class probabilities."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    @available_if(_learner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return the logarithms of the learner's class probabilities."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_log_proba(X))
+
+    @available_if(_learner_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the learner's decision function."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.decision_function(X))
+
+    @available_if(_learner_has("score"))
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the learner's own score on these rows, weighted if weights are given.
+
+        On rows drawn as the sample was, pass ``sample_weight=model.weighter_.weigh(X)`` to judge
+        the learner as the population would.
+        """
+        check_is_fitted(self)
+        if sample_weight is None:
+            return float(self.estimator_.score(X, y))
+        return float(self.estimator_.score(X, y, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = copy.deepcopy(inner.classifier_tags)
+        tags.regressor_tags = copy.deepcopy(inner.regressor_tags)
+        tags.target_tags = copy.deepcopy(inner.target_tags)
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.string = inner.input_tags.string
+        tags.input_tags.categorical = inner.input_tags.categorical
+        tags.input_tags.sparse = False  # the weighter reads tables
+        return tags
+
+
+def _train(learner: Any, X: Any, y: Any, **weights: FloatArray) -> Any:
+    # The keyword names the step that takes the weights; metadata routing would want requests set
+    # on every step for the same purpose.
+    with sklearn.config_context(enable_metadata_routing=False):
+        return clone(learner).fit(X, y, **weights)
+
+
+def _name(learner: Any) -> str:
+    steps = getattr(learner, "steps", None)
+    return _name(steps[-1][1]) if steps else type(learner).__name__
