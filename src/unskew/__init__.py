@@ -53,7 +53,7 @@ _HOME = {
     "weighted_risk": "unskew.learning.risk",
 }
 
-__all__ = sorted(_HOME)  # noqa: PLE0605  (one list of names, not two)
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> object:

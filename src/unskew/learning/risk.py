@@ -62,9 +62,7 @@ def weighted_risk(
         raise InputError("y_true is empty: there is no row to judge.")
     vector = check_weights(weights, name="weights", n_rows=len(truth))
     if isinstance(loss, str) and loss not in _LOSSES:
-        raise ParameterError(
-            f"loss must be one of {sorted(_LOSSES)} or a function; got '{loss}'."
-        )
+        raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got '{loss}'.")
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
     if losses.shape != truth.shape:

@@ -64,8 +64,8 @@ def check_weight_values(vector: FloatArray, *, name: str) -> None:
 def effective_sample_size(weights: ArrayLike) -> float:
     r"""Return Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`.
 
-    The number of evenly weighted rows whose mean would have the variance that the weighted mean has,
-    where weights and outcomes are unrelated. It lies between 1 and the number of positive weights.
+    As many evenly weighted rows would give a mean of the same variance, where weights and outcomes
+    are unrelated. It lies between 1 and the number of positive weights.
 
     Parameters
     ----------

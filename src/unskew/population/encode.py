@@ -80,8 +80,8 @@ class ColumnCodes:
         for name, kind in zip(self.names, self.types, strict=True):
             check_kinds(name, kind, kind)
         self.columns = [_column_code(column) for column in sample.columns]
-        self.has_missing = np.ones(len(self.names), dtype=bool)  # so that nothing is novel yet
-        self.has_missing = np.isnan(self.transform(sample, side="sample").values).any(axis=0)
+        self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is novel yet
+        self.has_missing = _any(np.isnan(self.transform(sample, side="sample").values), axis=0)
         return self
 
     @property
@@ -106,7 +106,7 @@ class ColumnCodes:
             # One sum tells whether anything is missing or infinite; mostly nothing is.
             if not np.isfinite(values.sum()):
                 self._check_finite(values, batch, side)
-                missing = np.isnan(values[:, ~self.has_missing]).any(axis=1)
+                missing = _any(np.isnan(values[:, ~self.has_missing]), axis=1)
                 novel = _either(novel, missing if missing.any() else None)
         return Encoded(values, novel)
 
@@ -289,6 +289,10 @@ def _all_missing(column: pa.Array) -> bool:
 def _valid(column: pa.Array) -> BoolArray:
     valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
+
+
+def _any(marks: BoolArray, *, axis: int) -> BoolArray:
+    return np.asarray(marks.any(axis=axis))
 
 
 def _either(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:

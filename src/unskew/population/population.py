@@ -199,9 +199,7 @@ class Population:
         self._seen.__dict__.update(seen.__dict__)
         return summary
 
-    def _read_part(
-        self, summary: SummaryType, part: Part, start: int
-    ) -> tuple[SummaryType, _Seen]:
+    def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, _Seen]:
         summary.position = start
         seen = _Seen()
         for batch in part.read():

@@ -185,9 +185,9 @@ class Moments(Summary):
     """
 
     def __init__(self, n_columns: int) -> None:
-        self.mass = np.zeros(n_columns)
-        self.mean = np.zeros(n_columns)
-        self._squares = np.zeros(n_columns)
+        self.mass: FloatArray = np.zeros(n_columns)
+        self.mean: FloatArray = np.zeros(n_columns)
+        self._squares: FloatArray = np.zeros(n_columns)
 
     @property
     def variance(self) -> FloatArray:

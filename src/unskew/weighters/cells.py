@@ -127,7 +127,7 @@ class CellLocator:
         self._counted = counted
         found = self._partition.cells(self._encoder.transform(sample, side="sample").values)
         self._sample_cells = found[counted]
-        self.sample_counts = np.bincount(
+        self.sample_counts: FloatArray = np.bincount(
             self._sample_cells, weights=design[counted], minlength=self.n_cells
         )
         # One entry more, so that cell -1 reads as one without sample rows.

@@ -93,8 +93,8 @@ class ClusterWeights(CellWeighter):
             self.clusterer_ = clusterer.fit(ordered)
         except ValueError as error:
             raise ParameterError(
-                f"{type(clusterer).__name__} could not cluster the sample of n_samples={len(sample)}"
-                f" rows: {error}"
+                f"{type(clusterer).__name__} could not cluster the sample "
+                f"(n_samples={len(sample)}): {error}"
             ) from error
         return Cells(space, _ClusterPartition(self.clusterer_, ordered))
 

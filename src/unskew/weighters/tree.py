@@ -148,7 +148,9 @@ class TreeWeights(CellWeighter):
 
     def _check_leaf_size(self, n_grown: int) -> None:
         if self.min_samples_leaf > n_grown:
-            half = "the half of the sample that grows an honest tree" if self.honest else "the sample"
+            half = (
+                "the half of the sample that grows an honest tree" if self.honest else "the sample"
+            )
             raise ParameterError(
                 f"min_samples_leaf={self.min_samples_leaf} is larger than {half} "
                 f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."

@@ -57,9 +57,7 @@ class Source(ABC):
         """
 
 
-def parts_of_stream(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str]
-) -> Iterator[Part]:
+def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[Part]:
     """Yield the parts of batches that arrive one after the other, small ones put together."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0

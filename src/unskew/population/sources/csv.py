@@ -29,9 +29,7 @@ class CSVSource(Source):
         for position, path in enumerate(paths):
             schema = _open(path).schema
             if position == 0:
-                self.schema = pa.schema(
-                    [(f.name, _widened(f.type)) for f in schema], metadata=None
-                )
+                self.schema = pa.schema([(f.name, _widened(f.type)) for f in schema], metadata=None)
             elif sorted(schema.names) != sorted(self.schema.names):
                 odd = sorted(set(schema.names) ^ set(self.schema.names))[0]
                 raise InputError(f"Column '{odd}' is not in both '{paths[0]}' and '{path}'.")

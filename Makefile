@@ -1,0 +1,40 @@
+# Each target works by itself on a machine with python3 (3.11 or newer) and make: it makes .venv,
+# installs what it needs, and the second time starts at once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/.ready
+	$(BIN)/unskew demo
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tools/check_layers.py
+
+bench: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.population
+
+docs: $(VENV)/.ready-dev
+	$(BIN)/python -m docs.draw_figures
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unskew needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.ready-%: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@

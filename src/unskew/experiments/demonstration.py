@@ -1,0 +1,127 @@
+"""The main job in small: a biased sample, three sets of weights, the true error of each.
+
+Each draw makes a fresh population and a fresh direction of bias, so that no seed is a lucky one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
+
+import unskew
+from unskew.experiments.clinic import make_clinic
+from unskew.experiments.sampling import logistic_selection
+
+__all__ = ["METHODS", "Draw", "Outcome", "demonstrate", "summarise"]
+
+METHODS = ("unweighted", "ideal", "tree")
+
+N_POPULATION = 4_000
+N_TEST = 4_000
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One biased sample and what each set of weights made of it."""
+
+    sample: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    weights: Mapping[str, NDArray[np.float64]]
+    errors: Mapping[str, float]
+    covered: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one set of weights achieved over all draws.
+
+    Attributes
+    ----------
+    error, spread : float
+        Mean and standard deviation over draws of the true test error, as a share of the variance
+        of the labels.
+    change : tuple of float
+        Mean difference from the unweighted error in the same draw, and the half-width of its 95 %
+        interval.
+    better : int
+        In how many draws the error was below the unweighted one.
+    effective : float
+        Mean effective sample size as a share of the sample.
+    """
+
+    method: str
+    error: float
+    spread: float
+    change: tuple[float, float]
+    better: int
+    effective: float
+
+
+def demonstrate(draws: int, *, seed: int = 0) -> Iterator[Draw]:
+    """Yield one draw after the other."""
+    for draw in range(draws):
+        yield _draw(np.random.RandomState([seed, draw]))
+
+
+def _draw(random: np.random.RandomState) -> Draw:
+    population, labels = make_clinic(N_POPULATION, random_state=random)
+    test, test_labels = make_clinic(N_TEST, random_state=random)
+    standardised = StandardScaler().fit_transform(population)
+    mask, probabilities = logistic_selection(standardised, random_state=random)
+    sample, sample_labels = population[mask], labels[mask]
+    weighters = {
+        "unweighted": unskew.Unweighted(),
+        "ideal": unskew.KnownProbability(probabilities[mask]),
+        "tree": unskew.TreeWeights(),
+    }
+    models: dict[str, Any] = {
+        method: unskew.Reweighted(LinearRegression(), weighter).fit(
+            sample, sample_labels, population=population
+        )
+        for method, weighter in weighters.items()
+    }
+    variance = test_labels.var()
+    return Draw(
+        sample=sample,
+        labels=sample_labels,
+        weights={method: model.weights_ for method, model in models.items()},
+        errors={
+            method: float(np.mean((model.predict(test) - test_labels) ** 2) / variance)
+            for method, model in models.items()
+        },
+        covered=1.0 - models["tree"].weighter_.uncovered_,
+    )
+
+
+def summarise(draws: list[Draw]) -> list[Outcome]:
+    """Return the outcome of each set of weights over all draws."""
+    return [_outcome(method, draws) for method in METHODS]
+
+
+def _outcome(method: str, draws: list[Draw]) -> Outcome:
+    errors = np.array([draw.errors[method] for draw in draws])
+    change = errors - np.array([draw.errors["unweighted"] for draw in draws])
+    n_draws = len(draws)
+    margin = (
+        stats.t.ppf(0.975, n_draws - 1) * change.std(ddof=1) / np.sqrt(n_draws)
+        if n_draws > 1
+        else np.nan
+    )
+    effective = [
+        unskew.effective_sample_size(draw.weights[method]) / len(draw.sample) for draw in draws
+    ]
+    return Outcome(
+        method=method,
+        error=float(errors.mean()),
+        spread=float(errors.std(ddof=1)) if n_draws > 1 else float("nan"),
+        change=(float(change.mean()), float(margin)),
+        better=int((change < 0).sum()),
+        effective=float(np.mean(effective)),
+    )
