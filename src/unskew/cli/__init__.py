@@ -20,7 +20,7 @@ REFUSED = 3
 
 app = typer.Typer(
     name="unskew",
-    help="Correct sample selection bias: weigh a biased sample so that it stands for the population.",
+    help="Correct sample selection bias: weigh a sample so that it stands for the population.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",

@@ -67,7 +67,8 @@ def logistic_selection(
     vector = np.asarray(direction, dtype=np.float64)
     if vector.shape != (rows.shape[1],):
         raise InputError(
-            f"direction must have {rows.shape[1]} entries, one per column; got shape {vector.shape}."
+            f"direction must have one entry for each of the {rows.shape[1]} columns; got shape "
+            f"{vector.shape}."
         )
     projection = (rows - rows.mean(axis=0)) @ vector
     spread = projection.std()

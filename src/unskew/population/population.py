@@ -21,7 +21,7 @@ from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
-from unskew.population.rows import Rows
+from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.sources import Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summary, Total
@@ -42,7 +42,7 @@ class Population:
         file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
-        ``selected``. They must be the sample's columns, in any order. For an array, positions.
+        ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in any order. For an array, positions.
     weight : str or array-like of shape (n_rows,), optional
         Design weights: how many rows of the world each row stands for.
     selected : str or array-like of bool of shape (n_rows,), optional
@@ -281,8 +281,9 @@ class Population:
     def _chosen_columns(self, columns: Sequence[str] | Sequence[int] | None) -> list[str]:
         available = self._source.schema.names
         if columns is None:
-            roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-            chosen = [name for name in available if name not in roles]
+            apart = [role for role in (self._weight, self._selected) if isinstance(role, str)]
+            apart += pandas_index_columns(self._source.schema)
+            chosen = [name for name in available if name not in apart]
         else:
             if isinstance(columns, str):
                 raise ParameterError(f"columns must be a list of names; got '{columns}'.")

@@ -67,11 +67,22 @@ def as_rows(data: Any, *, name: str) -> Rows:
     """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        data = data.drop_columns(pandas_index_columns(data.schema))
     if isinstance(data, nw.DataFrame) or nw.dependencies.is_into_dataframe(data):
         return _from_dataframe(nw.from_native(data, eager_only=True), name=name)
     if hasattr(data, "__arrow_c_stream__"):
         return Rows(_checked(pa.table(data), name=name), named=True)
     return _from_array(data, name=name)
+
+
+def pandas_index_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that were a pandas index before they were written.
+
+    pandas stores an index beside the columns and marks it as such; reading it back, it is no column.
+    """
+    marked = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in marked if isinstance(name, str) and name in schema.names]
 
 
 def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:

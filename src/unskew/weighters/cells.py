@@ -127,9 +127,10 @@ class CellLocator:
         self._counted = counted
         found = self._partition.cells(self._encoder.transform(sample, side="sample").values)
         self._sample_cells = found[counted]
-        self.sample_counts: FloatArray = np.bincount(
+        counts = np.bincount(
             self._sample_cells, weights=design[counted], minlength=self.n_cells
         )
+        self.sample_counts = counts.astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
         self._occupied = np.append(self.sample_counts > 0, False)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -75,9 +76,8 @@ def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -
 
 def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
     def read() -> Iterator[pa.RecordBatch]:
-        if len(batches) == 1:
-            yield batches[0]
-        else:
-            yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+        # Chunks may differ in how they store a column, and only like can be put together.
+        for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
+            yield from pa.Table.from_batches(alike).combine_chunks().to_batches()
 
     return Part(n_rows, read)

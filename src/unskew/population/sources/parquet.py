@@ -25,7 +25,7 @@ class ParquetSource(Source):
         self._groups: list[tuple[Path, int, int]] = []
         for position, path in enumerate(paths):
             with _open(path) as file:
-                schema = file.schema_arrow.remove_metadata()
+                schema = file.schema_arrow
                 groups = range(file.num_row_groups)
                 self._groups += [(path, g, file.metadata.row_group(g).num_rows) for g in groups]
             if position == 0:
