@@ -15,7 +15,7 @@ import pyarrow as pa
 
 __all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
 
-BLOCK_ROWS = 65_536
+BLOCK_ROWS = 32_768
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 
 

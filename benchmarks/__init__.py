@@ -1,0 +1,1 @@
+"""Measurements, each a command that anyone can run again: ``python -m benchmarks.NAME``."""
