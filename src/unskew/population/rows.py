@@ -13,6 +13,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError
@@ -70,7 +71,11 @@ def as_rows(data: Any, *, name: str) -> Rows:
     if isinstance(data, pa.Table):
         data = data.drop_columns(pandas_index_columns(data.schema))
     if isinstance(data, nw.DataFrame) or nw.dependencies.is_into_dataframe(data):
-        return _from_dataframe(nw.from_native(data, eager_only=True), name=name)
+        try:
+            frame = nw.from_native(data, eager_only=True)
+        except DuplicateError as error:
+            raise InputError(f"{name} has a column name more than once. {error}") from error
+        return _from_dataframe(frame, name=name)
     if hasattr(data, "__arrow_c_stream__"):
         return Rows(_checked(pa.table(data), name=name), named=True)
     return _from_array(data, name=name)

@@ -25,9 +25,10 @@ class CSVSource(Source):
     typed = False
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
+        self._headers: dict[Path, list[str]] = {}
         for position, path in enumerate(paths):
             schema = _open(path).schema
+            self._headers[path] = schema.names
             if position == 0:
                 self.schema = pa.schema([(f.name, _widened(f.type)) for f in schema], metadata=None)
             elif sorted(schema.names) != sorted(self.schema.names):
@@ -46,20 +47,23 @@ class CSVSource(Source):
     def _batches(
         self, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
     ) -> Iterator[pa.RecordBatch]:
-        for path in self._paths:
-            reader = _open(path, columns, read_as)
+        for path, header in self._headers.items():
+            reader = _open(path, columns, read_as, header)
             while True:
                 try:
                     batch = next(reader, None)
                 except pa.ArrowException as error:
-                    raise _unreadable(path, error, columns) from error
+                    raise _unreadable(path, error, header) from error
                 if batch is None:
                     break
                 yield batch
 
 
 def _open(
-    path: Path, columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
+    path: Path,
+    columns: Sequence[str] = (),
+    read_as: Mapping[str, pa.DataType] | None = None,
+    header: Sequence[str] = (),
 ) -> csv.CSVStreamingReader:
     try:
         return csv.open_csv(
@@ -74,7 +78,7 @@ def _open(
             ),
         )
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error, columns) from error
+        raise _unreadable(path, error, header) from error
 
 
 def _widened(kind: pa.DataType) -> pa.DataType:
@@ -82,8 +86,8 @@ def _widened(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if types.is_integer(kind) else kind
 
 
-def _unreadable(path: Path, error: Exception, columns: Sequence[str]) -> InputError:
+def _unreadable(path: Path, error: Exception, header: Sequence[str]) -> InputError:
     reason = str(error)
-    for position, name in enumerate(columns):  # PyArrow counts columns where a reader wants names
+    for position, name in enumerate(header):  # PyArrow counts columns where a reader wants names
         reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
     return InputError(f"'{path}' could not be read as CSV: {reason}")

@@ -57,7 +57,9 @@ def _read(path: Path, group: int, columns: list[str], text: list[str]) -> Iterat
 
 def _open(path: Path, read_dictionary: list[str] | None = None) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, read_dictionary=read_dictionary)
+        return pq.ParquetFile(
+            path, read_dictionary=read_dictionary, page_checksum_verification=True
+        )
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 

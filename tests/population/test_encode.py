@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from unskew import InputError, InputTypeError
+from unskew.population.encode import MAX_CATEGORIES, ColumnCodes, FeatureSpace
+from unskew.population.kinds import can_reconcile
+
+
+def batch(**columns) -> pa.RecordBatch:
+    return pa.record_batch(columns)
+
+
+def codes_of(sample, population, **options):
+    return ColumnCodes(**options).fit(sample).transform(population, side="population")
+
+
+def test_numbers_pass_unchanged_whatever_their_type():
+    sample = batch(a=[1, 2], b=[1.5, None], c=[True, False])
+    values, novel = codes_of(sample, sample)
+    assert novel is None
+    assert np.array_equal(values, [[1, 1.5, 1], [2, np.nan, 0]], equal_nan=True)
+
+
+def test_categories_are_ranked_and_unknown_ones_are_novel():
+    sample = batch(town=["Ulm", None, "Bonn"])
+    values, novel = codes_of(sample, batch(town=["Bonn", "Ulm", "Kiel", None]))
+    assert np.array_equal(values[:, 0], [0, 1, -1, np.nan], equal_nan=True)
+    assert novel.tolist() == [False, False, True, False]
+
+
+def test_a_dictionarys_unused_values_are_no_categories():
+    frame = pd.DataFrame({"town": pd.Categorical(["Ulm"], categories=["Ulm", "Kiel"])})
+    sample = pa.RecordBatch.from_pandas(frame)
+    assert codes_of(sample, batch(town=["Kiel"])).novel.tolist() == [True]
+
+
+def test_missing_where_the_sample_has_none_is_novel():
+    sample = batch(age=[1.0, 2.0], town=["Ulm", None])
+    _, novel = codes_of(sample, batch(age=[None, 1.0, np.nan], town=["Ulm", None, "Ulm"]))
+    assert novel.tolist() == [True, False, True]
+
+
+def test_a_value_where_the_sample_has_only_gaps_is_novel():
+    for column in ([None, None], pa.array([np.nan, np.nan]), pa.array([None, None], pa.string())):
+        sample = batch(age=column, other=[1, 2])
+        same = codes_of(sample, sample)
+        assert same.novel is None
+        assert np.isnan(same.values[:, 0]).all()
+    sample = batch(age=pa.array([np.nan, np.nan]), other=[1, 2])
+    assert codes_of(sample, batch(age=[3.0], other=[1])).novel.tolist() == [True]
+
+
+def test_times_are_days_since_the_samples_first():
+    day = dt.datetime(2024, 2, 28, 12)
+    sample = batch(t=pa.array([day, day + dt.timedelta(days=2)], pa.timestamp("ns")))
+    later = batch(t=pa.array([day + dt.timedelta(hours=6), None], pa.timestamp("s")))
+    assert np.array_equal(codes_of(sample, sample).values[:, 0], [0, 2])
+    values, novel = codes_of(sample, later)
+    assert values[0, 0] == 0.25
+    assert novel.tolist() == [False, True]
+
+
+def test_times_keep_their_minutes_in_float32():
+    moments = pd.date_range("2001-01-01", periods=2, freq="min").append(
+        pd.date_range("2009-01-01", periods=2, freq="min")
+    )
+    sample = pa.RecordBatch.from_pandas(pd.DataFrame({"t": moments}))
+    values = codes_of(sample, sample, dtype=np.float32).values[:, 0]
+    assert len(np.unique(values)) == 4
+
+
+def test_dates_times_of_day_and_durations():
+    sample = batch(
+        date=pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 3)]),
+        clock=pa.array([dt.time(6), dt.time(18)]),
+        wait=pa.array([dt.timedelta(hours=12), dt.timedelta(0)]),
+    )
+    assert np.array_equal(codes_of(sample, sample).values, [[0, 0, 0.5], [2, 0.5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("sample", "population", "fits"),
+    [
+        (pa.int32(), pa.decimal128(5, 2), True),
+        (pa.bool_(), pa.int8(), True),
+        (pa.string(), pa.dictionary(pa.int8(), pa.large_string()), True),
+        (pa.dictionary(pa.int8(), pa.int64()), pa.int64(), True),
+        (pa.dictionary(pa.int8(), pa.string()), pa.int64(), False),
+        (pa.int64(), pa.string(), False),
+        (pa.timestamp("us"), pa.date32(), True),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ns", "Europe/Berlin"), True),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
+        (pa.timestamp("us"), pa.float64(), False),
+        (pa.null(), pa.string(), True),
+        (pa.list_(pa.int8()), pa.list_(pa.int8()), False),
+    ],
+)
+def test_which_types_can_be_compared(sample, population, fits):
+    assert can_reconcile(sample, population) is fits
+
+
+def test_categories_of_whole_numbers_meet_plain_ones():
+    sample = pa.RecordBatch.from_pandas(pd.DataFrame({"code": pd.Categorical([7, 3, 7])}))
+    for plain in ([3, 7, 9], [3.0, 7.0, 9.0]):
+        values, novel = codes_of(sample, batch(code=plain))
+        assert values[:, 0].tolist() == [0, 1, -1]
+        assert novel.tolist() == [False, False, True]
+
+
+def test_infinity_and_overflow_name_the_column_and_the_side():
+    sample = batch(age=[1.0, 2.0], income=[1.0, 2.0])
+    with pytest.raises(InputError, match="Column 'income' of the population holds -inf"):
+        codes_of(sample, batch(age=[np.nan], income=[-np.inf]))
+    with pytest.raises(InputError, match=r"'age' of the population holds 1e\+39.*float32"):
+        codes_of(sample, batch(age=[1e39], income=[1.0]), dtype=np.float32)
+    with pytest.raises(InputError, match="'age' of the sample"):
+        ColumnCodes().fit(batch(age=[np.inf]))
+
+
+def test_nested_columns_are_refused_by_name():
+    with pytest.raises(InputTypeError, match="Column 'tags'.*list"):
+        ColumnCodes().fit(batch(tags=[[1], [2]]))
+
+
+def test_the_feature_space_scales_imputes_and_marks():
+    sample = batch(age=[10.0, 20.0, None], town=["a", "b", "a"])
+    space = FeatureSpace(scaling="standard").fit(sample)
+    values = space.transform(sample, side="sample").values
+    assert space.n_features == values.shape[1] == 4
+    present = np.array([10.0, 20.0, 15.0])
+    expected = (present - 15) / present.std()
+    assert np.allclose(values[:, 0], expected)
+    assert values[:, 1].tolist() == [0, 0, 1]  # the gap
+    assert values[:, 2:].tolist() == [[1, 0], [0, 1], [1, 0]]
+    unknown = space.transform(batch(age=[15.0], town=["c"]), side="population")
+    assert unknown.values[0, 2:].tolist() == [0, 0]
+    assert unknown.novel.tolist() == [True]
+
+
+@pytest.mark.parametrize(("scaling", "expected"), [("range", [0, 1, 0.5]), (None, [2, 6, 4])])
+def test_other_scalings(scaling, expected):
+    sample = batch(age=[2.0, 6.0, 4.0])
+    space = FeatureSpace(scaling=scaling).fit(sample)
+    assert space.transform(sample, side="sample").values[:, 0].tolist() == expected
+
+
+def test_a_constant_column_stays_finite():
+    sample = batch(a=[3.0, 3.0], b=[None, None])
+    for scaling in ("standard", "range", None):
+        space = FeatureSpace(scaling=scaling).fit(sample)
+        assert np.isfinite(space.transform(sample, side="sample").values).all()
+
+
+def test_one_hot_columns_are_bounded():
+    names = [f"c{number % 500}" for number in range(2000)]
+    space = FeatureSpace().fit(batch(code=names))
+    assert space.n_features == MAX_CATEGORIES
+    values = space.transform(batch(code=names), side="sample").values
+    assert (values.sum(axis=1) == 1).all()
