@@ -39,7 +39,9 @@ def mixed() -> pd.DataFrame:
     town = random.choice(np.array(["Ulm", "Bonn", "Kiel", None], dtype=object), n_rows)
     return pd.DataFrame(
         {
-            "income": np.where(random.uniform(size=n_rows) < 0.1, np.nan, random.normal(size=n_rows)),
+            "income": np.where(
+                random.uniform(size=n_rows) < 0.1, np.nan, random.normal(size=n_rows)
+            ),
             "rooms": random.integers(1, 6, n_rows),
             "town": town,
             "grade": pd.Categorical(random.choice(["a", "b", "c"], n_rows)),

@@ -125,7 +125,10 @@ def main() -> None:
         print(own_peak_memory())
         return
     cores = len(os.sched_getaffinity(0))
-    print(f"{LEAVES} leaves, {len(COLUMNS)} columns, {cores} cores, Python {platform.python_version()}")
+    print(
+        f"{LEAVES} leaves, {len(COLUMNS)} columns, {cores} cores, "
+        f"Python {platform.python_version()}"
+    )
     print("| rows | bare scan, s | TreeWeights, s | ratio (range) | M rows/s | peak MB |")
     print("|---|---|---|---|---|---|")
     for n_rows in (arguments.rows // 4, arguments.rows):

@@ -8,13 +8,17 @@ from hypothesis.extra.numpy import arrays
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.row_keys import row_keys
 
-codes = arrays(np.int64, st.tuples(st.integers(1, 30), st.integers(1, 4)), elements=st.integers(0, 3))
+codes = arrays(
+    np.int64, st.tuples(st.integers(1, 30), st.integers(1, 4)), elements=st.integers(0, 3)
+)
 
 
 @given(codes, st.integers(0, 2**32))
 def test_rows_are_found_exactly_where_they_are(known, seed):
     distinct = DistinctRows(known)
-    numbers = {tuple(row): int(number) for row, number in zip(known, distinct.find(known), strict=True)}
+    numbers = {
+        tuple(row): int(number) for row, number in zip(known, distinct.find(known), strict=True)
+    }
     assert len(numbers) == distinct.size
     assert sorted(numbers.values()) == list(range(distinct.size))
     asked = np.random.default_rng(seed).integers(-1, 6, size=(50, known.shape[1]))

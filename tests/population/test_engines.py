@@ -64,7 +64,9 @@ FORMS = {
     "duckdb": lambda frame, folder: duckdb.sql(f"from '{folder}/whole.parquet'"),
     "parquet": lambda frame, folder: folder / "whole.parquet",
     "parquet glob": lambda frame, folder: str(folder / "part-*.parquet"),
-    "parquet list": lambda frame, folder: [folder / f"part-{number}.parquet" for number in range(3)],
+    "parquet list": lambda frame, folder: [
+        folder / f"part-{number}.parquet" for number in range(3)
+    ],
     "csv": lambda frame, folder: str(folder / "whole.csv"),
     "csv list, one compressed": lambda frame, folder: sorted(folder.glob("half-*")),
     "list of chunks": lambda frame, folder: [frame.iloc[:10], pl.from_pandas(frame.iloc[10:])],
@@ -120,7 +122,9 @@ def test_numpy_agrees_with_a_dataframe_of_the_same_numbers(shift):
 def test_arrays_of_every_number_type(dtype):
     array = (np.arange(40).reshape(20, 2) % 5).astype(dtype)
     weighter = TreeWeights(min_samples_leaf=1, total="population")
-    weights = weighter.fit(array[:10], np.arange(10.0), population=np.asfortranarray(array)).weights_
+    weights = weighter.fit(
+        array[:10], np.arange(10.0), population=np.asfortranarray(array)
+    ).weights_
     assert weights.sum() == pytest.approx(20)
 
 
@@ -153,7 +157,8 @@ def test_only_the_needed_columns_are_read(mixed, folder):
     sample = mixed.iloc[:600]
     expected = TreeWeights().fit(sample, sample["rooms"], population=mixed)
     assert np.array_equal(
-        TreeWeights().fit(sample, sample["rooms"], population=population).weights_, expected.weights_
+        TreeWeights().fit(sample, sample["rooms"], population=population).weights_,
+        expected.weights_,
     )
 
 
@@ -176,7 +181,9 @@ def test_a_reservoir_of_raw_rows_keeps_text_apart(folder, mixed):
     rows = Population(folder / "whole.parquet").reduce(Reservoir(200, seed=1))
     frame = rows.rows.to_pandas()
     expected = mixed.iloc[rows.numbers].reset_index(drop=True)
-    assert (frame["town"].astype(object).fillna("") == expected["town"].astype(object).fillna("")).all()
+    assert (
+        frame["town"].astype(object).fillna("") == expected["town"].astype(object).fillna("")
+    ).all()
     assert (frame["grade"].astype(str) == expected["grade"].astype(str)).all()
 
 

@@ -23,8 +23,9 @@ _STORY = (
 _READING = (
     "Test error: mean squared error as a share of the variance, mean ± standard deviation over "
     "draws. Change: against unweighted in the same draw, ± the half-width of its 95 % interval. "
-    "Ideal knows each patient's true chance; tree estimates it from the leaves of a regression tree. Where a "
-    "learner fits the whole population well, weights have less to mend: a straight line does not."
+    "Ideal knows each patient's true chance; tree estimates it from the leaves of a regression "
+    "tree. Where a learner fits the whole population well, weights have less to mend: a straight "
+    "line does not."
 )
 
 

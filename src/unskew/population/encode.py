@@ -77,8 +77,7 @@ class ColumnCodes:
         """Learn the categories, the origin of time and where values are missing."""
         self.names: list[str] = sample.schema.names
         self.types: list[pa.DataType] = sample.schema.types
-        for name, kind in zip(self.names, self.types, strict=True):
-            check_kinds(name, kind, kind)
+        self._check_kinds(sample, side="sample")
         self.columns = [_column_code(column) for column in sample.columns]
         self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is novel yet
         self.has_missing = _any(np.isnan(self.transform(sample, side="sample").values), axis=0)
@@ -94,6 +93,7 @@ class ColumnCodes:
 
         ``side`` is "sample" or "population": the error message says where a bad value is.
         """
+        self._check_kinds(batch, side)
         values = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
         novel: BoolArray | None = None
         with np.errstate(over="ignore"):  # an overflow becomes infinite, which is looked for below
@@ -109,6 +109,11 @@ class ColumnCodes:
                 missing = _any(np.isnan(values[:, ~self.has_missing]), axis=1)
                 novel = _either(novel, missing if missing.any() else None)
         return Encoded(values, novel)
+
+    def _check_kinds(self, batch: pa.RecordBatch, side: str) -> None:
+        for name, kind, other in zip(self.names, self.types, batch.schema.types, strict=True):
+            if kind != other or kind_of(kind) == Kind.OTHER:
+                check_kinds(name, kind, other, side=side)
 
     def _check_finite(self, values: FloatArray, batch: pa.RecordBatch, side: str) -> None:
         for position in np.flatnonzero(np.isinf(values).any(axis=0)):

@@ -96,19 +96,21 @@ def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
     )
 
 
-def check_kinds(column: str, sample: pa.DataType, population: pa.DataType) -> None:
-    """Refuse a column that the sample and the population hold in incomparable types."""
-    if can_reconcile(sample, population):
+def check_kinds(
+    column: str, sample: pa.DataType, other: pa.DataType, *, side: str = "population"
+) -> None:
+    """Refuse a column that the sample and another side hold in incomparable types."""
+    if can_reconcile(sample, other):
         return
-    for side, kind in (("the sample", sample), ("the population", population)):
+    for place, kind in (("sample", sample), (side, other)):
         if kind_of(kind) == Kind.OTHER:
             raise InputTypeError(
-                f"Column '{column}' of {side} is of type {kind}, which unskew cannot compare. "
+                f"Column '{column}' of the {place} is of type {kind}, which unskew cannot compare. "
                 "Convert it to numbers, text or dates, or leave it out."
             )
     raise InputTypeError(
         f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
-        f"{kind_of(population)} in the population (type {population}). Convert one of them."
+        f"{kind_of(other)} in the {side} (type {other}). Convert one of them."
     )
 
 

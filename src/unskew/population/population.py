@@ -42,7 +42,8 @@ class Population:
         file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
-        ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in any order. For an array, positions.
+        ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
+        any order. For an array, positions.
     weight : str or array-like of shape (n_rows,), optional
         Design weights: how many rows of the world each row stands for.
     selected : str or array-like of bool of shape (n_rows,), optional

@@ -84,7 +84,7 @@ def as_rows(data: Any, *, name: str) -> Rows:
 def pandas_index_columns(schema: pa.Schema) -> list[str]:
     """Return the columns that were a pandas index before they were written.
 
-    pandas stores an index beside the columns and marks it as such; reading it back, it is no column.
+    pandas stores an index beside the columns and marks it as such; read back, it is no column.
     """
     marked = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in marked if isinstance(name, str) and name in schema.names]

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import InvalidParameterError, StrOptions
-from unskew.errors import InputError, OverlapError, ParameterError
-from unskew.numerics.typing import FloatArray
+from unskew.errors import InputError, InputTypeError, OverlapError, ParameterError
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
 from unskew.population.population import Population
 from unskew.population.rows import Rows, as_rows
@@ -39,7 +40,7 @@ class Sample:
     design : ndarray of shape (m,)
         The caller's ``sample_weight``, or ones.
     original : object
-        X as the caller gave it.
+        X as the caller gave it, where it still is in the caller's order.
     """
 
     rows: Rows
@@ -49,6 +50,15 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, positions: IntArray) -> Sample:
+        """Return some of the rows, in the order given."""
+        return Sample(
+            rows=replace(self.rows, table=self.rows.table.take(pa.array(positions))),
+            labels=None if self.labels is None else self.labels[positions],
+            design=self.design[positions],
+            original=None,
+        )
 
 
 class Weighter(BaseEstimator, ABC):
@@ -207,6 +217,11 @@ def _checked_labels(y: Any, n_rows: int) -> Any:
         raise InputError("y: Complex data not supported.")
     if labels.dtype == object and any(label is None or label != label for label in labels.flat):
         raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
+    if labels.dtype == object:
+        try:
+            np.unique(labels)
+        except TypeError as error:
+            raise InputTypeError(f"y mixes labels of several types ({error}).") from error
     return labels
 
 

@@ -20,12 +20,12 @@ from scipy.spatial import cKDTree
 from unskew._compat import StrOptions
 from unskew.errors import OverlapError, OverlapWarning
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import FeatureSpace
+from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
 from unskew.population.summaries import CellCounts, Encoder
 from unskew.weighters.base import InductiveWeighter, Sample
 
-__all__ = ["CellWeighter", "Cells", "Partition", "canonical_order"]
+__all__ = ["CellWeighter", "Cells", "Partition"]
 
 Empty = Literal["merge", "drop", "raise"]
 
@@ -47,8 +47,8 @@ class Cells(NamedTuple):
 
     encoder: Encoder
     partition: Partition
-    counted: BoolArray | slice = slice(None)
-    """Which sample rows are counted: all, unless some were used up in making the partition."""
+    counted: IntArray
+    """The sample rows to count: all, unless some were used up in making the partition."""
 
 
 class CellWeighter(InductiveWeighter, ABC):
@@ -66,9 +66,8 @@ class CellWeighter(InductiveWeighter, ABC):
         """Return the partition, made from the sample."""
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
-        cells = self._cells(sample)
-        batch = sample.rows.batch
-        self.locator_ = CellLocator(cells, batch, sample.design, self.empty)
+        ordered = _in_canonical_order(sample)
+        self.locator_ = CellLocator(self._cells(ordered), ordered, self.empty)
         answer = population.reduce(CellCounts(self.locator_))
         self.uncovered_: float = answer.uncovered / answer.mass
         self._report_uncovered()
@@ -81,7 +80,7 @@ class CellWeighter(InductiveWeighter, ABC):
             out=np.zeros_like(self.sample_counts_),
             where=self.sample_counts_ > 0,
         )
-        self.cells_, _ = self.locator_.locate(batch, side="sample")
+        self.cells_, _ = self.locator_.locate(sample.rows.batch, side="sample")
         return sample.design * self._weights_of(self.cells_)
 
     def _weigh(self, sample: Sample) -> FloatArray:
@@ -117,18 +116,15 @@ class CellWeighter(InductiveWeighter, ABC):
 class CellLocator:
     """Says in which cell a row lies, and what becomes of a row that no sample row can stand for."""
 
-    def __init__(
-        self, cells: Cells, sample: pa.RecordBatch, design: FloatArray, empty: Empty
-    ) -> None:
+    def __init__(self, cells: Cells, sample: Sample, empty: Empty) -> None:
         self._encoder, self._partition, counted = cells
         self.n_cells = self._partition.n_cells
         self.empty = empty
-        self._sample = sample
-        self._counted = counted
-        found = self._partition.cells(self._encoder.transform(sample, side="sample").values)
-        self._sample_cells = found[counted]
+        self._counted = sample.take(counted)
+        values = self._encoder.transform(self._counted.rows.batch, side="sample").values
+        self._counted_cells = self._partition.cells(values)
         counts = np.bincount(
-            self._sample_cells, weights=design[counted], minlength=self.n_cells
+            self._counted_cells, weights=self._counted.design, minlength=self.n_cells
         )
         self.sample_counts = counts.astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
@@ -159,17 +155,12 @@ class CellLocator:
 
     @cached_property
     def _neighbours(self) -> _Neighbours:
-        # The nearest sample row, in the standardised feature space, among those in counted cells.
-        counted = self._sample.filter(pa.array(self._counted_mask()))
-        space = FeatureSpace(scaling="standard").fit(counted)
-        points = space.transform(counted, side="sample").values
-        kept = self._occupied[self._sample_cells]
-        return _Neighbours(space, cKDTree(points[kept]), self._sample_cells[kept])
-
-    def _counted_mask(self) -> BoolArray:
-        mask = np.zeros(self._sample.num_rows, dtype=bool)
-        mask[self._counted] = True
-        return mask
+        # The nearest counted sample row, in the standardised feature space.
+        batch = self._counted.rows.batch
+        space = FeatureSpace(scaling="standard").fit(batch)
+        points = space.transform(batch, side="sample").values
+        kept = self._occupied[self._counted_cells]
+        return _Neighbours(space, cKDTree(points[kept]), self._counted_cells[kept])
 
 
 class _Neighbours(NamedTuple):
@@ -178,14 +169,15 @@ class _Neighbours(NamedTuple):
     cells: IntArray
 
 
-def canonical_order(sample: Sample, values: FloatArray) -> IntArray:
-    """Return an order of the sample that does not depend on how its rows were shuffled.
+def _in_canonical_order(sample: Sample) -> Sample:
+    """Return the sample in an order that does not depend on how its rows were shuffled.
 
-    Growing a tree or starting k-means on rows in this order makes ties fall the same way, so that
-    permuting the rows permutes the weights and changes nothing else.
+    Ties in growing a tree, starting k-means or finding the nearest row then fall the same way, so
+    that permuting the rows permutes the weights and changes nothing else.
     """
-    keys = [*values.T, sample.design]
+    codes = ColumnCodes().fit(sample.rows.batch).transform(sample.rows.batch, side="sample")
+    keys = [*codes.values.T, sample.design]
     if sample.labels is not None:
         labels = sample.labels.reshape(len(sample), -1)
         keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
-    return np.lexsort(keys)
+    return sample.take(np.lexsort(keys))

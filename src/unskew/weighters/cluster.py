@@ -14,7 +14,7 @@ from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import FeatureSpace, Scaling
 from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty, canonical_order
+from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.typing import Total
 
 
@@ -87,16 +87,15 @@ class ClusterWeights(CellWeighter):
     def _cells(self, sample: Sample) -> Cells:
         space = FeatureSpace(scaling=self.scaling).fit(sample.rows.batch)
         points = space.transform(sample.rows.batch, side="sample").values
-        ordered = points[canonical_order(sample, points)]
-        clusterer = self._default(ordered) if self.clusterer is None else clone(self.clusterer)
+        clusterer = self._default(points) if self.clusterer is None else clone(self.clusterer)
         try:
-            self.clusterer_ = clusterer.fit(ordered)
+            self.clusterer_ = clusterer.fit(points)
         except ValueError as error:
             raise ParameterError(
                 f"{type(clusterer).__name__} could not cluster the sample "
                 f"(n_samples={len(sample)}): {error}"
             ) from error
-        return Cells(space, _ClusterPartition(self.clusterer_, ordered))
+        return Cells(space, _ClusterPartition(self.clusterer_, points), np.arange(len(sample)))
 
     def _default(self, points: FloatArray) -> KMeans:
         n_distinct = len(np.unique(points, axis=0))

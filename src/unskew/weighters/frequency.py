@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
@@ -51,4 +53,5 @@ class FrequencyWeights(CellWeighter):
     def _cells(self, sample: Sample) -> Cells:
         encoder = ColumnCodes().fit(sample.rows.batch)
         values = encoder.transform(sample.rows.batch, side="sample").values
-        return Cells(encoder, GridPartition([Values.of(column) for column in values.T], values))
+        partition = GridPartition([Values.of(column) for column in values.T], values)
+        return Cells(encoder, partition, np.arange(len(sample)))

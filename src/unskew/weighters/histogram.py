@@ -89,7 +89,7 @@ class HistogramWeights(CellWeighter):
             else Buckets(_borders(column, asked[name], self.strategy, name))
             for name, kind, column in zip(encoder.names, encoder.kinds, values.T, strict=True)
         ]
-        return Cells(encoder, GridPartition(grids, values))
+        return Cells(encoder, GridPartition(grids, values), np.arange(len(sample)))
 
     def _buckets_by_column(
         self, names: Sequence[str], *, named: bool

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty, canonical_order
+from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.typing import Total
 
 MAX_CLASSES = 20
@@ -123,28 +123,30 @@ class TreeWeights(CellWeighter):
             )
         encoder = ColumnCodes(dtype=np.float32).fit(sample.rows.batch)
         values = encoder.transform(sample.rows.batch, side="sample").values
-        order = canonical_order(sample, values)
         random = check_random_state(self.random_state)
-        grown, counted = self._halves(order, random)
+        grown, counted = self._halves(len(sample), random)
         self._check_leaf_size(len(grown))
-        tree = self._tree_for(sample.labels, random)
-        self.tree_ = tree.fit(
-            values[grown], sample.labels[grown], sample_weight=sample.design[grown]
-        )
+        task = _task_of(sample.labels) if self.task == "auto" else self.task
+        tree = self._tree_for(task, random)
+        try:
+            self.tree_ = tree.fit(
+                values[grown], sample.labels[grown], sample_weight=sample.design[grown]
+            )
+        except ValueError as error:
+            raise ParameterError(
+                f"A {task} tree could not be grown on these labels: {error}"
+            ) from error
         return Cells(encoder, _TreePartition(self.tree_), counted)
 
-    def _halves(
-        self, order: IntArray, random: np.random.RandomState
-    ) -> tuple[IntArray, BoolArray | slice]:
+    def _halves(self, n_samples: int, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""
         if not self.honest:
-            return order, slice(None)
-        if len(order) < 2:
+            return np.arange(n_samples), np.arange(n_samples)
+        if n_samples < 2:
             raise InputError("An honest tree needs two rows or more; got n_samples=1.")
-        in_first_half = random.permutation(len(order)) < (len(order) + 1) // 2
-        counted = np.ones(len(order), dtype=bool)
-        counted[order[in_first_half]] = False
-        return order[in_first_half], counted
+        shuffled = random.permutation(n_samples)
+        half = (n_samples + 1) // 2
+        return np.sort(shuffled[:half]), np.sort(shuffled[half:])
 
     def _check_leaf_size(self, n_grown: int) -> None:
         if self.min_samples_leaf > n_grown:
@@ -156,8 +158,7 @@ class TreeWeights(CellWeighter):
                 f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."
             )
 
-    def _tree_for(self, labels: Any, random: np.random.RandomState) -> Any:
-        task = _task_of(labels) if self.task == "auto" else self.task
+    def _tree_for(self, task: str, random: np.random.RandomState) -> Any:
         grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
         return grower(
             min_samples_leaf=self.min_samples_leaf,

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from unskew.experiments.demonstration import demonstrate, summarise
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "unskew.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_the_demonstration_prints_its_table_and_writes_whole_weights(tmp_path):
+    output = tmp_path / "weights.parquet"
+    result = run("demo", "--draws", "3", "-o", str(output))
+    assert result.returncode == 0, result.stderr
+    for word in ("unweighted", "ideal", "tree", "drawn by us", "made up", "effective", "coverage"):
+        assert word in result.stdout
+    table = pq.read_table(output)
+    weights = table["weight"].to_numpy()
+    assert weights.sum() == pytest.approx(table.num_rows)
+    assert (weights > 0).all()
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.parquet"]
+
+
+def test_it_is_repeatable(tmp_path):
+    first, second = (
+        run("demo", "--draws", "2", "-o", "w.parquet", cwd=tmp_path).stdout for _ in range(2)
+    )
+    assert first == second
+
+
+def test_it_is_no_lucky_seed():
+    for seed in (11, 12):
+        outcomes = {o.method: o for o in summarise(list(demonstrate(12, seed=seed)))}
+        for method in ("ideal", "tree"):
+            mean, margin = outcomes[method].change
+            assert mean + margin < 0
+            assert outcomes[method].better >= 9
+        assert outcomes["tree"].effective > outcomes["ideal"].effective
+
+
+def test_a_draw_is_what_it_says():
+    draw = next(demonstrate(1))
+    assert len(draw.sample) == len(draw.labels) == len(draw.weights["tree"])
+    assert np.ptp(draw.weights["unweighted"]) == 0
+    assert draw.covered == 1.0
+
+
+def test_a_bad_path_is_one_line_and_leaves_nothing(tmp_path):
+    result = run("demo", "-o", str(tmp_path / "nowhere" / "w.parquet"))
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "nowhere" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_is_a_folder(tmp_path):
+    result = run("demo", "--draws", "1", "-o", str(tmp_path))
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--draws", "0"], ["demo", "--dras"], ["dmeo"]])
+def test_bad_invocations(arguments):
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_help_and_version():
+    assert "demo" in run("--help").stdout
+    assert run("--version").stdout.startswith("unskew 0.")

@@ -1,0 +1,138 @@
+"""What must hold of every weighter on any data."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unskew import (
+    ClusterWeights,
+    FrequencyWeights,
+    HistogramWeights,
+    KnownProbability,
+    Population,
+    TreeWeights,
+    Unweighted,
+)
+
+CELLS = [
+    FrequencyWeights(),
+    FrequencyWeights(empty="drop"),
+    HistogramWeights(buckets=3),
+    HistogramWeights(buckets=2, strategy="width", total="population"),
+    ClusterWeights(),
+    TreeWeights(min_samples_leaf=1),
+    TreeWeights(min_samples_leaf=2, total="population"),
+    TreeWeights(min_samples_leaf=1, honest=True),
+]
+ALL = [
+    Unweighted(),
+    Unweighted(total="population"),
+    KnownProbability(lambda X: np.full(len(X), 0.2)),
+    *CELLS,
+]
+
+every_weighter = pytest.mark.parametrize("weighter", ALL, ids=lambda w: str(w).split(" at 0x")[0])
+quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def problems(draw):
+    """A sample with labels and a population that shares rows with it, with ties and gaps."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_columns = draw(st.integers(1, 3))
+    sizes = draw(st.integers(2, 25)), draw(st.integers(1, 40))
+    if draw(st.booleans()):
+        sample, others = (random.integers(0, 3, (size, n_columns)).astype(float) for size in sizes)
+    else:
+        sample, others = (random.normal(size=(size, n_columns)) for size in sizes)
+    if draw(st.booleans()):
+        sample[0, 0] = np.nan
+    labels = random.integers(0, 3, len(sample)).astype(float)
+    return sample, labels, np.vstack([sample, others])
+
+
+def fit(weighter, sample, labels, population, **options):
+    from sklearn.base import clone
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(weighter).fit(sample, labels, population=population, **options).weights_
+
+
+@every_weighter
+@quick
+@given(problem=problems())
+def test_weights_are_finite_non_negative_and_sum_to_the_total(weighter, problem):
+    sample, labels, population = problem
+    weights = fit(weighter, sample, labels, population)
+    assert weights.shape == (len(sample),)
+    assert np.isfinite(weights).all()
+    assert (weights >= 0).all()
+    total = len(sample) if weighter.total == "sample" else len(population)
+    assert weights.sum() == pytest.approx(total, rel=1e-9)
+
+
+@every_weighter
+@quick
+@given(problem=problems(), seed=st.integers(0, 100))
+def test_permuting_rows_permutes_weights(weighter, problem, seed):
+    sample, labels, population = problem
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(sample))
+    weights = fit(weighter, sample, labels, population)
+    shuffled = fit(weighter, sample[order], labels[order], random.permutation(population))
+    assert np.allclose(shuffled, weights[order], rtol=1e-12, atol=0)
+
+
+@every_weighter
+@quick
+@given(problem=problems())
+def test_duplicating_the_population_changes_nothing(weighter, problem):
+    sample, labels, population = problem
+    once = fit(weighter, sample, labels, population)
+    thrice = fit(weighter, sample, labels, np.tile(population, (3, 1)))
+    factor = 3 if weighter.total == "population" else 1
+    assert np.allclose(thrice, once * factor, rtol=1e-12, atol=0)
+
+
+@every_weighter
+@quick
+@given(problem=problems(), seed=st.integers(0, 100))
+def test_a_weighted_population_equals_the_same_rows_repeated(weighter, problem, seed):
+    sample, labels, population = problem
+    times = np.random.default_rng(seed).integers(0, 4, len(population))
+    times[0] = 1
+    repeated = fit(weighter, sample, labels, np.repeat(population, times, axis=0))
+    weighted = fit(weighter, sample, labels, Population(population, weight=times))
+    if weighter.total == "sample" or not np.allclose(repeated, 0):
+        assert np.allclose(weighted, repeated, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "weighter",
+    [w for w in ALL if not getattr(w, "honest", False)],
+    ids=lambda w: str(w).split(" at 0x")[0],
+)
+@quick
+@given(problem=problems())
+def test_a_population_equal_to_the_sample_gives_weights_of_one(weighter, problem):
+    sample, labels, _ = problem
+    assert np.allclose(fit(weighter, sample, labels, sample), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighter", CELLS, ids=lambda w: str(w).split(" at 0x")[0])
+@quick
+@given(problem=problems())
+def test_weighing_the_sample_again_gives_its_weights(weighter, problem):
+    from sklearn.base import clone
+
+    sample, labels, population = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = clone(weighter).fit(sample, labels, population=population)
+    assert np.array_equal(fitted.weigh(sample), fitted.weights_)
