@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sklearn.ensemble._bagging import BaseBagging
+from sklearn.ensemble._base import _BaseHeterogeneousEnsemble
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -10,4 +13,13 @@ from sklearn.utils._param_validation import (
     StrOptions,
 )
 
-__all__ = ["HasMethods", "Interval", "InvalidParameterError", "StrOptions", "_safe_indexing"]
+__all__ = [
+    "BaseBagging",
+    "BaseSearchCV",
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "_BaseHeterogeneousEnsemble",
+    "_safe_indexing",
+]

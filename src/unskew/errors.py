@@ -6,6 +6,9 @@ so ``except ValueError`` and ``except UnskewError`` both work.
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "InputError",
     "InputFileError",
@@ -15,6 +18,7 @@ __all__ = [
     "OverlapWarning",
     "ParameterError",
     "UnskewError",
+    "warn_caller",
 ]
 
 
@@ -42,14 +46,8 @@ class LearnerError(UnskewError, TypeError):
     """A learner that cannot be trained as asked, for example one that takes no weights."""
 
 
-class OverlapError(UnskewError, ValueError):
-    """Too much of the population is out of the sample's reach.
-
-    Attributes
-    ----------
-    share : float
-        The share of the population's mass that no sample row can stand for.
-    """
+class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warning)
+    """Carries the share of the population that no sample row can stand for."""
 
     def __init__(self, message: str, share: float) -> None:
         super().__init__(message)
@@ -59,7 +57,17 @@ class OverlapError(UnskewError, ValueError):
         return type(self), (str(self), self.share)
 
 
-class OverlapWarning(UserWarning):
+class OverlapError(_WithShare, UnskewError, ValueError):
+    """Too much of the population is out of the sample's reach.
+
+    Attributes
+    ----------
+    share : float
+        The share of the population's mass that no sample row can stand for.
+    """
+
+
+class OverlapWarning(_WithShare, UserWarning):
     """Part of the population is out of the sample's reach.
 
     Attributes
@@ -68,6 +76,10 @@ class OverlapWarning(UserWarning):
         The share of the population's mass that no sample row can stand for.
     """
 
-    def __init__(self, message: str, share: float) -> None:
-        super().__init__(message)
-        self.share = share
+
+def warn_caller(warning: Warning) -> None:
+    """Warn at the line outside of unskew from which the call came."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "unskew":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)

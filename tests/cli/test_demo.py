@@ -83,3 +83,21 @@ def test_bad_invocations(arguments):
 def test_help_and_version():
     assert "demo" in run("--help").stdout
     assert run("--version").stdout.startswith("unskew 0.")
+
+
+def test_one_draw_a_large_seed_and_a_name_with_brackets(tmp_path):
+    output = "[red]w.parquet"
+    result = run("demo", "--draws", "1", "--seed", str(2**32 - 1), "-o", output, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "nan" not in result.stdout
+    assert output in result.stdout.replace("\n", "")
+    assert run("demo", "--seed", str(2**33)).returncode == 2
+
+
+def test_a_reader_that_stops_listening_still_gets_its_file(tmp_path):
+    command = f"{sys.executable} -m unskew.cli demo --draws 1 -o w.parquet | head -1"
+    result = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in result.stderr
+    assert (tmp_path / "w.parquet").exists()

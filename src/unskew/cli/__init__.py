@@ -53,6 +53,9 @@ def main() -> None:
     except UnskewError as error:
         typer.echo(f"unskew: {error}", err=True)
         sys.exit(REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
+    except BrokenPipeError:  # the reader of our output has had enough
+        sys.stdout = None
+        sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("unskew: interrupted", err=True)
         sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,25 +35,26 @@ def demo(
         Path, typer.Option("--output", "-o", help="Where the first draw's weights go (Parquet).")
     ] = Path("unskew-demo-weights.parquet"),
     draws: Annotated[int, typer.Option(min=1, help="How many biased samples to draw.")] = 30,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another seed, other draws.")] = 0,
 ) -> None:
     """Correct a biased sample on data inside the package, and show the true error.
 
     [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet
     """
     from rich.console import Console
+    from rich.markup import escape
 
     from unskew.cli.files import whole_file
     from unskew.experiments.demonstration import N_TEST, summarise
 
     console = Console(highlight=False)
     with whole_file(output) as temporary:  # first, so that a bad path is known before the work
-        console.print(_STORY.format(draws=draws, tests=N_TEST))
         made = _draws_with_progress(draws, seed, console)
-        _print_table(summarise(made), made, console)
-        console.print(_READING, style="dim")
         _write_weights(made[0], temporary)
-    console.print(f"Weights of the first draw, with its rows: [bold]{output}[/bold]")
+    console.print(_STORY.format(draws=draws, tests=N_TEST))
+    _print_table(summarise(made), made, console)
+    console.print(_READING, style="dim")
+    console.print(f"Weights of the first draw, with its rows: [bold]{escape(str(output))}[/bold]")
 
 
 def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
@@ -90,13 +92,17 @@ def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -
         mean, margin = outcome.change
         table.add_row(
             outcome.method,
-            f"{outcome.error:.3f} ± {outcome.spread:.3f}",
-            "" if baseline else f"{mean:+.3f} ± {margin:.3f}",
+            _with_spread(f"{outcome.error:.3f}", outcome.spread),
+            "" if baseline else _with_spread(f"{mean:+.3f}", margin),
             "" if baseline else f"{outcome.better} of {len(draws)}",
             f"{outcome.effective:.0%}",
             f"{covered:.1%}" if outcome.method == "tree" else "",
         )
     console.print(table)
+
+
+def _with_spread(mean: str, spread: float) -> str:
+    return mean if isnan(spread) else f"{mean} ± {spread:.3f}"  # one draw has no spread
 
 
 def _write_weights(draw: Draw, path: Path) -> None:

@@ -16,6 +16,8 @@ __all__ = ["whole_file"]
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside ``path`` and put it in place once the block has succeeded."""
+    if path.is_dir():
+        raise InputError(f"'{path}' cannot be written: it is a folder.")
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -24,10 +26,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
+        try:
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        except OSError as error:
+            raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from unskew.errors import InputError
+from unskew.errors import InputError, ParameterError
 
 __all__ = ["Selection", "logistic_selection"]
 
@@ -58,20 +59,31 @@ def logistic_selection(
     >>> probabilities.round(3)
     array([0.003, 0.056, 0.5  , 0.944, 0.997])
     """
-    rows = np.asarray(X, dtype=np.float64)
+    rows = _numbers(X, "X")
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InputError("X must be a table of finite numbers with at least one row and column.")
     random = check_random_state(random_state)
     if direction is None:
         direction = random.uniform(-1.0, 1.0, size=rows.shape[1])
-    vector = np.asarray(direction, dtype=np.float64)
-    if vector.shape != (rows.shape[1],):
+    vector = _numbers(direction, "direction")
+    if vector.shape != (rows.shape[1],) or not np.isfinite(vector).all():
         raise InputError(
-            f"direction must have one entry for each of the {rows.shape[1]} columns; got shape "
-            f"{vector.shape}."
+            f"direction must have a finite number for each of the {rows.shape[1]} columns; got "
+            f"{direction}."
         )
+    if not np.isfinite(slope):
+        raise ParameterError(f"slope must be finite; got {slope}.")
     projection = (rows - rows.mean(axis=0)) @ vector
     spread = projection.std()
+    if not np.isfinite(spread):
+        raise InputError("X holds values too large to take their variance. Rescale it.")
     v = slope * projection / spread if spread > 0 else np.zeros(len(rows))
-    probabilities = 1.0 / (1.0 + np.exp(-v))
+    probabilities = expit(v)
     return Selection(random.uniform(size=len(rows)) < probabilities, probabilities)
+
+
+def _numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +26,8 @@ from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.committee import Committee
 from unskew.learning.resampling import multiplicities, rejection
 from unskew.learning.weight_keyword import weight_keyword
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
 
 __all__ = ["Reweighted"]
@@ -102,7 +103,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
+        "estimator": [HasMethods(["fit"])],
         "weighter": [Weighter],
         "resample": [StrOptions({"multiplicity", "rejection"}), None],
         "resample_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -153,6 +154,15 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
             raise ParameterError(str(error)) from None
         if y is None:
             raise InputError("Reweighted requires y to be passed, but the target y is None.")
+        if not (
+            is_regressor(self.estimator)
+            or is_classifier(self.estimator)
+            or hasattr(self.estimator, "predict")
+        ):
+            raise ParameterError(
+                f"The 'estimator' parameter of Reweighted must be a learner that predicts. Got "
+                f"{self.estimator} instead."
+            )
         keyword = weight_keyword(self.estimator)
         if keyword is None and self.resample is None:
             raise LearnerError(
@@ -164,6 +174,8 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
             X, y, population=population, sample_weight=sample_weight
         )
         self.weights_: FloatArray = self.weighter_.weights_
+        for stale in ("multiplicities_", "feature_names_in_"):
+            self.__dict__.pop(stale, None)
         random = check_random_state(self.random_state)
         if self.resample == "multiplicity":
             self.estimator_ = self._fit_multiplicity(X, y, random)
@@ -180,15 +192,25 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         size = self.resample_size or max(1, round(self.weights_.sum()))
         self.multiplicities_ = multiplicities(self.weights_, size, random)
         rows = np.repeat(np.arange(len(self.weights_)), self.multiplicities_)
-        return _train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
+        return self._train_resampled(X, y, rows)
 
     def _fit_rejection(self, X: Any, y: Any, random: np.random.RandomState) -> Committee:
         members = []
         for _ in range(self.rounds):
             rows = np.flatnonzero(rejection(self.weights_, random))  # never none: max w is kept
-            members.append(_train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows)))
+            members.append(self._train_resampled(X, y, rows))
         classes = np.unique(np.asarray(y)) if is_classifier(self.estimator) else None
         return Committee(members, classes)
+
+    def _train_resampled(self, X: Any, y: Any, rows: IntArray) -> Any:
+        try:
+            return _train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
+        except ValueError as error:
+            raise LearnerError(
+                f"{_name(self.estimator)} could not be trained on the {len(np.unique(rows))} "
+                f"distinct rows that resampling left of {len(self.weights_)} (their effective "
+                f"sample size is {effective_sample_size(self.weights_):.0f}): {error}"
+            ) from error
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -16,8 +16,8 @@ __all__ = ["weighted_risk"]
 Loss = Callable[[Any, Any], ArrayLike]
 
 _LOSSES: Mapping[str, Loss] = {
-    "squared": lambda y, prediction: (y - prediction) ** 2,
-    "absolute": lambda y, prediction: np.abs(y - prediction),
+    "squared": lambda y, prediction: _difference(y, prediction) ** 2,
+    "absolute": lambda y, prediction: np.abs(_difference(y, prediction)),
     "zero-one": lambda y, prediction: y != prediction,
 }
 
@@ -63,8 +63,20 @@ def weighted_risk(
     vector = check_weights(weights, name="weights", n_rows=len(truth))
     if isinstance(loss, str) and loss not in _LOSSES:
         raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got '{loss}'.")
+    if not isinstance(loss, str) and not callable(loss):
+        raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got {loss!r}.")
     function = _LOSSES[loss] if isinstance(loss, str) else loss
-    losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
+    try:
+        losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The loss could not be taken of y_true and y_pred: {error}") from error
     if losses.shape != truth.shape:
         raise InputError(f"loss must return one number per row; got shape {losses.shape}.")
-    return float(np.average(losses, weights=vector))
+    if not np.isfinite(losses).all():
+        row = int(np.flatnonzero(~np.isfinite(losses))[0])
+        raise InputError(f"The loss of row {row} is {losses[row]}; y_true or y_pred is not finite.")
+    return float(np.average(losses, weights=vector / vector.max()))
+
+
+def _difference(y: Any, prediction: Any) -> NDArray[np.float64]:
+    return np.asarray(y, dtype=np.float64) - np.asarray(prediction, dtype=np.float64)

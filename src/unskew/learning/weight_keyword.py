@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from inspect import Parameter, signature
 from typing import Any
 
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
+
+from unskew._compat import BaseBagging, BaseSearchCV, _BaseHeterogeneousEnsemble
 
 __all__ = ["weight_keyword"]
 
@@ -15,8 +16,7 @@ __all__ = ["weight_keyword"]
 def weight_keyword(learner: Any) -> str | None:
     """Return the keyword under which ``learner.fit`` takes weights, or None if it takes none.
 
-    Looks into pipelines, whose last step learns, and into searches and transformed targets, which
-    hand keywords on to the learner inside.
+    Looks into pipelines, whose last step learns, and into whatever wraps one learner or several.
 
     Examples
     --------
@@ -36,13 +36,14 @@ def weight_keyword(learner: Any) -> str | None:
     if isinstance(learner, TransformedTargetRegressor):
         # Without a regressor it uses LinearRegression, which takes weights.
         return "sample_weight" if learner.regressor is None else weight_keyword(learner.regressor)
-    if has_fit_parameter(learner, "sample_weight"):
-        return "sample_weight"
-    if hasattr(learner, "estimator") and _takes_any_keyword(learner):
+    if isinstance(learner, BaseSearchCV):
         return weight_keyword(learner.estimator)
-    return None
-
-
-def _takes_any_keyword(learner: Any) -> bool:
-    kinds = [parameter.kind for parameter in signature(learner.fit).parameters.values()]
-    return Parameter.VAR_KEYWORD in kinds
+    if isinstance(learner, _BaseHeterogeneousEnsemble):
+        members = [member for _, member in learner.estimators if member != "drop"]
+        return "sample_weight" if all(map(weight_keyword, members)) else None
+    if not has_fit_parameter(learner, "sample_weight"):
+        return None
+    # A bag resamples for learners that take no weights; others would drop them or fail.
+    inside = getattr(learner, "estimator", None)
+    wraps = hasattr(inside, "fit") and not isinstance(learner, BaseBagging)
+    return None if wraps and weight_keyword(inside) is None else "sample_weight"

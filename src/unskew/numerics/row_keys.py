@@ -30,7 +30,9 @@ def row_keys(seed: int, start: int, n_rows: int) -> NDArray[np.uint64]:
     True
     """
     rows = np.arange(start, start + n_rows, dtype=np.uint64)
-    offset = _mix(np.array([seed], dtype=np.uint64))  # near seeds must not give shifted copies
+    offset = _mix(
+        np.array([seed % 2**64], dtype=np.uint64)
+    )  # near seeds must not give shifted copies
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is meant
         return _mix(offset + rows * _GOLDEN_GAMMA)
 

@@ -28,7 +28,7 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     Returns
     -------
     ndarray of float64
-        Never the caller's own array changed in place.
+        A copy.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     array([1., 2.])
     """
     try:
-        vector = np.asarray(weights, dtype=np.float64)
+        vector = np.array(weights, dtype=np.float64)  # a copy: the caller may go on to change it
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be numbers, one per row: {error}.") from error
     if vector.ndim != 1:
@@ -51,14 +51,15 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     return vector
 
 
-def check_weight_values(vector: FloatArray, *, name: str) -> None:
-    """Refuse weights that are missing, infinite or negative; a batch may be all zero."""
-    if not np.isfinite(vector).all():
-        row = int(np.flatnonzero(~np.isfinite(vector))[0])
-        raise InputError(f"{name} must be finite; got {vector[row]} at position {row}.")
-    if (vector < 0).any():
-        row = int(np.flatnonzero(vector < 0)[0])
-        raise InputError(f"{name} must not be negative; got {vector[row]} at position {row}.")
+def check_weight_values(vector: FloatArray, *, name: str, start: int = 0) -> None:
+    """Refuse weights that are missing, infinite or negative; a batch may be all zero.
+
+    ``start`` is the position of the first, for the message.
+    """
+    for wrong, demand in ((~np.isfinite(vector), "be finite"), (vector < 0, "not be negative")):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"{name} must {demand}; got {vector[row]} at position {start + row}.")
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
@@ -105,5 +106,6 @@ def scale_to_total(weights: FloatArray, total: float) -> float:
     >>> scale_to_total(np.array([1.0, 3.0]), 2.0)
     0.5
     """
-    factor = total / math.fsum(weights)
+    largest = float(weights.max())
+    factor = total / (math.fsum(weights / largest) * largest)
     return 1.0 if abs(factor - 1.0) < 1e-12 else factor

@@ -41,6 +41,7 @@ MAX_CATEGORIES = 64
 Scaling = Literal["standard", "range"] | None
 
 _MICROSECONDS_A_DAY = 86_400_000_000
+_LARGEST_EXACT = 2**53
 
 
 class Encoded(NamedTuple):
@@ -100,7 +101,12 @@ class ColumnCodes:
             for position, (code, column) in enumerate(
                 zip(self.columns, batch.columns, strict=True)
             ):
-                numbers, unknown = code.encode(column)
+                try:
+                    numbers, unknown = code.encode(column)
+                except (pa.ArrowException, InputError) as error:
+                    raise InputError(
+                        f"Column '{self.names[position]}' of the {side} cannot be used: {error}"
+                    ) from error
                 values[:, position] = numbers
                 novel = _either(novel, unknown)
             # One sum tells whether anything is missing or infinite; mostly nothing is.
@@ -149,7 +155,8 @@ class FeatureSpace:
         """Learn scales, categories and indicators from the sample."""
         self.codes = ColumnCodes().fit(sample)
         self._transformer = _feature_transformer(self.codes, self.scaling)
-        self._transformer.fit(self.codes.transform(sample, side="sample").values)
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever needs finite points checks
+            self._transformer.fit(self.codes.transform(sample, side="sample").values)
         return self
 
     def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
@@ -207,30 +214,39 @@ class _NumberCode:
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        wide = types.is_int64(column.type) or types.is_uint64(column.type)
         if not types.is_floating(column.type) or types.is_float16(column.type):
             column = column.cast(pa.float64(), safe=False)
-        return column.to_numpy(zero_copy_only=False), None
+        values = column.to_numpy(zero_copy_only=False)
+        if wide and (np.abs(values) >= _LARGEST_EXACT).any():
+            raise InputError(
+                "it holds whole numbers beyond 2**53, which floating point cannot tell apart. If "
+                "they name things, convert them to text."
+            )
+        return values, None
 
 
 class _TimeCode:
     """Days since the sample's first moment: small numbers, which float32 keeps apart."""
 
     def __init__(self, sample: pa.Array) -> None:
-        self.origin = pc.min(self._microseconds(sample)).as_py() or 0
+        self.origin = pc.min(self.microseconds(sample)).as_py() or 0
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
-        elapsed = pc.subtract(self._microseconds(column), self.origin)
+        elapsed = pc.subtract(self.microseconds(column), self.origin)
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
 
     @staticmethod
-    def _microseconds(column: pa.Array) -> pa.Array:
+    def microseconds(column: pa.Array) -> pa.Array:
         kind = column.type
         if types.is_date(kind) or types.is_timestamp(kind):
             common = pa.timestamp("us", tz=getattr(kind, "tz", None))
         else:
             common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
-        return column.cast(common, safe=False).cast(pa.int64())
+        # From nanoseconds the cast cuts digits off, which is meant; from seconds it may overflow.
+        exact = getattr(kind, "unit", None) != "ns"
+        return column.cast(common, safe=exact).cast(pa.int64())
 
 
 class _CategoryCode:
@@ -255,7 +271,15 @@ class _CategoryCode:
         # Only the few distinct values are compared as text, never each row's.
         if not types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        return column.indices.cast(pa.int64()), column.dictionary.cast(pa.large_string())
+        values = column.dictionary
+        # 1, 1.0, true and 1.00 are one category, however it is stored.
+        match kind_of(values.type):
+            case Kind.NUMBER:
+                numbers = values.cast(pa.float64(), safe=False)
+                values = pc.if_else(pc.is_nan(numbers), None, numbers)
+            case Kind.TIME:
+                values = _TimeCode.microseconds(values)
+        return column.indices.cast(pa.int64()), values.cast(pa.large_string())
 
 
 class _EmptyCode:

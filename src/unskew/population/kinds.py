@@ -34,7 +34,9 @@ def kind_of(kind: pa.DataType) -> Kind:
     >>> kind_of(pa.int8()), kind_of(pa.bool_()), kind_of(pa.large_string())
     (<Kind.NUMBER: 'numbers'>, <Kind.NUMBER: 'numbers'>, <Kind.CATEGORY: 'text or categories'>)
     """
-    if types.is_dictionary(kind) or is_text(kind):
+    if types.is_dictionary(kind):
+        return Kind.OTHER if kind_of(kind.value_type) == Kind.OTHER else Kind.CATEGORY
+    if is_text(kind):
         return Kind.CATEGORY
     if (
         types.is_integer(kind)
@@ -83,17 +85,16 @@ def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
         return False
     if Kind.EMPTY in kinds:
         return True
+    if Kind.CATEGORY in kinds and any(map(types.is_dictionary, (sample, population))):
+        # Categories are compared by their values: one table's are often plain in the other.
+        return can_reconcile(_values(sample), _values(population))
     if kinds == (Kind.TIME, Kind.TIME):
         return _clock(sample) == _clock(population)
-    if kinds[0] == kinds[1]:
-        return True
-    # Categories that are whole numbers in one table are often plain integers in the other.
-    coded, plain = (sample, population) if kinds[0] == Kind.CATEGORY else (population, sample)
-    return bool(
-        types.is_dictionary(coded)
-        and kind_of(plain) == Kind.NUMBER
-        and kind_of(coded.value_type) == Kind.NUMBER
-    )
+    return kinds[0] == kinds[1]
+
+
+def _values(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def check_kinds(

@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -109,6 +110,8 @@ class Population:
     @property
     def size(self) -> int:
         """How many rows there are; reads them once if nothing else tells."""
+        if self._source.n_rows == 0:
+            raise InputError("The population has no rows.")
         if self._source.n_rows is not None:
             return self._source.n_rows
         return self._seen_or_counted().rows
@@ -128,15 +131,17 @@ class Population:
             self.reduce(Total())
         return self._seen
 
-    def matched(self, sample: Rows) -> Self:
+    def matched(self, sample: Rows, *, ignored: Sequence[str] = ()) -> Self:
         """Return this population with the sample's columns, in the sample's order.
 
-        A column that is missing, left over or of an incomparable type is an error that names it.
+        A column that is missing, left over or of an incomparable type is an error that names it,
+        but for those to be ``ignored`` where the population has them.
         """
         twin = copy.copy(self)
+        twin._types = {}
         names = sample.table.column_names
         if self._source.named and sample.named:
-            _check_same_columns(names, self._columns)
+            _check_same_columns(names, [name for name in self._columns if name not in ignored])
             twin._columns = names
         elif len(names) != len(self._columns):
             raise InputError(
@@ -233,7 +238,7 @@ class Population:
         if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
             raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
         weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        check_weight_values(weight, name=name)
+        check_weight_values(weight, name=name, start=rows.start)
         return weight
 
     def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
@@ -242,6 +247,11 @@ class Population:
         if not isinstance(self._selected, str):
             return int(np.count_nonzero(self._selected[rows]))
         column = block.column(self._selected)
+        if kind_of(column.type) != Kind.NUMBER:
+            raise InputTypeError(
+                f"The column '{self._selected}' given as selected holds {kind_of(column.type)}; it "
+                "must be true or false for each row."
+            )
         if column.null_count:
             raise InputError(f"The column '{self._selected}' given as selected has missing values.")
         marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -274,7 +284,9 @@ class Population:
         n_rows = self._source.n_rows
         if parameter == "weight":
             return check_weights(values, name="The population's weight", n_rows=n_rows)
-        marks = _as_marks(np.asarray(values), "The population's selected")
+        marks = _as_marks(np.array(values), "The population's selected")
+        if marks.ndim != 1:
+            raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
         if n_rows is not None and len(marks) != n_rows:
             raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
         return marks
@@ -288,7 +300,7 @@ class Population:
         else:
             if isinstance(columns, str):
                 raise ParameterError(f"columns must be a list of names; got '{columns}'.")
-            chosen = [c if isinstance(c, str) else f"x{int(c)}" for c in columns]
+            chosen = [_column_name(column, available) for column in columns]
             unknown = [name for name in chosen if name not in available]
             if unknown:
                 raise InputError(
@@ -379,6 +391,16 @@ def _as_marks(values: Any, name: str) -> BoolArray:
     if values.dtype != bool and not np.isin(values, (0, 1)).all():
         raise InputError(f"{name} must be true or false for each row.")
     return np.asarray(values, dtype=bool)
+
+
+def _column_name(column: Any, available: Sequence[str]) -> str:
+    if isinstance(column, str):
+        return column
+    if isinstance(column, Integral) and 0 <= int(column) < len(available):
+        return available[int(column)]
+    raise ParameterError(
+        f"columns must be names, or positions below {len(available)}; got {column!r}."
+    )
 
 
 def _check_same_columns(sample: Sequence[str], population: Sequence[str]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -31,10 +33,15 @@ class Rows:
     table: pa.Table
     named: bool
 
-    @property
+    @cached_property
     def batch(self) -> pa.RecordBatch:
         """All the rows as one record batch."""
         batches = self.table.combine_chunks().to_batches()
+        if len(batches) > 1:
+            raise InputError(
+                "A column holds more text than one Arrow string array can (2 GB). Convert it to "
+                "large_string or to categories."
+            )
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self.table.schema)
 
     def __len__(self) -> int:
@@ -66,6 +73,10 @@ def as_rows(data: Any, *, name: str) -> Rows:
     >>> as_rows([[1.0, 2.0], [3.0, 4.0]], name="X").table.column_names
     ['x0', 'x1']
     """
+    if _is_lazy_or_path(data):
+        raise InputTypeError(
+            f"{name} is a {type(data).__name__}; it must be a table or array in memory."
+        )
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -76,9 +87,17 @@ def as_rows(data: Any, *, name: str) -> Rows:
         except DuplicateError as error:
             raise InputError(f"{name} has a column name more than once. {error}") from error
         return _from_dataframe(frame, name=name)
-    if hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__arrow_c_stream__") and getattr(data, "ndim", 2) == 2:
         return Rows(_checked(pa.table(data), name=name), named=True)
     return _from_array(data, name=name)
+
+
+def _is_lazy_or_path(data: Any) -> bool:
+    return (
+        type(data) is dict
+        or isinstance(data, str | bytes | PurePath | nw.LazyFrame)
+        or (nw.dependencies.is_polars_lazyframe(data) or nw.dependencies.is_duckdb_relation(data))
+    )
 
 
 def pandas_index_columns(schema: pa.Schema) -> list[str]:
@@ -109,7 +128,12 @@ def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
     # Column by column: a whole pandas frame would bring its index along as one more column,
     # and a failing conversion would not say whose it is.
     labels: Sequence[Any] = list(getattr(frame.to_native(), "columns", frame.columns))
-    named = all(isinstance(label, str) for label in _plain(labels, frame.columns))
+    is_text = [isinstance(label, str) for label in _plain(labels, frame.columns)]
+    if any(is_text) and not all(is_text):
+        raise InputTypeError(
+            f"{name} has column labels that are text and others that are not; make them all text."
+        )
+    named = all(is_text)
     columns = [
         _arrow_column(frame[:, position].to_native(), str(label), name=name)
         for position, label in enumerate(frame.columns)
@@ -126,7 +150,11 @@ def _plain(labels: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
 def _from_array(data: Any, *, name: str) -> Rows:
     from sklearn.utils import check_array
 
+    if isinstance(data, np.ma.MaskedArray):
+        data = np.ma.filled(data.astype(np.float64), np.nan)  # what is masked is missing
     try:
+        if isinstance(data, list | tuple) and np.asarray(data).dtype.kind in "US":
+            data = np.array(data, dtype=object)  # so that numbers beside text stay numbers
         array = check_array(
             data,
             dtype=None,
@@ -148,14 +176,17 @@ def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | p
     try:
         if hasattr(values, "to_arrow"):  # Polars
             return values.to_arrow()
+        if "interval" in str(getattr(getattr(values, "cat", None), "categories", "")):
+            values = values.cat.rename_categories(str)  # what pandas.cut makes
         if isinstance(values, pa.ChunkedArray):
             return values
         # NaN means missing, in numbers as in objects.
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
         raise InputTypeError(
-            f"Column '{column}' of {name} mixes values of several types ({error}). A column of an "
-            "argument must be of one kind, string or number: convert it."
+            f"Column '{column}' of {name} mixes values of several types or holds some that cannot "
+            f"be read ({error}). A column of an argument must be of one kind, string or number: "
+            "convert it."
         ) from error
 
 

@@ -85,10 +85,13 @@ class Locator(Protocol):
     n_cells: int
 
     def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
-        """Return each row's cell (-1 for none) and which rows no sample row can stand for.
+        """Return each row's cell and which rows no sample row can stand for; their cell is -1.
 
         The second is None where there are no such rows.
         """
+
+    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
+        """Return what such rows are to add to the counts all the same."""
 
 
 class CellCounts(Summary):
@@ -115,9 +118,10 @@ class CellCounts(Summary):
         self.mass += float(weight.sum())
         cells, uncovered = self.locator.locate(batch)
         if uncovered is not None:
+            rest = batch.filter(pa.array(uncovered))
             self.uncovered += float(weight[uncovered].sum())
-            counted = cells >= 0
-            cells, weight = cells[counted], weight[counted]
+            self.counts += self.locator.merged_counts(rest, weight[uncovered])
+            cells, weight = cells[~uncovered], weight[~uncovered]
         self.counts += np.bincount(cells, weights=weight, minlength=len(self.counts))
 
     def merge(self, other: CellCounts) -> None:
@@ -274,10 +278,15 @@ class Reservoir(Summary):
 
 
 def _take(rows: Any, positions: IntArray) -> Any:
-    return rows.take(pa.array(positions)) if isinstance(rows, pa.RecordBatch) else rows[positions]
+    if not isinstance(rows, pa.RecordBatch):
+        return rows[positions]
+    taken = rows.take(pa.array(positions))
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in taken]
+    return pa.RecordBatch.from_arrays(columns, names=taken.schema.names)
 
 
 def _concatenate(first: Any, second: Any) -> Any:
-    if isinstance(first, pa.RecordBatch):
-        return pa.concat_batches([first, second])
-    return np.concatenate([first, second])
+    if not isinstance(first, pa.RecordBatch):
+        return np.concatenate([first, second])
+    tables = [pa.Table.from_batches([rows]) for rows in (first, second)]
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -101,14 +102,20 @@ class Weighter(BaseEstimator, ABC):
         """
         self._check_parameters()
         sample = self._sample(X, y, sample_weight)
-        matched = Population.of(population).matched(sample.rows)
+        matched = Population.of(population).matched(sample.rows, ignored=self._own_column_names())
         raw = self._fit(sample, matched)
         _check_marks(matched, len(sample))
         target = float(len(sample)) if self.total == "sample" else matched.mass
         if not raw.any():
             raise OverlapError("Every sample row would get weight zero: no overlap is left.", 1.0)
-        self.scale_ = scale_to_total(raw, target)
-        self.weights_: FloatArray = raw * self.scale_
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.scale_ = scale_to_total(raw, target)
+            self.weights_: FloatArray = raw * self.scale_
+        if not np.isfinite(self.weights_).all():
+            raise InputError(
+                "The weights are too large for floating point: a selection probability or a design "
+                "weight is too far from the others."
+            )
         return self
 
     def _check_parameters(self) -> None:
@@ -132,8 +139,12 @@ class Weighter(BaseEstimator, ABC):
         )
         return self._own_columns(Sample(rows, _checked_labels(y, len(rows)), design, X))
 
+    def _own_column_names(self) -> list[str]:
+        """Return the sample's columns that are no features, and that the population may lack."""
+        return []
+
     def _own_columns(self, sample: Sample) -> Sample:
-        """Return the sample without columns that the population need not have."""
+        """Return the sample without the columns that are no features."""
         return sample
 
     def __sklearn_tags__(self) -> Any:
@@ -210,19 +221,37 @@ def _checked_labels(y: Any, n_rows: int) -> Any:
         raise InputError(f"y must have one label per row; got shape {labels.shape}.")
     if len(labels) != n_rows:
         raise InputError(f"y has {len(labels)} labels for the {n_rows} rows of X.")
+    if labels.dtype.kind == "c":
+        raise InputError("y: Complex data not supported.")
+    if labels.dtype == object:
+        labels = _plain_labels(labels)
+    if labels.dtype.kind in "mM":  # moments and durations are quantities; NaT is the least int64
+        labels = np.where(np.isnat(labels), np.nan, labels.astype(np.int64).astype(np.float64))
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         kind = "NaN" if np.isnan(labels).any() else "infinity"
         raise InputError(f"y contains {kind}; every sample row needs a label. Drop those rows.")
-    if labels.dtype.kind == "c":
-        raise InputError("y: Complex data not supported.")
-    if labels.dtype == object and any(label is None or label != label for label in labels.flat):
-        raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
-    if labels.dtype == object:
-        try:
-            np.unique(labels)
-        except TypeError as error:
-            raise InputTypeError(f"y mixes labels of several types ({error}).") from error
     return labels
+
+
+def _plain_labels(labels: Any) -> Any:
+    """Return an array of Python objects as numbers or text, none of them missing."""
+    if any(_is_missing(label) for label in labels.flat):
+        raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
+    if all(isinstance(label, Number) and not isinstance(label, bool) for label in labels.flat):
+        plain = np.array(labels.tolist())
+        return plain.astype(np.float64) if plain.dtype == object else plain  # decimals
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise InputTypeError(f"y mixes labels of several types ({error}).") from error
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA will not say
+        return True
 
 
 def _check_marks(population: Population, n_samples: int) -> None:

@@ -8,17 +8,17 @@ they cut, so a cell weighter says just that: which encoder, which partition.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from unskew._compat import StrOptions
-from unskew.errors import OverlapError, OverlapWarning
+from unskew.errors import InputError, OverlapError, OverlapWarning, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
@@ -81,20 +81,26 @@ class CellWeighter(InductiveWeighter, ABC):
             where=self.sample_counts_ > 0,
         )
         self.cells_, _ = self.locator_.locate(sample.rows.batch, side="sample")
-        return sample.design * self._weights_of(self.cells_)
+        return sample.design * self._weights_of(sample, side="sample")
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        cells, uncovered = self.locator_.locate(sample.rows.batch, side="new rows")
-        if uncovered is not None and self.empty == "raise":
+        return self._weights_of(sample, side="new rows")
+
+    def _weights_of(self, sample: Sample, *, side: str) -> FloatArray:
+        cells, uncovered = self.locator_.locate(sample.rows.batch, side=side)
+        weights: FloatArray = np.append(self.cell_weights_, 0.0)[cells]  # cell -1 takes the zero
+        if uncovered is None:
+            return weights
+        if self.empty == "raise":
             raise OverlapError(
                 f"{int(uncovered.sum())} of {len(sample)} rows lie in cells without sample rows "
                 '(empty="raise").',
                 float(uncovered.mean()),
             )
-        return self._weights_of(cells)
-
-    def _weights_of(self, cells: IntArray) -> FloatArray:
-        return np.append(self.cell_weights_, 0.0)[cells]  # cell -1 takes the last, zero
+        if self.empty == "merge":
+            rest = sample.rows.batch.filter(pa.array(uncovered))
+            weights[uncovered] = self.locator_.nearest_cells(rest, side=side) @ self.cell_weights_
+        return weights
 
     def _report_uncovered(self) -> None:
         share = self.uncovered_
@@ -110,7 +116,7 @@ class CellWeighter(InductiveWeighter, ABC):
                 "drop": 'It was left out (empty="drop")',
             }[self.empty]
             message = f"{found}. {done}; the weights cannot make the sample stand for it."
-            warnings.warn(OverlapWarning(message, share), stacklevel=4)
+            warn_caller(OverlapWarning(message, share))
 
 
 class CellLocator:
@@ -123,8 +129,11 @@ class CellLocator:
         self._counted = sample.take(counted)
         values = self._encoder.transform(self._counted.rows.batch, side="sample").values
         self._counted_cells = self._partition.cells(values)
+        inside = self._counted_cells >= 0  # a clusterer may leave rows out as noise
         counts = np.bincount(
-            self._counted_cells, weights=self._counted.design, minlength=self.n_cells
+            self._counted_cells[inside],
+            weights=self._counted.design[inside],
+            minlength=self.n_cells,
         )
         self.sample_counts = counts.astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
@@ -141,32 +150,61 @@ class CellLocator:
             uncovered |= novel
         if not uncovered.any():
             return cells, None
-        cells[uncovered] = (
-            self._nearest_cell(batch.filter(pa.array(uncovered)), side)
-            if self.empty == "merge"
-            else -1
-        )
+        cells = np.where(uncovered, -1, cells)
         return cells, uncovered
 
-    def _nearest_cell(self, batch: pa.RecordBatch, side: str) -> IntArray:
-        points = self._neighbours.space.transform(batch, side=side).values
-        _, nearest = self._neighbours.tree.query(points)
-        return self._neighbours.cells[nearest]
+    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
+        """Return what uncovered population rows add to the counts of the cells."""
+        if self.empty != "merge":
+            return np.zeros(self.n_cells)
+        return np.asarray(self.nearest_cells(batch, side="population").T @ weight)
+
+    def nearest_cells(self, batch: pa.RecordBatch, *, side: str) -> csr_array:
+        """Return, for each row, the cells of its nearest sample rows, with shares that sum to one.
+
+        Sample rows that are equally near share a row evenly; a row with a novel category, say, is
+        equally far from all the categories that the sample has.
+        """
+        points = _finite(self._neighbours.space.transform(batch, side=side).values)
+        distinct, place = np.unique(points, axis=0, return_inverse=True)
+        distances, _ = self._neighbours.tree.query(distinct)
+        near: Any = self._neighbours.tree.query_ball_point(distinct, distances * (1 + 1e-9))
+        lengths = np.array([len(found) for found in near])
+        indices = np.concatenate([np.asarray(found, dtype=np.int64) for found in near])
+        shape = len(distinct), self._neighbours.tree.n
+        chosen = csr_array((np.ones(len(indices)), indices, np.append(0, lengths.cumsum())), shape)
+        rows_per_cell = csr_array(chosen @ self._neighbours.rows_per_cell)
+        shares = csr_array(rows_per_cell / rows_per_cell.sum(axis=1)[:, None])
+        return csr_array(shares[place.reshape(-1)])
 
     @cached_property
     def _neighbours(self) -> _Neighbours:
-        # The nearest counted sample row, in the standardised feature space.
-        batch = self._counted.rows.batch
+        occupied = self._occupied[self._counted_cells]
+        batch = self._counted.rows.batch.filter(pa.array(occupied))
         space = FeatureSpace(scaling="standard").fit(batch)
-        points = space.transform(batch, side="sample").values
-        kept = self._occupied[self._counted_cells]
-        return _Neighbours(space, cKDTree(points[kept]), self._counted_cells[kept])
+        points = _finite(space.transform(batch, side="sample").values)
+        distinct, place = np.unique(points, axis=0, return_inverse=True)
+        cells = self._counted_cells[occupied]
+        shape = len(distinct), self.n_cells
+        rows_per_cell = csr_array((np.ones(len(cells)), (place.reshape(-1), cells)), shape)
+        return _Neighbours(space, cKDTree(distinct), rows_per_cell)
 
 
 class _Neighbours(NamedTuple):
+    """The distinct sample points, and how many sample rows of each cell are at each of them."""
+
     space: FeatureSpace
     tree: cKDTree
-    cells: IntArray
+    rows_per_cell: csr_array
+
+
+def _finite(points: FloatArray) -> FloatArray:
+    if not (np.abs(points) < 1e150).all():  # beyond, squares overflow; NaN is not below either
+        raise InputError(
+            "Some values are too large to take distances between rows, which merging uncovered "
+            'rows needs. Rescale the columns, or use empty="drop".'
+        )
+    return points
 
 
 def _in_canonical_order(sample: Sample) -> Sample:

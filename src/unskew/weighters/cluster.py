@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
@@ -89,7 +90,9 @@ class ClusterWeights(CellWeighter):
         points = space.transform(sample.rows.batch, side="sample").values
         clusterer = self._default(points) if self.clusterer is None else clone(self.clusterer)
         try:
-            self.clusterer_ = clusterer.fit(points)
+            weighted = has_fit_parameter(clusterer, "sample_weight")
+            design = {"sample_weight": sample.design} if weighted else {}
+            self.clusterer_ = clusterer.fit(points, **design)
         except ValueError as error:
             raise ParameterError(
                 f"{type(clusterer).__name__} could not cluster the sample "

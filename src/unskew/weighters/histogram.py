@@ -7,9 +7,10 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
@@ -17,6 +18,8 @@ from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
 from unskew.weighters.typing import Total
+
+DEFAULT_BUCKETS = 5
 
 
 class HistogramWeights(CellWeighter):
@@ -29,11 +32,12 @@ class HistogramWeights(CellWeighter):
     Parameters
     ----------
     buckets : int or mapping from column to int or list of borders, default=5
-        How many buckets a column has, or where they meet. Columns that a mapping leaves out get 5;
-        columns without names go by position.
+        How many buckets a column has, or where they meet, in the column's own values (dates for a
+        column of dates). Columns that a mapping leaves out get 5; columns without names go by
+        position.
     strategy : {"quantile", "width"}, default="quantile"
-        Whether buckets hold the same number of sample rows or are of the same width on the sample's
-        range. The outermost buckets reach as far as the data do.
+        Whether buckets hold the same number of sample rows, as nearly as values allow, or are of
+        the same width on the sample's range. The outermost buckets reach as far as the data do.
     empty : {"merge", "drop", "raise"}, default="merge"
         What becomes of population rows in cells that hold no sample row: they are counted with the
         nearest sample row's (in the standardised feature space), left out, or refused. The first
@@ -62,14 +66,14 @@ class HistogramWeights(CellWeighter):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
-        "buckets": [Interval(Integral, 1, None, closed="left"), dict],
+        "buckets": [Interval(Integral, 1, None, closed="left"), Mapping],
         "strategy": [StrOptions({"quantile", "width"})],
     }
 
     def __init__(
         self,
         *,
-        buckets: int | Mapping[Any, int | Sequence[float]] = 5,
+        buckets: int | Mapping[Any, int | Sequence[Any]] = DEFAULT_BUCKETS,
         strategy: Literal["quantile", "width"] = "quantile",
         empty: Empty = "merge",
         total: Total = "sample",
@@ -83,42 +87,69 @@ class HistogramWeights(CellWeighter):
         encoder = ColumnCodes().fit(sample.rows.batch)
         values = encoder.transform(sample.rows.batch, side="sample").values
         asked = self._buckets_by_column(encoder.names, named=sample.rows.named)
-        grids: list[ColumnGrid] = [
-            Values.of(column)
-            if kind == Kind.CATEGORY
-            else Buckets(_borders(column, asked[name], self.strategy, name))
-            for name, kind, column in zip(encoder.names, encoder.kinds, values.T, strict=True)
+        grids = [
+            self._grid(encoder, position, values[:, position], asked.get(name), sample.design)
+            for position, name in enumerate(encoder.names)
         ]
         return Cells(encoder, GridPartition(grids, values), np.arange(len(sample)))
 
-    def _buckets_by_column(
-        self, names: Sequence[str], *, named: bool
-    ) -> dict[str, int | Sequence[float]]:
+    def _buckets_by_column(self, names: Sequence[str], *, named: bool) -> dict[str, Any]:
         if not isinstance(self.buckets, Mapping):
             return dict.fromkeys(names, self.buckets)
-        asked: dict[str, int | Sequence[float]] = dict.fromkeys(names, 5)
-        for column, number in self.buckets.items():
-            name = column if named or isinstance(column, str) else f"x{column}"
-            if name not in asked:
-                raise ParameterError(f"buckets names '{column}', which is not a column of X.")
-            asked[name] = number
+        asked = {
+            column if named or isinstance(column, str) else f"x{column}": number
+            for column, number in self.buckets.items()
+        }
+        for name in asked:
+            if name not in names:
+                raise ParameterError(f"buckets names '{name}', which is not a column of X.")
         return asked
 
-
-def _borders(
-    column: FloatArray, asked: int | Sequence[float], strategy: str, name: str
-) -> FloatArray:
-    """Return where the buckets of a column meet."""
-    if not isinstance(asked, Integral):
-        borders = np.unique(np.asarray(asked, dtype=np.float64))
+    def _grid(
+        self,
+        encoder: ColumnCodes,
+        position: int,
+        column: FloatArray,
+        asked: Any,
+        design: FloatArray,
+    ) -> ColumnGrid:
+        name, kind = encoder.names[position], encoder.kinds[position]
+        if kind == Kind.CATEGORY:
+            if isinstance(self.buckets, Mapping) and asked is not None:
+                raise ParameterError(f"buckets names '{name}', whose categories are its buckets.")
+            return Values.of(column)
+        number = DEFAULT_BUCKETS if asked is None else asked
+        if isinstance(number, Integral):
+            if number < 1:
+                raise ParameterError(
+                    f"buckets of column '{name}' must be at least 1; got {number}."
+                )
+            return Buckets(_borders(column, design, int(number), self.strategy))
+        try:
+            # Borders are values of the column: numbers, or moments where it holds moments.
+            borders, _ = encoder.columns[position].encode(pa.array(list(asked)))
+        except (TypeError, ValueError, pa.ArrowException, InputError) as error:
+            raise ParameterError(
+                f"buckets of column '{name}' must be a number of buckets or a list of borders that "
+                f"are values of the column; got {number!r} ({error})."
+            ) from error
         if not np.isfinite(borders).all():
-            raise ParameterError(f"buckets of column '{name}' must be finite; got {asked}.")
-        return borders
-    if asked < 1:
-        raise ParameterError(f"buckets of column '{name}' must be at least 1; got {asked}.")
-    present = column[~np.isnan(column)]
-    if not len(present):
+            raise ParameterError(f"buckets of column '{name}' must be finite; got {number!r}.")
+        return Buckets(np.unique(borders))
+
+
+def _borders(column: FloatArray, design: FloatArray, buckets: int, strategy: str) -> FloatArray:
+    """Return where the buckets of a column meet: halfway between neighbouring sample values."""
+    present = ~np.isnan(column)
+    values, place = np.unique(column[present], return_inverse=True)
+    if len(values) < 2:
         return np.empty(0)
-    if strategy == "quantile":
-        return np.unique(np.quantile(present, np.linspace(0, 1, int(asked) + 1)[1:-1]))
-    return np.unique(np.linspace(present.min(), present.max(), int(asked) + 1)[1:-1])
+    if strategy == "width":
+        return np.linspace(values[0], values[-1], buckets + 1)[1:-1]
+    halfway = values[:-1] + np.diff(values) / 2
+    if len(values) <= buckets:
+        return halfway
+    reached = np.cumsum(np.bincount(place, weights=design[present]))
+    cuts = np.searchsorted(reached, reached[-1] * np.arange(1, buckets) / buckets)
+    # A value that holds more rows than a bucket should is a bucket by itself.
+    return halfway[np.unique(np.minimum(cuts, len(halfway) - 1))]

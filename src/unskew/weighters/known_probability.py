@@ -42,6 +42,9 @@ class KnownProbability(InductiveWeighter):
     -----
     ``weigh`` exists where ``probability`` is a column or a function.
 
+    A column of probabilities is no feature here, but :class:`unskew.Reweighted` hands X to its
+    learner as it is: let a pipeline drop the column there.
+
     Examples
     --------
     >>> from unskew import KnownProbability
@@ -74,7 +77,11 @@ class KnownProbability(InductiveWeighter):
         return sample.design * self._weigh(sample)
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        return 1.0 / self._probabilities(sample)
+        with np.errstate(over="ignore"):  # a weight that is infinite is an error in fit
+            return 1.0 / self._probabilities(sample)
+
+    def _own_column_names(self) -> list[str]:
+        return [self.probability] if isinstance(self.probability, str) else []
 
     def _own_columns(self, sample: Sample) -> Sample:
         if not isinstance(self.probability, str):

@@ -51,7 +51,7 @@ class TreeWeights(CellWeighter):
         1 % of the population.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size. With the
-        latter they are the ratio of counts itself.
+        latter they are the ratio of counts itself, unless the tree is honest or rows are dropped.
     random_state : int, RandomState instance or None, default=0
         Breaks ties between splits and halves the sample of an honest tree.
 
@@ -62,7 +62,7 @@ class TreeWeights(CellWeighter):
     uncovered_ : float
         The share of the population that no sample row can stand for.
     cells_ : ndarray of shape (n_samples,)
-        The node number of each row's leaf.
+        The node number of each row's leaf; -1 where an honest tree counted no row in it.
     sample_counts_, population_counts_ : ndarray of shape (n_nodes,)
         How many rows are in each node that is a leaf; zero elsewhere.
 

@@ -78,6 +78,10 @@ def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
     def read() -> Iterator[pa.RecordBatch]:
         # Chunks may differ in how they store a column, and only like can be put together.
         for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
-            yield from pa.Table.from_batches(alike).combine_chunks().to_batches()
+            same = list(alike)
+            if any(pa.types.is_dictionary(kind) for kind in same[0].schema.types):
+                yield from same  # their dictionaries together may be too large for their codes
+            else:
+                yield from pa.Table.from_batches(same).combine_chunks().to_batches()
 
     return Part(n_rows, read)

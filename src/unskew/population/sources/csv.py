@@ -25,10 +25,11 @@ class CSVSource(Source):
     typed = False
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._headers: dict[Path, list[str]] = {}
+        self._files: list[tuple[Path, list[str]]] = []
         for position, path in enumerate(paths):
             schema = _open(path).schema
-            self._headers[path] = schema.names
+            _check_header(path, schema.names)
+            self._files.append((path, schema.names))
             if position == 0:
                 self.schema = pa.schema([(f.name, _widened(f.type)) for f in schema], metadata=None)
             elif sorted(schema.names) != sorted(self.schema.names):
@@ -47,7 +48,7 @@ class CSVSource(Source):
     def _batches(
         self, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
     ) -> Iterator[pa.RecordBatch]:
-        for path, header in self._headers.items():
+        for path, header in self._files:
             reader = _open(path, columns, read_as, header)
             while True:
                 try:
@@ -69,16 +70,29 @@ def _open(
         return csv.open_csv(
             path,
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+            # In a file of one column an empty line is a missing value.
+            parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
             convert_options=csv.ConvertOptions(
                 include_columns=list(columns),
                 column_types=dict(read_as or {}),
                 null_values=_MISSING,
                 strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
+                quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
             ),
         )
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error, header) from error
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    try:
+        numbers = [float(name) for name in header]
+    except ValueError:
+        return
+    raise InputError(
+        f"'{path}' seems to have no header line: its first line is {numbers}. Name its columns "
+        "there."
+    )
 
 
 def _widened(kind: pa.DataType) -> pa.DataType:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputError
-from unskew.population.sources.base import BLOCK_ROWS, Part, Source
+from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
 
 
 class DatasetSource(Source):
@@ -20,9 +20,23 @@ class DatasetSource(Source):
         self.schema = dataset.schema
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the fragments in the dataset's order."""
-        for fragment in self._dataset.get_fragments():
-            for n_rows, piece in _pieces(fragment):
+        """Yield row groups in the dataset's order, or batches if it is not plain Parquet."""
+        try:
+            fragments = list(self._dataset.get_fragments())
+        except ValueError:  # a dataset with a filter has none to show
+            fragments = []
+        if not fragments or not all(isinstance(f, ds.ParquetFileFragment) for f in fragments):
+            yield from parts_of_stream(
+                self._dataset.scanner(columns=list(columns), batch_size=BLOCK_ROWS).to_reader(),
+                columns,
+            )
+            return
+        for fragment in fragments:
+            with _naming(fragment):
+                _check_columns(fragment, columns)
+                pieces = fragment.split_by_row_group()
+            for piece in pieces:  # a piece's own count_rows() would count the whole file
+                n_rows = piece.row_groups[0].num_rows
                 yield Part(n_rows, partial(self._read, piece, list(columns)))
 
     def _read(self, piece: ds.Fragment, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -35,12 +49,15 @@ class DatasetSource(Source):
             )
 
 
-def _pieces(fragment: ds.Fragment) -> list[tuple[int, ds.Fragment]]:
-    with _naming(fragment):
-        if isinstance(fragment, ds.ParquetFileFragment):
-            # A piece's own count_rows() would count the whole file.
-            return [(p.row_groups[0].num_rows, p) for p in fragment.split_by_row_group()]
-        return [(fragment.count_rows(), fragment)]
+def _check_columns(fragment: ds.Fragment, columns: Sequence[str]) -> None:
+    """Refuse a file without a column: PyArrow would fill it with missing values."""
+    present = {
+        *fragment.physical_schema.names,
+        *ds.get_partition_keys(fragment.partition_expression),
+    }
+    missing = [name for name in columns if name not in present]
+    if missing:
+        raise InputError(f"'{fragment.path}' lacks column '{missing[0]}', which the dataset has.")
 
 
 class _naming:  # noqa: N801  (reads as a statement)

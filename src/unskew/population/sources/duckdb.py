@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from unskew.errors import InputError
 from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
 
 
@@ -20,7 +21,13 @@ class DuckDBSource(Source):
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield the query's batches, in DuckDB's insertion order."""
         chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        return parts_of_stream(_reader(self._relation.project(chosen)), columns)
+        return parts_of_stream(self._batches(chosen), columns)
+
+    def _batches(self, chosen: str) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from _reader(self._relation.project(chosen))
+        except Exception as error:
+            raise InputError(f"DuckDB could not read the population: {error}") from error
 
 
 def _reader(relation: Any) -> pa.RecordBatchReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def _listed(data: Any) -> Sequence[Any]:
 
 
 def _expanded(entry: str) -> list[Path]:
-    path = Path(entry).expanduser()
+    if not entry:
+        raise InputFileError("The population's path is empty.")
+    path = Path(os.path.expanduser(entry))
     if path.exists():
         return [path]
     if not glob.has_magic(entry):
@@ -52,8 +55,18 @@ def _expanded(entry: str) -> list[Path]:
 
 def _open_folder(folder: Path) -> Source:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    if any(path.name.lower().endswith(_PARQUET) for path in files):
-        return DatasetSource(ds.dataset(folder, format="parquet", partitioning="hive"))
+    parquet = [path for path in files if path.name.lower().endswith(_PARQUET)]
+    if parquet:
+        if not any("=" in part for path in parquet for part in path.relative_to(folder).parts):
+            return ParquetSource(parquet)
+        return DatasetSource(
+            ds.dataset(
+                [str(path) for path in parquet],
+                format="parquet",
+                partitioning="hive",
+                partition_base_dir=str(folder),
+            )
+        )
     tables = [path for path in files if path.name.lower().endswith(_CSV)]
     if not tables:
         raise InputFileError(f"The folder '{folder}' holds no Parquet or CSV file.")

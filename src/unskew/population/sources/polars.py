@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from unskew.errors import InputError
 from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
 
 
@@ -19,8 +20,18 @@ class PolarsLazySource(Source):
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield the query's batches in order."""
-        frames = self._frame.select(list(columns)).collect_batches(
-            chunk_size=BLOCK_ROWS, maintain_order=True
-        )
-        batches = (batch for frame in frames for batch in frame.to_arrow().to_batches())
-        return parts_of_stream(batches, columns)
+        return parts_of_stream(self._batches(columns), columns)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from polars import selectors
+        from polars.exceptions import PolarsError
+
+        try:
+            # By selector: a plain name that begins with ^ and ends with $ would be a pattern.
+            frames = self._frame.select(selectors.by_name(*columns)).collect_batches(
+                chunk_size=BLOCK_ROWS, maintain_order=True
+            )
+            for frame in frames:
+                yield from frame.to_arrow().to_batches()
+        except PolarsError as error:
+            raise InputError(f"Polars could not read the population: {error}") from error

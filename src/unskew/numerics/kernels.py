@@ -1,0 +1,180 @@
+"""Positive definite kernels, evaluated in blocks.
+
+A kernel prepares a set of rows once (scaling, norms) and then evaluates pairs of prepared rows. The
+Gaussian does so by one matrix product and one exponential, in single or double precision; single is
+several times faster and errs by about ``5e-7`` of a value, as long as the rows lie within some tens
+of bandwidths of the origin, to which callers centre them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import InputError, ParameterError
+from unskew.numerics.typing import FloatArray, IntArray
+
+__all__ = ["CustomKernel", "GaussianKernel", "Kernel", "LaplaceKernel", "Prepared", "blocks"]
+
+BLOCK_VALUES = 1 << 20
+"""Values of a block: small enough to stay in the cache between the product and the exponential."""
+
+
+class Prepared(NamedTuple):
+    """Rows as a kernel wants them."""
+
+    rows: FloatArray
+    offsets: FloatArray
+    """What the kernel adds to the products of a row; empty if it needs nothing."""
+
+    def take(self, positions: IntArray | slice) -> Prepared:
+        """Return some of the rows."""
+        return Prepared(
+            self.rows[positions], self.offsets[positions] if len(self.offsets) else self.offsets
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Kernel(ABC):
+    """A positive definite function of two rows."""
+
+    bound: float = 1.0
+    """The largest value, K(x, x)."""
+
+    @abstractmethod
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
+        """Return rows in the form that :meth:`block` takes."""
+
+    @abstractmethod
+    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+        """Return the matrix of values between two sets of prepared rows."""
+
+    def draw_frequencies(
+        self,
+        n_columns: int,  # noqa: ARG002
+        size: int,  # noqa: ARG002
+        random: np.random.RandomState,  # noqa: ARG002
+    ) -> FloatArray | None:
+        """Draw from the kernel's spectral measure, or return None if it is not known.
+
+        By Bochner's theorem K(x, y) is the mean of cos(ω·(x − y)) over these frequencies.
+        """
+        return None
+
+
+class GaussianKernel(Kernel):
+    r"""The kernel :math:`\exp(-\lVert x - y \rVert^2 / (2 \sigma^2))`.
+
+    Examples
+    --------
+    >>> kernel = GaussianKernel(1.0)
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.block(rows, rows).round(4)
+    array([[1.    , 0.6065], [0.6065, 1.    ]])
+    """
+
+    def __init__(self, bandwidth: float) -> None:
+        self.bandwidth = bandwidth
+
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
+        """Return rows in units of the bandwidth, and half their squared norms."""
+        scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
+        halves = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+        return Prepared(np.ascontiguousarray(scaled, dtype=dtype), halves.astype(dtype))
+
+    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+        """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2)."""
+        values = left.rows @ right.rows.T
+        values += left.offsets[:, None]
+        values += right.offsets
+        np.minimum(values, 0.0, out=values)  # rounding may put a row closer than at itself
+        return np.exp(values, out=values)
+
+    def draw_frequencies(
+        self, n_columns: int, size: int, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return normal frequencies."""
+        return random.normal(scale=1 / self.bandwidth, size=(n_columns, size))
+
+
+class LaplaceKernel(Kernel):
+    r"""The kernel :math:`\exp(-\lVert x - y \rVert_1 / \sigma)`.
+
+    Examples
+    --------
+    >>> kernel = LaplaceKernel(1.0)
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.block(rows, rows).round(4)
+    array([[1.    , 0.3679], [0.3679, 1.    ]])
+    """
+
+    def __init__(self, bandwidth: float) -> None:
+        self.bandwidth = bandwidth
+
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
+        """Return rows in units of the bandwidth."""
+        scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
+        return Prepared(np.ascontiguousarray(scaled, dtype=dtype), np.empty(0))
+
+    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+        """Return exp(−Σ|x − y|), column by column."""
+        values = np.zeros((len(left), len(right)), dtype=left.rows.dtype)
+        for mine, theirs in zip(left.rows.T, right.rows.T, strict=True):
+            values -= np.abs(mine[:, None] - theirs)
+        return np.exp(values, out=values)
+
+    def draw_frequencies(
+        self, n_columns: int, size: int, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return Cauchy frequencies, independent in each column."""
+        return random.standard_cauchy(size=(n_columns, size)) / self.bandwidth
+
+
+class CustomKernel(Kernel):
+    """Any positive definite function of two matrices, as scikit-learn's pairwise kernels are."""
+
+    def __init__(self, function: Callable[[FloatArray, FloatArray], Any]) -> None:
+        self.function = function
+
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:  # noqa: ARG002
+        """Return the rows as they are."""
+        return Prepared(np.asarray(rows, dtype=np.float64), np.empty(0))
+
+    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+        """Return what the function says, once it is known to be usable."""
+        values = np.asarray(self.function(left.rows, right.rows), dtype=np.float64)
+        if values.shape != (len(left), len(right)):
+            raise ParameterError(
+                f"The kernel returned shape {values.shape} for {len(left)} and {len(right)} rows; "
+                "it must return one value for each pair."
+            )
+        if not np.isfinite(values).all():
+            raise InputError("The kernel returned values that are not finite.")
+        return values
+
+
+def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices of rows whose blocks against ``n_columns`` columns fit the cache."""
+    step = max(16, BLOCK_VALUES // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def fill_matrix(
+    kernel: Kernel, left: Prepared, right: Prepared, out: NDArray[Any], *, threads: int = 2
+) -> NDArray[Any]:
+    """Fill ``out`` with the kernel between two sets of rows, block by block, on several threads."""
+
+    def fill(part: slice) -> None:
+        out[part] = kernel.block(left.take(part), right)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, blocks(len(left), len(right))))
+    return out
