@@ -136,3 +136,14 @@ def test_weighing_the_sample_again_gives_its_weights(weighter, problem):
         warnings.simplefilter("ignore")
         fitted = clone(weighter).fit(sample, labels, population=population)
     assert np.array_equal(fitted.weigh(sample), fitted.weights_)
+
+
+@every_weighter
+@pytest.mark.parametrize("n_rows", [997, 1000, 1001, 4005])
+def test_no_row_is_left_at_weight_zero(weighter, n_rows):
+    """Whatever the number of rows: a sample that is part of the population has no empty cell."""
+    random = np.random.default_rng(n_rows)
+    population = random.normal(size=(2 * n_rows, 2)).round(1)
+    sample = population[:n_rows]
+    labels = random.normal(size=n_rows)
+    assert (fit(weighter, sample, labels, population) > 0).all()
