@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unskew.weighters.cluster import ClusterWeights as ClusterWeights
     from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
     from unskew.weighters.histogram import HistogramWeights as HistogramWeights
+    from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
     from unskew.weighters.known_probability import KnownProbability as KnownProbability
     from unskew.weighters.tree import TreeWeights as TreeWeights
     from unskew.weighters.unweighted import Unweighted as Unweighted
@@ -38,6 +39,7 @@ _HOME = {
     "InputError": "unskew.errors",
     "InputFileError": "unskew.errors",
     "InputTypeError": "unskew.errors",
+    "KernelMeanMatching": "unskew.weighters.kernel_mean_matching",
     "KnownProbability": "unskew.weighters.known_probability",
     "LearnerError": "unskew.errors",
     "OverlapError": "unskew.errors",

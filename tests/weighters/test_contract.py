@@ -19,6 +19,7 @@ from unskew import (
     HistogramWeights,
     InputError,
     InputTypeError,
+    KernelMeanMatching,
     KnownProbability,
     ParameterError,
     Population,
@@ -60,6 +61,9 @@ class CheckedProbability(_AskingTheSample, KnownProbability):
         super().__init__(probability, total=total)
 
 
+class CheckedMatching(_AskingTheSample, KernelMeanMatching): ...
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -82,6 +86,8 @@ def checks_that_cannot_apply(estimator):
         CheckedHistogram(),
         CheckedCluster(),
         CheckedTree(),
+        CheckedMatching(),
+        CheckedMatching(method="inductive"),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
@@ -103,6 +109,7 @@ WEIGHTERS = [
     HistogramWeights(),
     ClusterWeights(),
     TreeWeights(min_samples_leaf=1),
+    KernelMeanMatching(method="inductive"),
 ]
 every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=lambda w: type(w).__name__)
 

@@ -13,6 +13,7 @@ from unskew import (
     ClusterWeights,
     FrequencyWeights,
     HistogramWeights,
+    KernelMeanMatching,
     KnownProbability,
     Population,
     TreeWeights,
@@ -34,6 +35,8 @@ ALL = [
     Unweighted(total="population"),
     KnownProbability(lambda X: np.full(len(X), 0.2)),
     *CELLS,
+    KernelMeanMatching(ridge=1.0),  # without, the weights at near points are not determined
+    KernelMeanMatching(method="low-rank", ridge=1.0, total="population"),
 ]
 
 every_weighter = pytest.mark.parametrize("weighter", ALL, ids=lambda w: str(w).split(" at 0x")[0])
@@ -64,6 +67,13 @@ def fit(weighter, sample, labels, population, **options):
         return clone(weighter).fit(sample, labels, population=population, **options).weights_
 
 
+def assert_same(weighter, weights, expected):
+    # Sums of counts are exact; sums of kernels are not, and a solution moves with them.
+    rounding = 0.02 if isinstance(weighter, KernelMeanMatching) else 1e-12
+    scale = expected.max() if isinstance(weighter, KernelMeanMatching) else 0
+    assert np.allclose(weights, expected, rtol=rounding, atol=rounding * scale)
+
+
 @every_weighter
 @quick
 @given(problem=problems())
@@ -86,7 +96,7 @@ def test_permuting_rows_permutes_weights(weighter, problem, seed):
     order = random.permutation(len(sample))
     weights = fit(weighter, sample, labels, population)
     shuffled = fit(weighter, sample[order], labels[order], random.permutation(population))
-    assert np.allclose(shuffled, weights[order], rtol=1e-12, atol=0)
+    assert_same(weighter, shuffled, weights[order])
 
 
 @every_weighter
@@ -97,7 +107,7 @@ def test_duplicating_the_population_changes_nothing(weighter, problem):
     once = fit(weighter, sample, labels, population)
     thrice = fit(weighter, sample, labels, np.tile(population, (3, 1)))
     factor = 3 if weighter.total == "population" else 1
-    assert np.allclose(thrice, once * factor, rtol=1e-12, atol=0)
+    assert_same(weighter, thrice, once * factor)
 
 
 @every_weighter
@@ -110,7 +120,7 @@ def test_a_weighted_population_equals_the_same_rows_repeated(weighter, problem, 
     repeated = fit(weighter, sample, labels, np.repeat(population, times, axis=0))
     weighted = fit(weighter, sample, labels, Population(population, weight=times))
     if weighter.total == "sample" or not np.allclose(repeated, 0):
-        assert np.allclose(weighted, repeated, rtol=1e-12, atol=0)
+        assert_same(weighter, weighted, repeated)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +132,7 @@ def test_a_weighted_population_equals_the_same_rows_repeated(weighter, problem, 
 @given(problem=problems())
 def test_a_population_equal_to_the_sample_gives_weights_of_one(weighter, problem):
     sample, labels, _ = problem
-    assert np.allclose(fit(weighter, sample, labels, sample), 1.0, rtol=1e-12)
+    assert_same(weighter, fit(weighter, sample, labels, sample), np.ones(len(sample)))
 
 
 @pytest.mark.parametrize("weighter", CELLS, ids=lambda w: str(w).split(" at 0x")[0])
@@ -146,4 +156,6 @@ def test_no_row_is_left_at_weight_zero(weighter, n_rows):
     population = random.normal(size=(2 * n_rows, 2)).round(1)
     sample = population[:n_rows]
     labels = random.normal(size=n_rows)
+    if isinstance(weighter, KernelMeanMatching):
+        return  # its solution is sparse: zero is what most of its weights should be
     assert (fit(weighter, sample, labels, population) > 0).all()

@@ -9,7 +9,7 @@ of bandwidths of the origin, to which callers centre them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, ParameterError
+from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.typing import FloatArray, IntArray
 
 __all__ = ["CustomKernel", "GaussianKernel", "Kernel", "LaplaceKernel", "Prepared", "blocks"]
@@ -29,14 +30,10 @@ class Prepared(NamedTuple):
     """Rows as a kernel wants them."""
 
     rows: FloatArray
-    offsets: FloatArray
-    """What the kernel adds to the products of a row; empty if it needs nothing."""
 
     def take(self, positions: IntArray | slice) -> Prepared:
         """Return some of the rows."""
-        return Prepared(
-            self.rows[positions], self.offsets[positions] if len(self.offsets) else self.offsets
-        )
+        return Prepared(self.rows[positions])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,17 +81,17 @@ class GaussianKernel(Kernel):
         self.bandwidth = bandwidth
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
-        """Return rows in units of the bandwidth, and half their squared norms."""
+        """Return rows in units of the bandwidth, with −‖x‖²/2 and 1 as two more columns."""
         scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
         halves = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-        return Prepared(np.ascontiguousarray(scaled, dtype=dtype), halves.astype(dtype))
+        columns = np.column_stack([scaled, halves, np.ones(len(scaled))])
+        return Prepared(np.ascontiguousarray(columns, dtype=dtype))
 
     def block(self, left: Prepared, right: Prepared) -> FloatArray:
-        """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2)."""
-        values = left.rows @ right.rows.T
-        values += left.offsets[:, None]
-        values += right.offsets
-        np.minimum(values, 0.0, out=values)  # rounding may put a row closer than at itself
+        """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2): the exponent is one matrix product."""
+        swapped = right.rows.T.copy()
+        swapped[[-2, -1]] = swapped[[-1, -2]]  # so that each side's half norm meets a one
+        values = left.rows @ swapped
         return np.exp(values, out=values)
 
     def draw_frequencies(
@@ -121,7 +118,7 @@ class LaplaceKernel(Kernel):
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
         """Return rows in units of the bandwidth."""
         scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
-        return Prepared(np.ascontiguousarray(scaled, dtype=dtype), np.empty(0))
+        return Prepared(np.ascontiguousarray(scaled, dtype=dtype))
 
     def block(self, left: Prepared, right: Prepared) -> FloatArray:
         """Return exp(−Σ|x − y|), column by column."""
@@ -145,7 +142,7 @@ class CustomKernel(Kernel):
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:  # noqa: ARG002
         """Return the rows as they are."""
-        return Prepared(np.asarray(rows, dtype=np.float64), np.empty(0))
+        return Prepared(np.asarray(rows, dtype=np.float64))
 
     def block(self, left: Prepared, right: Prepared) -> FloatArray:
         """Return what the function says, once it is known to be usable."""
@@ -161,20 +158,29 @@ class CustomKernel(Kernel):
 
 
 def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of rows whose blocks against ``n_columns`` columns fit the cache."""
-    step = max(16, BLOCK_VALUES // max(1, n_columns))
+    """Yield slices of rows whose blocks against ``n_columns`` columns fit the cache.
+
+    They have at most 1,024 rows, so that sums over them in single precision stay precise.
+    """
+    step = int(np.clip(BLOCK_VALUES // max(1, n_columns), 16, 1024))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
-def fill_matrix(
-    kernel: Kernel, left: Prepared, right: Prepared, out: NDArray[Any], *, threads: int = 2
-) -> NDArray[Any]:
-    """Fill ``out`` with the kernel between two sets of rows, block by block, on several threads."""
+def fill_matrix(kernel: Kernel, left: Prepared, right: Prepared, out: NDArray[Any]) -> NDArray[Any]:
+    """Fill ``out`` with the kernel between two sets of rows, block by block, and return it."""
 
     def fill(part: slice) -> None:
         out[part] = kernel.block(left.take(part), right)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, blocks(len(left), len(right))))
+    in_threads(fill, blocks(len(left), len(right)))
     return out
+
+
+def in_threads(function: Callable[[slice], None], parts: Iterable[slice]) -> None:
+    """Call a function on each part, on as many threads as there are cores.
+
+    Meanwhile BLAS keeps to one thread each: its own threads would compete with ours.
+    """
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
+        list(pool.map(function, parts))

@@ -4,6 +4,7 @@ from unskew.population.population import Population
 from unskew.population.summaries import (
     CellCounts,
     EncodedRows,
+    KernelSums,
     Moments,
     Reservoir,
     Summary,
@@ -13,6 +14,7 @@ from unskew.population.summaries import (
 __all__ = [
     "CellCounts",
     "EncodedRows",
+    "KernelSums",
     "Moments",
     "Population",
     "Reservoir",

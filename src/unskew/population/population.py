@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
@@ -375,16 +376,10 @@ def _n_threads(threads: int | None) -> int:
         given = os.environ.get("UNSKEW_THREADS", "")
         if given and not given.isdigit():
             raise ParameterError(f"UNSKEW_THREADS must be a whole number; got '{given}'.")
-        threads = int(given) if given else _available_cores()
+        threads = int(given) if given else available_cores()
     if threads < 1:
         raise ParameterError(f"threads must be at least 1; got {threads}.")
     return threads
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _as_marks(values: Any, name: str) -> BoolArray:

@@ -8,16 +8,33 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from unskew.numerics.kernels import Kernel, blocks
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
 
-__all__ = ["CellCounts", "EncodedRows", "Moments", "Reservoir", "Summary", "Total"]
+__all__ = [
+    "FAR",
+    "CellCounts",
+    "EncodedRows",
+    "KernelSums",
+    "Moments",
+    "Reservoir",
+    "Summaries",
+    "Summary",
+    "Total",
+    "sum_of_waves",
+]
+
+FAR = 0.01
+"""A kernel value below which two rows have nothing to do with each other (3 bandwidths apart)."""
 
 
 class Summary(ABC):
@@ -172,6 +189,119 @@ class EncodedRows(Summary, Generic[SummaryType]):
         """Merge the summaries of the encoded rows."""
         self.summary.merge(other.summary)
         self.novel += other.novel
+
+
+class Summaries(Summary):
+    """Several questions at once, answered in the same pass."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = list(parts)
+
+    def update(self, batch: Any, weight: FloatArray) -> None:
+        """Hand a batch to each of them."""
+        for part in self.parts:
+            part.position = self.position
+            part.update(batch, weight)
+        self.position += len(batch)
+
+    def merge(self, other: Self) -> None:
+        """Merge each with its like."""
+        for mine, theirs in zip(self.parts, other.parts, strict=True):
+            mine.merge(theirs)
+
+
+class KernelSums(Summary):
+    r"""For each of some rows the sum :math:`\sum_u v_u K(x_i, u)` over the population.
+
+    Kernel mean matching knows the population through these alone. Values are taken in blocks, in
+    single precision by default, and added up in double precision: a sum is then off by about
+    ``1e-6`` of its size at the most.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Turns rows into points.
+    kernel : Kernel
+    points : ndarray of shape (m, d)
+        The rows, as points less ``centre``.
+    centre : ndarray of shape (d,)
+        Taken off the population's points too: a kernel of differences does not mind, and single
+        precision gains by it.
+    frequencies : ndarray of shape (d, D), optional
+        Where to take the population's characteristic function, for an estimate of its distance from
+        a sample that owes nothing to the weights.
+    dtype : {numpy.float32, numpy.float64}
+
+    Attributes
+    ----------
+    sums : ndarray of shape (m,)
+    waves : ndarray of complex of shape (D,)
+        The sum of exp(iω·u).
+    mass : float
+        The population's total weight.
+    uncovered : float
+        The weight of the rows that are novel, or at which the kernel of every row is below
+        ``FAR``.
+    """
+
+    shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "_frequencies"})
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        kernel: Kernel,
+        points: FloatArray,
+        centre: FloatArray,
+        *,
+        frequencies: FloatArray | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.encoder = encoder
+        self.kernel = kernel
+        self._dtype = dtype
+        self._centre = centre
+        self._prepared = kernel.prepare(points, dtype=dtype)
+        self._frequencies = frequencies
+        self.sums: FloatArray = np.zeros(len(points))
+        self.waves = np.zeros(0 if frequencies is None else frequencies.shape[1], dtype=complex)
+        self.mass = 0.0
+        self.uncovered = 0.0
+
+    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
+        """Add the kernel between a batch and the rows."""
+        values, novel = self.encoder.transform(batch, side="population")
+        values = values - self._centre
+        beyond = np.zeros(len(values), dtype=bool) if novel is None else novel.copy()
+        for part in blocks(len(values), len(self._prepared)):
+            block = self.kernel.block(
+                self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
+            )
+            self.sums += weight[part].astype(block.dtype) @ block
+            beyond[part] |= block.max(axis=1) < FAR
+        self.mass += float(weight.sum())
+        self.uncovered += float(weight[beyond].sum())
+        if self._frequencies is not None:
+            self.waves += sum_of_waves(values, weight, self._frequencies)
+
+    def merge(self, other: KernelSums) -> None:
+        """Add the other's sums."""
+        self.sums += other.sums
+        self.waves += other.waves
+        self.mass += other.mass
+        self.uncovered += other.uncovered
+
+
+def sum_of_waves(
+    points: FloatArray, weight: FloatArray, frequencies: FloatArray
+) -> NDArray[np.complex128]:
+    """Return the weighted sum of exp(iω·x) for each frequency ω."""
+    total = np.zeros(frequencies.shape[1], dtype=complex)
+    narrow = frequencies.astype(np.float32)
+    for part in blocks(len(points), frequencies.shape[1]):
+        phases = points[part].astype(np.float32) @ narrow
+        share = weight[part].astype(np.float32)
+        total += share @ np.cos(phases) + 1j * (share @ np.sin(phases))
+    return total
 
 
 class Moments(Summary):

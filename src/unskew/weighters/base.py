@@ -22,10 +22,11 @@ from unskew._compat import InvalidParameterError, StrOptions
 from unskew.errors import InputError, InputTypeError, OverlapError, ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
+from unskew.population.encode import ColumnCodes
 from unskew.population.population import Population
 from unskew.population.rows import Rows, as_rows
 
-__all__ = ["InductiveWeighter", "Sample", "Weighter"]
+__all__ = ["InductiveWeighter", "Sample", "Weighter", "canonical_order"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,20 @@ class Sample:
             design=self.design[positions],
             original=None,
         )
+
+
+def canonical_order(sample: Sample) -> IntArray:
+    """Return an order of the sample that does not depend on how its rows were shuffled.
+
+    Ties in growing a tree, starting k-means or finding the nearest row then fall the same way, so
+    that permuting the rows permutes the weights and changes nothing else.
+    """
+    codes = ColumnCodes().fit(sample.rows.batch).transform(sample.rows.batch, side="sample")
+    keys = [*codes.values.T, sample.design]
+    if sample.labels is not None:
+        labels = sample.labels.reshape(len(sample), -1)
+        keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
+    return np.lexsort(keys)
 
 
 class Weighter(BaseEstimator, ABC):

@@ -20,10 +20,10 @@ from scipy.spatial import cKDTree
 from unskew._compat import StrOptions
 from unskew.errors import InputError, OverlapError, OverlapWarning, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import ColumnCodes, FeatureSpace
+from unskew.population.encode import FeatureSpace
 from unskew.population.population import Population
 from unskew.population.summaries import CellCounts, Encoder
-from unskew.weighters.base import InductiveWeighter, Sample
+from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
 
 __all__ = ["CellWeighter", "Cells", "Partition"]
 
@@ -66,7 +66,7 @@ class CellWeighter(InductiveWeighter, ABC):
         """Return the partition, made from the sample."""
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
-        ordered = _in_canonical_order(sample)
+        ordered = sample.take(canonical_order(sample))
         self.locator_ = CellLocator(self._cells(ordered), ordered, self.empty)
         answer = population.reduce(CellCounts(self.locator_))
         self.uncovered_: float = answer.uncovered / answer.mass
@@ -205,17 +205,3 @@ def _finite(points: FloatArray) -> FloatArray:
             'rows needs. Rescale the columns, or use empty="drop".'
         )
     return points
-
-
-def _in_canonical_order(sample: Sample) -> Sample:
-    """Return the sample in an order that does not depend on how its rows were shuffled.
-
-    Ties in growing a tree, starting k-means or finding the nearest row then fall the same way, so
-    that permuting the rows permutes the weights and changes nothing else.
-    """
-    codes = ColumnCodes().fit(sample.rows.batch).transform(sample.rows.batch, side="sample")
-    keys = [*codes.values.T, sample.design]
-    if sample.labels is not None:
-        labels = sample.labels.reshape(len(sample), -1)
-        keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
-    return sample.take(np.lexsort(keys))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.population.rows import table_of_array
-from unskew.population.sources.base import BLOCK_ROWS, Part, Source
+from unskew.population.sources.base import BLOCK_ROWS_IN_MEMORY, Part, Source
 
 
 class ArraySource(Source):
@@ -27,8 +27,8 @@ class ArraySource(Source):
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield blocks of rows."""
         positions = [self.schema.get_field_index(name) for name in columns]
-        for start in range(0, len(self._array), BLOCK_ROWS):
-            block = self._array[start : start + BLOCK_ROWS]
+        for start in range(0, len(self._array), BLOCK_ROWS_IN_MEMORY):
+            block = self._array[start : start + BLOCK_ROWS_IN_MEMORY]
             yield Part(len(block), partial(self._read, block, positions, list(columns)))
 
     @staticmethod

@@ -18,6 +18,9 @@ __all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
 BLOCK_ROWS = 32_768
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 
+BLOCK_ROWS_IN_MEMORY = 8_192
+"""Rows of a part that is in memory already: small, so that small tables use every core too."""
+
 
 @dataclass(frozen=True)
 class Part:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from unskew.population.rows import Rows
-from unskew.population.sources.base import BLOCK_ROWS, Part, Source
+from unskew.population.sources.base import BLOCK_ROWS_IN_MEMORY, Part, Source
 
 
 class TableSource(Source):
@@ -22,6 +22,6 @@ class TableSource(Source):
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield blocks of rows."""
         table = self._table.select(list(columns))
-        for start in range(0, table.num_rows, BLOCK_ROWS):
-            block = table.slice(start, BLOCK_ROWS)
+        for start in range(0, table.num_rows, BLOCK_ROWS_IN_MEMORY):
+            block = table.slice(start, BLOCK_ROWS_IN_MEMORY)
             yield Part(block.num_rows, block.to_batches().__iter__)

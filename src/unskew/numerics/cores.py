@@ -1,0 +1,31 @@
+"""How many cores this process may use, and who uses them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["available_cores", "one_blas_thread"]
+
+
+def available_cores() -> int:
+    """Return the number of cores that the process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # it looks through all loaded libraries, so once is enough

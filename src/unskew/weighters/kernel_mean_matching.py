@@ -1,0 +1,428 @@
+"""Kernel mean matching: exact, of low rank, or inductive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from unskew._compat import Interval, StrOptions
+from unskew.errors import InputError, OverlapWarning, ParameterError, warn_caller
+from unskew.numerics.box_simplex import Certificate, solve_box_simplex
+from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.inductive import InductiveProblem, choose_smoothing
+from unskew.numerics.kernel_matrix import KernelMatrix
+from unskew.numerics.kernels import CustomKernel, GaussianKernel, Kernel, LaplaceKernel
+from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.encode import FeatureSpace, Scaling
+from unskew.population.population import Population
+from unskew.population.summaries import KernelSums, Summaries, sum_of_waves
+from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
+from unskew.weighters.typing import Total
+
+__all__ = ["KernelMeanMatching"]
+
+Method = Literal["auto", "exact", "low-rank", "inductive"]
+
+MOST_ROWS_EXACT = 20_000
+"""The largest sample for which method="auto" is exact."""
+
+N_FREQUENCIES = 256
+BANDWIDTH_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+
+
+def _is_inductive(weighter: KernelMeanMatching) -> bool:
+    return weighter.method == "inductive" or weighter.bandwidth == "cv"
+
+
+class KernelMeanMatching(InductiveWeighter):
+    r"""Weights under which the sample's mean in a kernel's feature space is the population's.
+
+    Huang, Smola, Gretton, Borgwardt and Schölkopf (2006), as the paper states it:
+
+    .. math:: \min_\gamma \Bigl\lVert \frac1m \sum_i \gamma_i \Phi(x_i)
+              - \frac1n \sum_j \Phi(x'_j) \Bigr\rVert, \qquad
+              0 \le \gamma_i \le B, \quad
+              \Bigl\lvert \frac1m \sum_i \gamma_i - 1 \Bigr\rvert \le \epsilon
+
+    Parameters
+    ----------
+    bandwidth : {"paper", "median", "cv"} or float, default="paper"
+        The kernel's σ. "paper" is :math:`\sqrt{d/2}` for d features, that is
+        :math:`\exp(-\lVert x - y \rVert^2 / d)`; "median" the median distance between sample rows;
+        "cv" tries seven multiples of that median and keeps the one with the smallest held-out
+        :math:`\frac12 \mathrm{mean}_S \hat w^2 - \mathrm{mean}_U \hat w`, which needs the
+        inductive form and brings it with it.
+    scaling : {"standard", "range", None}, default="standard"
+        How numbers are scaled before distances are taken, by the sample's mean and variance, to
+        [0, 1], or not at all. It decides what a bandwidth means: with ``None``, columns in large
+        units drown the others.
+    kernel : {"gaussian", "laplace"} or callable, default="gaussian"
+        A callable takes two matrices of rows and returns the matrix of a positive definite kernel;
+        it ignores ``bandwidth``.
+    bound : float, default=1000.0
+        The largest weight B, where weights average one.
+    slack : float, default=0.0
+        The paper's ε: how far the mean weight may be from one before it is scaled to ``total``.
+    ridge : float, default=0.0
+        Adds ``ridge / 2 · Σ γ²`` to half the squared norm times m². More makes weights more even;
+        the result is kernel balancing. The inductive form has its own smoothing instead.
+    method : {"auto", "exact", "low-rank", "inductive"}, default="auto"
+        "exact" solves the program. "low-rank" solves it for Nyström's approximation of the kernel
+        with ``n_components`` landmarks drawn from the sample, for samples of any size. "inductive"
+        looks for weights of the form :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, cut at zero and at
+        the bound and scaled to mean one, with centres drawn from the sample; their smoothness is
+        chosen by the held-out criterion above. Only these can weigh new rows. "auto" is inductive
+        where ``bandwidth="cv"`` asks for it, else exact up to 20,000 rows, else of low rank.
+    n_components : int, default=512
+        The number of landmarks or centres; 200 centres at the most.
+    tolerance : float, default=1e-3
+        The largest violation of the optimality conditions, in units of the gradient
+        :math:`K\gamma - \kappa`, as LIBSVM has it. With low rank it is at least 1e-4 of κ's mean,
+        far below what the approximation itself leaves open.
+    precision : {"single", "double"}, default="single"
+        In which the kernel of the population is taken; sums are in double precision anyway.
+    memory : float, default=2**31
+        Bytes that the kernel matrix may take. Beyond, an exact solution computes the columns that
+        it needs on demand.
+    max_iterations : int, default=1000
+        Reaching it gives a warning with the gap that is left.
+    total : {"sample", "population"}, default="sample"
+        What the weights sum to: the number of sample rows, or the population's size.
+    random_state : int, RandomState instance or None, default=0
+        Draws landmarks, centres, folds and frequencies.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+    method_ : str
+        The method that was used.
+    bandwidth_ : float
+    certificate_ : Certificate
+        Objective, duality gap, violation of the optimality conditions, residuals of the
+        constraints, iterations. With low rank, of the approximate program; None with the inductive
+        form, which is a linear system.
+    smoothing_ : float
+        The multiple of the function's squared norm that the inductive form chose.
+    mmd_before_, mmd_after_ : float
+        The distance of the sample from the population in the kernel's feature space, without and
+        with the weights, estimated from 256 random frequencies that the solver did not see; NaN for
+        a kernel of your own.
+    uncovered_ : float
+        The share of the population that holds novel values, or at which the kernel of every sample
+        row is below 0.01.
+
+    Notes
+    -----
+    Design weights d of the sample, scaled to mean one, and v of the population enter as
+    :math:`w_i = d_i \gamma_i`: :math:`\kappa_i = m \sum_u v_u K(x_i, u) / \sum_u v_u`,
+    :math:`0 \le w_i \le B d_i`, :math:`\sum_i w_i = m`, and the ridge is on
+    :math:`\sum_i w_i^2 / d_i`. Rows at the same point share its weight as their d say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import KernelMeanMatching
+    >>> random = np.random.RandomState(0)
+    >>> sample, population = random.normal(0, 1, (300, 1)), random.normal(1, 1, (400, 1))
+    >>> weighter = KernelMeanMatching().fit(sample, population=population)
+    >>> weighter.method_, weighter.certificate_.converged
+    ('exact', True)
+    >>> weighter.mmd_after_ < 0.1 * weighter.mmd_before_
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InductiveWeighter._parameter_constraints,
+        "bandwidth": [
+            StrOptions({"paper", "median", "cv"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "scaling": [StrOptions({"standard", "range"}), None],
+        "kernel": [StrOptions({"gaussian", "laplace"}), callable],
+        "bound": [Interval(Real, 0, None, closed="neither")],
+        "slack": [Interval(Real, 0, 1, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "method": [StrOptions({"auto", "exact", "low-rank", "inductive"})],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "tolerance": [Interval(Real, 0, None, closed="neither")],
+        "precision": [StrOptions({"single", "double"})],
+        "memory": [Interval(Real, 0, None, closed="left")],
+        "max_iterations": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        bandwidth: float | Literal["paper", "median", "cv"] = "paper",
+        scaling: Scaling = "standard",
+        kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian",
+        bound: float = 1000.0,
+        slack: float = 0.0,
+        ridge: float = 0.0,
+        method: Method = "auto",
+        n_components: int = 512,
+        tolerance: float = 1e-3,
+        precision: Literal["single", "double"] = "single",
+        memory: float = 2**31,
+        max_iterations: int = 1000,
+        total: Total = "sample",
+        random_state: Any = 0,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.scaling = scaling
+        self.kernel = kernel
+        self.bound = bound
+        self.slack = slack
+        self.ridge = ridge
+        self.method = method
+        self.n_components = n_components
+        self.tolerance = tolerance
+        self.precision = precision
+        self.memory = memory
+        self.max_iterations = max_iterations
+        self.total = total
+        self.random_state = random_state
+
+    certificate_: Certificate | None
+
+    @available_if(_is_inductive)
+    def weigh(self, X: Any) -> FloatArray:
+        """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`.
+
+        They are never negative and never above ``bound`` times the mean weight.
+        """
+        return super().weigh(X)
+
+    def _fit(self, sample: Sample, population: Population) -> FloatArray:
+        self._check_feasible()
+        self.method_ = self._chosen_method(len(sample))
+        kept = canonical_order(sample)
+        kept = kept[sample.design[kept] > 0]
+        problem, place = self._problem(sample.take(kept), population)
+        solved = {
+            "exact": self._solve_exact,
+            "low-rank": self._solve_low_rank,
+            "inductive": self._solve_inductive,
+        }[self.method_](problem)
+        self._report(problem, solved)
+        weights = np.zeros(len(sample))
+        # Rows at one point share its weight as their design weights say.
+        weights[kept] = solved[place] * sample.design[kept] / problem.design[place]
+        return weights
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        values, _ = self.space_.transform(sample.rows.batch, side="new rows")
+        return self.inductive_.weigh(values - self.centre_)
+
+    def _check_feasible(self) -> None:
+        if self.bound < 1 - self.slack:
+            raise ParameterError(
+                f"bound={self.bound} with slack={self.slack} cannot be met: weights of at most "
+                f"{self.bound} cannot have a mean of at least {1 - self.slack}. Raise bound to 1 "
+                "or more."
+            )
+        if self.bandwidth == "cv" and (self.method not in ("auto", "inductive")):
+            raise ParameterError(
+                f'bandwidth="cv" needs weights for held-out rows, which method="{self.method}" '
+                'cannot give. Use method="inductive" or "auto".'
+            )
+        if callable(self.kernel) and self.bandwidth == "cv":
+            raise ParameterError('bandwidth="cv" has nothing to choose for a kernel of your own.')
+
+    def _chosen_method(self, n_samples: int) -> str:
+        if self.method != "auto":
+            return self.method
+        if self.bandwidth == "cv":
+            return "inductive"
+        return "exact" if n_samples <= MOST_ROWS_EXACT else "low-rank"
+
+    def _problem(self, sample: Sample, population: Population) -> tuple[_Problem, IntArray]:
+        """Ask the population its one question and put the program together.
+
+        Rows at the same point are one entry of the program; the second result is each row's.
+        """
+        batch = sample.rows.batch
+        self.space_ = FeatureSpace(scaling=self.scaling).fit(batch)
+        points = self.space_.transform(batch, side="sample").values
+        if not np.isfinite(points).all():
+            raise InputError("Some values are too large to take distances. Rescale the columns.")
+        points, place = np.unique(points, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        self.centre_ = points.mean(axis=0)
+        points = points - self.centre_
+        random = check_random_state(self.random_state)
+        kernels = self._kernels(points, random)
+        waves = [
+            kernel.draw_frequencies(points.shape[1], N_FREQUENCIES, random) for kernel in kernels
+        ]
+        components = self._components(len(points), random)
+        asked = points[components] if self.method_ == "low-rank" else points
+        dtype = np.float32 if self.precision == "single" else np.float64
+        question = Summaries(
+            [
+                KernelSums(self.space_, kernel, asked, self.centre_, frequencies=ws, dtype=dtype)
+                for kernel, ws in zip(kernels, waves, strict=True)
+            ]
+        )
+        with one_blas_thread():
+            answers: list[KernelSums] = population.reduce(question).parts
+        design = np.bincount(place, weights=sample.design)
+        design = design * (len(sample) / design.sum())
+        means = [answer.sums / answer.mass for answer in answers]
+        best = 0
+        if self.method_ == "inductive":
+            best, self.smoothing_ = choose_smoothing(
+                kernels, points, means, design, components, random
+            )
+        self.uncovered_: float = answers[best].uncovered / answers[best].mass
+        self.bandwidth_ = getattr(kernels[best], "bandwidth", np.nan)
+        problem = _Problem(
+            kernels[best],
+            points,
+            means[best],
+            design,
+            components,
+            waves[best],
+            answers[best].waves / answers[best].mass,
+        )
+        return problem, place
+
+    def _kernels(self, points: FloatArray, random: np.random.RandomState) -> list[Kernel]:
+        """Return the kernel, or the candidates among which to choose."""
+        if callable(self.kernel):
+            return [CustomKernel(self.kernel)]
+        family = GaussianKernel if self.kernel == "gaussian" else LaplaceKernel
+        if self.bandwidth == "paper":
+            return [family(float(np.sqrt(points.shape[1] / 2)))]
+        if isinstance(self.bandwidth, Real):
+            return [family(float(self.bandwidth))]
+        few = points[random.permutation(len(points))[:1000]]
+        distances = pdist(few) if len(few) > 1 else np.ones(1)
+        middle = float(np.median(distances)) or float(distances.max()) or 1.0
+        if self.bandwidth == "median":
+            return [family(middle)]
+        return [family(middle * factor) for factor in BANDWIDTH_FACTORS]
+
+    def _components(self, n_samples: int, random: np.random.RandomState) -> IntArray:
+        """Draw landmarks or centres evenly from the sample."""
+        most = min(self.n_components, 200 if self.method_ == "inductive" else n_samples)
+        return np.sort(random.permutation(n_samples)[:most])
+
+    def _limits(self, problem: _Problem) -> dict[str, Any]:
+        size = problem.size
+        return {
+            "upper": self.bound * problem.design,
+            "total": (size * (1 - self.slack), size * min(1 + self.slack, self.bound)),
+        }
+
+    def _solve_exact(self, problem: _Problem) -> FloatArray:
+        matrix = KernelMatrix(
+            problem.kernel,
+            problem.points,
+            ridge=self.ridge / problem.design,
+            memory=self.memory,
+        )
+        start = None if matrix.held is not None else self._start_from_part(problem)
+        weights, self.certificate_ = solve_box_simplex(
+            matrix,
+            problem.size * problem.means,
+            tolerance=self.tolerance,
+            start=start,
+            max_iterations=self.max_iterations,
+            **self._limits(problem),
+        )
+        return weights
+
+    def _start_from_part(self, problem: _Problem) -> FloatArray:
+        """Return the solution for some of the rows as a start for all of them."""
+        size = len(problem.points)
+        fitting = max(2, int(np.sqrt(self.memory / 4)))
+        some = np.sort(check_random_state(0).permutation(size)[: min(fitting, size // 4, 10_000)])
+        part = problem._replace(
+            points=problem.points[some],
+            means=problem.means[some],
+            design=problem.design[some],
+        )
+        start = np.zeros(size)
+        start[some] = self._solve_exact(part) * (problem.size / part.size)
+        return start
+
+    def _solve_low_rank(self, problem: _Problem) -> FloatArray:
+        features = NystromFeatures(problem.kernel, problem.points[problem.components])
+        matrix = LowRankMatrix(
+            features.transform(problem.points), ridge=self.ridge / problem.design
+        )
+        target = features.of_sums(problem.means)
+        linear = problem.size * (matrix.features @ target.astype(np.float32)).astype(np.float64)
+        weights, self.certificate_ = solve_box_simplex(
+            matrix,
+            linear,
+            tolerance=max(self.tolerance, 1e-4 * float(np.abs(linear).mean())),
+            max_iterations=self.max_iterations,
+            exchange=False,
+            **self._limits(problem),
+        )
+        return weights
+
+    def _solve_inductive(self, problem: _Problem) -> FloatArray:
+        self.inductive_ = InductiveProblem(
+            problem.kernel, problem.points, problem.means, problem.design, problem.components
+        ).solve(self.smoothing_, bound=self.bound)
+        self.certificate_ = None  # a linear system is solved exactly
+        return problem.design * self.inductive_.weigh(problem.points)
+
+    def _report(self, problem: _Problem, weights: FloatArray) -> None:
+        self.mmd_before_, self.mmd_after_ = (
+            problem.distance(vector) for vector in (problem.design, weights)
+        )
+        certificate: Certificate | None = self.certificate_
+        if certificate and not certificate.converged:
+            warn_caller(
+                ConvergenceWarning(
+                    f"Kernel mean matching stopped after {certificate.iterations} iterations with "
+                    f"a violation of {certificate.violation:.2g} (tolerance={self.tolerance}) and "
+                    f"a duality gap of {certificate.gap:.2g} at an objective of "
+                    f"{certificate.objective:.6g}. Raise max_iterations, tolerance or ridge."
+                )
+            )
+        if self.uncovered_ > 0.01:
+            message = (
+                f"{self.uncovered_:.1%} of the population is out of the kernel's reach of every "
+                f"sample row; the distance that remains (MMD) is {self.mmd_after_:.3g}, before "
+                f"weighting {self.mmd_before_:.3g}. No weights make the sample stand for it."
+            )
+            warn_caller(OverlapWarning(message, self.uncovered_))
+
+
+class _Problem(NamedTuple):
+    """The program's data: what the sample is and what the population answered."""
+
+    kernel: Kernel
+    points: FloatArray
+    means: FloatArray
+    """The population's mean kernel value at each point, or at each landmark."""
+    design: FloatArray
+    components: IntArray
+    frequencies: FloatArray | None
+    waves: Any
+
+    @property
+    def size(self) -> float:
+        """The number of sample rows, to which the design weights sum."""
+        return float(self.design.sum())
+
+    def distance(self, weights: FloatArray) -> float:
+        """Estimate the distance between the weighted sample and the population."""
+        if self.frequencies is None:
+            return float("nan")
+        mine = sum_of_waves(self.points, weights, self.frequencies) / weights.sum()
+        return float(np.sqrt(np.mean(np.abs(mine - self.waves) ** 2)))
