@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench bench-kmm docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -20,6 +20,15 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.population
+
+# The peers live in an environment of their own, which they share with unskew.
+bench-kmm:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -r benchmarks/kmm/requirements.txt -e .
+	.venv-peers/bin/python -m benchmarks.kmm bare
+	.venv-peers/bin/python -m benchmarks.kmm peers
+	.venv-peers/bin/python -m benchmarks.kmm sizes
+	.venv-peers/bin/python -m benchmarks.kmm toy
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures

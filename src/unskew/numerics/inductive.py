@@ -115,7 +115,9 @@ def choose_smoothing(
     components: IntArray,
     random: np.random.RandomState,
 ) -> Smoothing:
-    r"""Return the kernel and the smoothing with the smallest held-out squared error.
+    r"""Return the kernel and the smoothing with about the smallest held-out squared error.
+
+    Of the kernels within one standard error of the best, the widest; of its smoothings, the best.
 
     Up to a constant, the squared distance between w and the true ratio is
     :math:`\frac12 \mathrm{mean}_S w^2 - \mathrm{mean}_U w`. The first mean is over rows that the
@@ -125,9 +127,8 @@ def choose_smoothing(
     others = np.setdiff1d(np.arange(len(points)), components)
     rows = np.concatenate([components, random.permutation(others)])[:MOST_ROWS_JUDGED]
     folds = random.permutation(len(rows)) % min(N_FOLDS, len(rows))
-    best, least = Smoothing(0, float(SMOOTHINGS[-1])), np.inf
+    losses = np.empty((len(kernels), len(SMOOTHINGS), folds.max() + 1))
     for candidate, (kernel, mean) in enumerate(zip(kernels, means, strict=True)):
-        losses = np.zeros(len(SMOOTHINGS))
         for fold in range(folds.max() + 1):
             train, test = rows[folds != fold], rows[folds == fold]
             train = train if len(train) else test
@@ -136,13 +137,20 @@ def choose_smoothing(
             problem = InductiveProblem(kernel, points[train], mean[train], design[train], centres)
             for place, smoothing in enumerate(SMOOTHINGS):
                 fitted = problem.solve(smoothing)
-                held_out = fitted.weigh(points[test])
-                losses[place] += 0.5 * np.average(held_out**2, weights=design[test])
-                losses[place] -= mean[train][centres] @ fitted.coefficients
-        if losses.min() < least:
-            least = float(losses.min())
-            best = Smoothing(candidate, float(SMOOTHINGS[int(losses.argmin())]))
-    return best
+                square = np.average(fitted.weigh(points[test]) ** 2, weights=design[test])
+                losses[candidate, place, fold] = (
+                    0.5 * square - mean[train][centres] @ fitted.coefficients
+                )
+    return _widest_of_the_best(losses)
+
+
+def _widest_of_the_best(losses: FloatArray) -> Smoothing:
+    """Return the widest kernel within one standard error of the best, with its own smoothing."""
+    best = np.unravel_index(np.argmin(losses.mean(axis=2)), losses.shape[:2])
+    behind = losses - losses[best]
+    error = behind.std(axis=2) / np.sqrt(max(1, losses.shape[2] - 1))
+    candidate = int(np.argwhere(behind.mean(axis=2) <= error)[-1][0])
+    return Smoothing(candidate, float(SMOOTHINGS[losses[candidate].mean(axis=1).argmin()]))
 
 
 def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> FloatArray:

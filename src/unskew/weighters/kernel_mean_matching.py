@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -31,9 +32,10 @@ __all__ = ["KernelMeanMatching"]
 
 Method = Literal["auto", "exact", "low-rank", "inductive"]
 
-MOST_ROWS_EXACT = 20_000
+MOST_ROWS_EXACT = 10_000
 """The largest sample for which method="auto" is exact."""
 
+SMALL_SAMPLE = 3_000
 N_FREQUENCIES = 256
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
@@ -80,7 +82,7 @@ class KernelMeanMatching(InductiveWeighter):
         looks for weights of the form :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, cut at zero and at
         the bound and scaled to mean one, with centres drawn from the sample; their smoothness is
         chosen by the held-out criterion above. Only these can weigh new rows. "auto" is inductive
-        where ``bandwidth="cv"`` asks for it, else exact up to 20,000 rows, else of low rank.
+        where ``bandwidth="cv"`` asks for it, else exact up to 10,000 rows, else of low rank.
     n_components : int, default=512
         The number of landmarks or centres; 200 centres at the most.
     tolerance : float, default=1e-3
@@ -332,14 +334,16 @@ class KernelMeanMatching(InductiveWeighter):
             memory=self.memory,
         )
         start = None if matrix.held is not None else self._start_from_part(problem)
-        weights, self.certificate_ = solve_box_simplex(
-            matrix,
-            problem.size * problem.means,
-            tolerance=self.tolerance,
-            start=start,
-            max_iterations=self.max_iterations,
-            **self._limits(problem),
-        )
+        # On small blocks, threads cost BLAS more than they bring.
+        with one_blas_thread() if len(problem.points) <= SMALL_SAMPLE else nullcontext():
+            weights, self.certificate_ = solve_box_simplex(
+                matrix,
+                problem.size * problem.means,
+                tolerance=self.tolerance,
+                start=start,
+                max_iterations=self.max_iterations,
+                **self._limits(problem),
+            )
         return weights
 
     def _start_from_part(self, problem: _Problem) -> FloatArray:
