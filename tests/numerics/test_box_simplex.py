@@ -184,3 +184,21 @@ def test_low_rank_products():
     expected = features @ (features.T @ vector) + 0.5 * vector
     assert matrix.exact_product(vector) == pytest.approx(expected, rel=1e-6)
     assert matrix.quick_product(vector) == pytest.approx(expected, rel=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 40), st.floats(1.0, 3.0))
+def test_the_certificate_is_that_of_the_point_returned(seed, size, bound):
+    matrix, linear = random_program(seed, size)
+    upper = np.full(size, bound)
+    found, certificate = solve_box_simplex(
+        Dense(matrix), linear, upper=upper, total=(size, size), tolerance=1e-6
+    )
+    gradient = matrix @ found - linear
+    order = np.argsort(gradient)
+    least = np.zeros(size)
+    least[order] = np.diff(np.minimum(np.cumsum(upper[order]), size), prepend=0)
+    scale = max(1.0, abs(certificate.objective))
+    assert certificate.gap == pytest.approx(gradient @ (found - least), abs=1e-9 * scale)
+    assert certificate.gap <= 1e-5 * scale
+    assert certificate.converged

@@ -153,14 +153,13 @@ def solve_box_simplex(
         The solution is feasible whether or not it converged.
     """
     program = _Program(matrix, linear, upper, total)
+    even = program.feasible(upper * (0.5 * sum(total) / upper.sum()))
     if not exchange:
-        point = program.feasible(upper * (0.5 * sum(total) / upper.sum()))
-        point, steps = _gradient_steps(program, point, max_iterations, tolerance=tolerance)
+        point, steps = _gradient_steps(program, even, max_iterations, tolerance=tolerance)
         gradient = matrix.exact_product(point) - linear
         return point, program.certify(point, gradient, steps, tolerance)
     if start is None:
-        point = program.feasible(upper * (0.5 * sum(total) / upper.sum()))
-        point, steps = _gradient_steps(program, point, min(_MOST_GRADIENT_STEPS, max_iterations))
+        point, steps = _gradient_steps(program, even, min(_MOST_GRADIENT_STEPS, max_iterations))
     else:
         point, steps = program.settled(start), 0
     return _proximal_rounds(program, point, steps, tolerance, max_iterations)
@@ -182,9 +181,13 @@ def _proximal_rounds(
         steps += used
         if image is not None:
             point = program.settled(found)
-            # Settling scales the point by a factor next to one; its image scales along.
-            scaled = image * (point.sum() / found.sum())
-            certificate = program.certify(point, scaled - program.linear, steps, tolerance)
+            # Settling mostly scales the point by a factor next to one, and its image along with it.
+            factor = point.sum() / found.sum()
+            if np.allclose(point, found * factor, rtol=1e-12, atol=0):
+                image = image * factor
+            else:
+                image = program.matrix.exact_product(point)
+            certificate = program.certify(point, image - program.linear, steps, tolerance)
             proximity = max(proximity / 3, _PROXIMITY)
         else:
             proximity *= 10
@@ -254,7 +257,8 @@ class _Program:
         """Return the certificate of a feasible point with its gradient."""
         size = max(1.0, self.total[1])
         low, high = self.total
-        can_fall, can_rise = point > 0, point < self.upper
+        # What rounding keeps from its bound is at its bound; the gap counts it all the same.
+        can_fall, can_rise = point > 1e-9 * size / len(point), point < self.upper * (1 - 1e-9)
         falling = gradient[can_fall].max(initial=-np.inf)
         rising = gradient[can_rise].min(initial=np.inf)
         violation = falling - rising
