@@ -23,6 +23,14 @@ def test_the_readmes_examples_run(tmp_path, monkeypatch):
     assert len(namespace["model"].weights_) == len(namespace["sample"])
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_the_docs_examples_run(page):
+    namespace: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, page.name, "exec"), namespace)
+    assert "weighter" in namespace or "```python" not in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the repository only")
 def test_links_in_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]:

@@ -119,8 +119,7 @@ def test_a_weighted_population_equals_the_same_rows_repeated(weighter, problem, 
     times[0] = 1
     repeated = fit(weighter, sample, labels, np.repeat(population, times, axis=0))
     weighted = fit(weighter, sample, labels, Population(population, weight=times))
-    if weighter.total == "sample" or not np.allclose(repeated, 0):
-        assert_same(weighter, weighted, repeated)
+    assert_same(weighter, weighted, repeated)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,12 @@ def test_weighing_the_sample_again_gives_its_weights(weighter, problem):
     assert np.array_equal(fitted.weigh(sample), fitted.weights_)
 
 
-@every_weighter
+# Kernel mean matching is left out: its solution is sparse, zero is what most weights should be.
+@pytest.mark.parametrize(
+    "weighter",
+    [w for w in ALL if not isinstance(w, KernelMeanMatching)],
+    ids=lambda w: str(w).split(" at 0x")[0],
+)
 @pytest.mark.parametrize("n_rows", [997, 1000, 1001, 4005])
 def test_no_row_is_left_at_weight_zero(weighter, n_rows):
     """Whatever the number of rows: a sample that is part of the population has no empty cell."""
@@ -156,6 +160,4 @@ def test_no_row_is_left_at_weight_zero(weighter, n_rows):
     population = random.normal(size=(2 * n_rows, 2)).round(1)
     sample = population[:n_rows]
     labels = random.normal(size=n_rows)
-    if isinstance(weighter, KernelMeanMatching):
-        return  # its solution is sparse: zero is what most of its weights should be
     assert (fit(weighter, sample, labels, population) > 0).all()

@@ -94,7 +94,7 @@ class InductiveProblem:
         product = np.empty_like(matrix)
 
         def multiply(part: slice) -> None:
-            product[part] = self.kernel.block(prepared.take(part), prepared) @ matrix
+            product[part] = self.kernel.block(prepared[part], prepared) @ matrix
 
         in_threads(multiply, blocks(len(points), len(points)))
         return product

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unskew.numerics.kernels import Kernel, Prepared, blocks, fill_matrix, in_threads
+from unskew.numerics.kernels import Kernel, blocks, fill_matrix, in_threads
 from unskew.numerics.typing import FloatArray, IntArray
 
 __all__ = ["KernelMatrix"]
@@ -55,20 +55,20 @@ class KernelMatrix:
         if self.held is not None and not exact:
             block = self.held[np.ix_(rows, rows)]
         else:
-            some = (self._exact if exact else self._quick).take(rows)
-            block = np.empty((len(rows), len(rows)), dtype=some.rows.dtype)
+            some = (self._exact if exact else self._quick)[rows]
+            block = np.empty((len(rows), len(rows)), dtype=some.dtype)
             fill_matrix(self.kernel, some, some, block)
         np.einsum("ii->i", block)[:] += self.ridge[rows].astype(block.dtype)
         return block
 
-    def _product(self, prepared: Prepared, vector: FloatArray) -> FloatArray:
+    def _product(self, prepared: FloatArray, vector: FloatArray) -> FloatArray:
         used = np.flatnonzero(vector)
-        columns = prepared.take(used)
-        values = vector[used].astype(prepared.rows.dtype)
+        columns = prepared[used]
+        values = vector[used].astype(prepared.dtype)
         product = np.empty(self.size)
 
         def multiply(part: slice) -> None:
-            product[part] = self.kernel.block(prepared.take(part), columns) @ values
+            product[part] = self.kernel.block(prepared[part], columns) @ values
 
         in_threads(multiply, blocks(self.size, len(used)))
         return product

@@ -11,46 +11,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.cores import available_cores, one_blas_thread
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
 
-__all__ = ["CustomKernel", "GaussianKernel", "Kernel", "LaplaceKernel", "Prepared", "blocks"]
+__all__ = ["CustomKernel", "GaussianKernel", "Kernel", "LaplaceKernel", "blocks"]
 
 BLOCK_VALUES = 1 << 20
 """Values of a block: small enough to stay in the cache between the product and the exponential."""
 
 
-class Prepared(NamedTuple):
-    """Rows as a kernel wants them."""
-
-    rows: FloatArray
-
-    def take(self, positions: IntArray | slice) -> Prepared:
-        """Return some of the rows."""
-        return Prepared(self.rows[positions])
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 class Kernel(ABC):
     """A positive definite function of two rows."""
 
-    bound: float = 1.0
-    """The largest value, K(x, x)."""
+    @abstractmethod
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
+        """Return rows in the form that :meth:`block` takes; still one row each."""
 
     @abstractmethod
-    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
-        """Return rows in the form that :meth:`block` takes."""
-
-    @abstractmethod
-    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return the matrix of values between two sets of prepared rows."""
 
     def draw_frequencies(
@@ -80,18 +64,18 @@ class GaussianKernel(Kernel):
     def __init__(self, bandwidth: float) -> None:
         self.bandwidth = bandwidth
 
-    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
         """Return rows in units of the bandwidth, with −‖x‖²/2 and 1 as two more columns."""
         scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
         halves = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
         columns = np.column_stack([scaled, halves, np.ones(len(scaled))])
-        return Prepared(np.ascontiguousarray(columns, dtype=dtype))
+        return np.ascontiguousarray(columns, dtype=dtype)
 
-    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2): the exponent is one matrix product."""
-        swapped = right.rows.T.copy()
+        swapped = right.T.copy()
         swapped[[-2, -1]] = swapped[[-1, -2]]  # so that each side's half norm meets a one
-        values = left.rows @ swapped
+        values = left @ swapped
         return np.exp(values, out=values)
 
     def draw_frequencies(
@@ -115,15 +99,15 @@ class LaplaceKernel(Kernel):
     def __init__(self, bandwidth: float) -> None:
         self.bandwidth = bandwidth
 
-    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
         """Return rows in units of the bandwidth."""
         scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
-        return Prepared(np.ascontiguousarray(scaled, dtype=dtype))
+        return np.ascontiguousarray(scaled, dtype=dtype)
 
-    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return exp(−Σ|x − y|), column by column."""
-        values = np.zeros((len(left), len(right)), dtype=left.rows.dtype)
-        for mine, theirs in zip(left.rows.T, right.rows.T, strict=True):
+        values = np.zeros((len(left), len(right)), dtype=left.dtype)
+        for mine, theirs in zip(left.T, right.T, strict=True):
             values -= np.abs(mine[:, None] - theirs)
         return np.exp(values, out=values)
 
@@ -140,13 +124,13 @@ class CustomKernel(Kernel):
     def __init__(self, function: Callable[[FloatArray, FloatArray], Any]) -> None:
         self.function = function
 
-    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> Prepared:  # noqa: ARG002
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:  # noqa: ARG002
         """Return the rows as they are."""
-        return Prepared(np.asarray(rows, dtype=np.float64))
+        return np.asarray(rows, dtype=np.float64)
 
-    def block(self, left: Prepared, right: Prepared) -> FloatArray:
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return what the function says, once it is known to be usable."""
-        values = np.asarray(self.function(left.rows, right.rows), dtype=np.float64)
+        values = np.asarray(self.function(left, right), dtype=np.float64)
         if values.shape != (len(left), len(right)):
             raise ParameterError(
                 f"The kernel returned shape {values.shape} for {len(left)} and {len(right)} rows; "
@@ -167,11 +151,13 @@ def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def fill_matrix(kernel: Kernel, left: Prepared, right: Prepared, out: NDArray[Any]) -> NDArray[Any]:
+def fill_matrix(
+    kernel: Kernel, left: FloatArray, right: FloatArray, out: NDArray[Any]
+) -> NDArray[Any]:
     """Fill ``out`` with the kernel between two sets of rows, block by block, and return it."""
 
     def fill(part: slice) -> None:
-        out[part] = kernel.block(left.take(part), right)
+        out[part] = kernel.block(left[part], right)
 
     in_threads(fill, blocks(len(left), len(right)))
     return out

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unskew.numerics.kernels import Kernel, Prepared, blocks, in_threads
+from unskew.numerics.kernels import Kernel, blocks, in_threads
 from unskew.numerics.typing import FloatArray, IntArray
 
 __all__ = ["LowRankMatrix", "NystromFeatures"]
@@ -38,7 +38,7 @@ class NystromFeatures:
         whitening = self._whitening.astype(np.float32)
 
         def fill(part: slice) -> None:
-            prepared: Prepared = self.kernel.prepare(points[part], dtype=np.float32)
+            prepared = self.kernel.prepare(points[part], dtype=np.float32)
             out[part] = self.kernel.block(prepared, self._landmarks) @ whitening
 
         in_threads(fill, blocks(len(points), out.shape[1]))
