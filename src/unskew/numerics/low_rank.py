@@ -6,12 +6,10 @@ projection onto the span of the landmarks, exact at the landmarks themselves.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unskew.numerics.kernels import Kernel, blocks, in_threads
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
 
 __all__ = ["LowRankMatrix", "NystromFeatures"]
 
@@ -66,10 +64,3 @@ class LowRankMatrix:
             inner += vector[part] @ self.features[part].astype(np.float64)
         product = np.concatenate([self.features[p].astype(np.float64) @ inner for p in parts])
         return product + self.ridge * vector
-
-    def block(self, rows: IntArray, *, exact: bool) -> Any:
-        """Return the square block of these rows."""
-        some: Any = self.features[rows].astype(np.float64 if exact else np.float32)
-        block = some @ some.T
-        np.einsum("ii->i", block)[:] += self.ridge[rows].astype(block.dtype)
-        return block

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,12 +14,14 @@ from sklearn.utils.metaestimators import available_if
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, OverlapWarning, ParameterError, warn_caller
-from unskew.numerics.box_simplex import Certificate, solve_box_simplex
+from unskew.numerics.box_simplex import BoxSimplex, Certificate
 from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.exchange import solve_by_exchange
 from unskew.numerics.inductive import InductiveProblem, choose_smoothing
 from unskew.numerics.kernel_matrix import KernelMatrix
 from unskew.numerics.kernels import CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
+from unskew.numerics.projected_gradient import solve_by_gradient_steps
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import FeatureSpace, Scaling
 from unskew.population.population import Population
@@ -32,10 +33,9 @@ __all__ = ["KernelMeanMatching"]
 
 Method = Literal["auto", "exact", "low-rank", "inductive"]
 
-MOST_ROWS_EXACT = 10_000
+MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
-SMALL_SAMPLE = 3_000
 N_FREQUENCIES = 256
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
@@ -82,7 +82,7 @@ class KernelMeanMatching(InductiveWeighter):
         looks for weights of the form :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, cut at zero and at
         the bound and scaled to mean one, with centres drawn from the sample; their smoothness is
         chosen by the held-out criterion above. Only these can weigh new rows. "auto" is inductive
-        where ``bandwidth="cv"`` asks for it, else exact up to 10,000 rows, else of low rank.
+        where ``bandwidth="cv"`` asks for it, else exact up to 20,000 rows, else of low rank.
     n_components : int, default=512
         The number of landmarks or centres; 200 centres at the most.
     tolerance : float, default=1e-3
@@ -94,8 +94,9 @@ class KernelMeanMatching(InductiveWeighter):
     memory : float, default=2**31
         Bytes that the kernel matrix may take. Beyond, an exact solution computes the columns that
         it needs on demand.
-    max_iterations : int, default=1000
-        Reaching it gives a warning with the gap that is left.
+    max_iterations : int, default=5000
+        Rounds of the exact solver, which rarely needs more than fifty, or gradient steps with low
+        rank. Reaching it gives a warning with the gap that is left.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
     random_state : int, RandomState instance or None, default=0
@@ -175,7 +176,7 @@ class KernelMeanMatching(InductiveWeighter):
         tolerance: float = 1e-3,
         precision: Literal["single", "double"] = "single",
         memory: float = 2**31,
-        max_iterations: int = 1000,
+        max_iterations: int = 5000,
         total: Total = "sample",
         random_state: Any = 0,
     ) -> None:
@@ -319,12 +320,14 @@ class KernelMeanMatching(InductiveWeighter):
         most = min(self.n_components, 200 if self.method_ == "inductive" else n_samples)
         return np.sort(random.permutation(n_samples)[:most])
 
-    def _limits(self, problem: _Problem) -> dict[str, Any]:
+    def _program(self, matrix: Any, linear: FloatArray, problem: _Problem) -> BoxSimplex[Any]:
         size = problem.size
-        return {
-            "upper": self.bound * problem.design,
-            "total": (size * (1 - self.slack), size * min(1 + self.slack, self.bound)),
-        }
+        return BoxSimplex(
+            matrix,
+            linear,
+            upper=self.bound * problem.design,
+            total=(size * (1 - self.slack), size * min(1 + self.slack, self.bound)),
+        )
 
     def _solve_exact(self, problem: _Problem) -> FloatArray:
         matrix = KernelMatrix(
@@ -333,32 +336,13 @@ class KernelMeanMatching(InductiveWeighter):
             ridge=self.ridge / problem.design,
             memory=self.memory,
         )
-        start = None if matrix.held is not None else self._start_from_part(problem)
-        # On small blocks, threads cost BLAS more than they bring.
-        with one_blas_thread() if len(problem.points) <= SMALL_SAMPLE else nullcontext():
-            weights, self.certificate_ = solve_box_simplex(
-                matrix,
-                problem.size * problem.means,
+        with one_blas_thread():  # its threads cost more than they bring on blocks of this size
+            weights, self.certificate_ = solve_by_exchange(
+                self._program(matrix, problem.size * problem.means, problem),
                 tolerance=self.tolerance,
-                start=start,
                 max_iterations=self.max_iterations,
-                **self._limits(problem),
             )
         return weights
-
-    def _start_from_part(self, problem: _Problem) -> FloatArray:
-        """Return the solution for some of the rows as a start for all of them."""
-        size = len(problem.points)
-        fitting = max(2, int(np.sqrt(self.memory / 4)))
-        some = np.sort(check_random_state(0).permutation(size)[: min(fitting, size // 4, 10_000)])
-        part = problem._replace(
-            points=problem.points[some],
-            means=problem.means[some],
-            design=problem.design[some],
-        )
-        start = np.zeros(size)
-        start[some] = self._solve_exact(part) * (problem.size / part.size)
-        return start
 
     def _solve_low_rank(self, problem: _Problem) -> FloatArray:
         features = NystromFeatures(problem.kernel, problem.points[problem.components])
@@ -367,13 +351,10 @@ class KernelMeanMatching(InductiveWeighter):
         )
         target = features.of_sums(problem.means)
         linear = problem.size * (matrix.features @ target.astype(np.float32)).astype(np.float64)
-        weights, self.certificate_ = solve_box_simplex(
-            matrix,
-            linear,
+        weights, self.certificate_ = solve_by_gradient_steps(
+            self._program(matrix, linear, problem),
             tolerance=max(self.tolerance, 1e-4 * float(np.abs(linear).mean())),
             max_iterations=self.max_iterations,
-            exchange=False,
-            **self._limits(problem),
         )
         return weights
 

@@ -1,0 +1,251 @@
+r"""Linear systems on the free entries of a program, for one set of entries after another.
+
+.. math:: (K_{FF} + \rho) x + \mu = r, \qquad \textstyle\sum_i x_i = s
+
+Sets F follow each other and differ less and less. A set is solved by conjugate gradients where they
+converge soon, which they do where the kernel is narrow and sets are large; else by a Cholesky
+factor, which also serves the sets that follow as long as they differ by few entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import lapack
+
+from unskew.numerics.box_simplex import BlockMatrix
+from unskew.numerics.typing import FloatArray, IntArray
+
+__all__ = ["FreeSystem"]
+
+_FEW_CHANGES = 1 / 20
+_MANY_ROWS = 1500
+_N_LANDMARKS = 200
+
+
+class FreeSystem:
+    """The systems of a program around one proximal term.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+        K.
+    proximity : float
+        ρ.
+
+    exact : bool
+        Whether K is factored in double precision. It becomes true when single precision fails.
+    """
+
+    def __init__(self, matrix: BlockMatrix, proximity: float, *, exact: bool = False) -> None:
+        self.exact = exact
+        self._matrix = matrix
+        self._proximity = proximity
+        self._iterates = not exact
+        self._iterated: _Iterated | None = None
+        self._factored: _Factored | None = None
+
+    def move_to(self, rows: IntArray) -> None:
+        """Turn to the system of these entries, of which there is at least one."""
+        self._rows = rows
+        self._ones: FloatArray | None = None
+        self._iterated = None
+        if self._iterates and len(rows) > _MANY_ROWS:
+            self._iterated = _Iterated(self._matrix, rows, self._proximity)
+
+    def solve(
+        self, right: FloatArray, total: float | None, *, guess: FloatArray, accuracy: float
+    ) -> tuple[FloatArray, float]:
+        """Return x and μ; with no total, μ is zero.
+
+        Conjugate gradients start at the guess, which has the total, and end when the largest
+        residual is below ``accuracy``.
+        """
+        if self._iterated is not None:
+            found = self._iterated.solve(right, total, guess, accuracy)
+            if found is not None:
+                return found
+            self._iterates, self._iterated = False, None  # this kernel needs factors
+        factored = self._factor()
+        if total is None:
+            return factored.solve(right), 0.0
+        if self._ones is None:
+            self._ones = factored.solve(np.ones(len(right)))
+        alone = factored.solve(right)
+        multiplier = float((alone.sum() - total) / self._ones.sum())
+        return alone - multiplier * self._ones, multiplier
+
+    def _factor(self) -> _Factored:
+        """Return a factor that serves the rows: the last one, or a new one."""
+        if self._factored is None or not self._factored.turn_to(self._rows):
+            self._factored = None  # frees its memory first
+            self._factored = _Factored(self._matrix, self._rows, self._proximity, exact=self.exact)
+            self.exact = self._factored.exact
+        return self._factored
+
+
+class _Factored:
+    """A Cholesky factor of one set of rows, which serves sets that differ from it by few."""
+
+    def __init__(
+        self, matrix: BlockMatrix, rows: IntArray, proximity: float, *, exact: bool
+    ) -> None:
+        self.exact = exact
+        self.rows = rows
+        self._matrix = matrix
+        self._proximity = proximity
+        self._columns: dict[int, FloatArray] = {}
+        self._changes: _Changes | None = None
+        self._factor = self._factorise()
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return K + ρ between rows and columns."""
+        block = self._matrix.block(rows, columns, exact=self.exact)
+        if rows is columns:
+            np.einsum("ii->i", block)[:] += block.dtype.type(self._proximity)
+        return block
+
+    def _factorise(self) -> FloatArray:
+        """Factor the block; what single precision cannot factor is factored in double precision.
+
+        What that cannot factor either is factored a little further from singular.
+        """
+        while True:
+            # The block is symmetric, and its transpose is what LAPACK factors in place.
+            block = self.block(self.rows, self.rows).T
+            factorise = lapack.dpotrf if block.dtype == np.float64 else lapack.spotrf
+            factor, info = factorise(block, lower=1, overwrite_a=1, clean=0)
+            if info == 0:
+                return factor
+            if self.exact:
+                self._proximity *= 100
+            self.exact = True
+
+    def turn_to(self, rows: IntArray) -> bool:
+        """Turn to a set of rows, if it is near enough to this one; return whether it is."""
+        if self._changes is not None and self._changes.rows is rows:
+            return True
+        came, went = (
+            np.setdiff1d(some, others, assume_unique=True)
+            for some, others in ((rows, self.rows), (self.rows, rows))
+        )
+        n_changes = len(came) + len(went)
+        if n_changes > _FEW_CHANGES * len(self.rows):
+            return False
+        self._changes = _Changes(self, rows, came, went) if n_changes else None
+        return True
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for the set that it turned to last, at first its own."""
+        return self.solve_own(right) if self._changes is None else self._changes.solve(right)
+
+    def inverse_columns(self, keys: Sequence[int], columns: FloatArray) -> FloatArray:
+        """Return K⁻¹ times columns, each known by a key under which it is kept for the next set."""
+        new = [place for place, key in enumerate(keys) if key not in self._columns]
+        if new:
+            solved = self.solve_own(columns[:, new])
+            self._columns.update((keys[p], c) for p, c in zip(new, solved.T, strict=True))
+        return np.column_stack([self._columns[key] for key in keys])
+
+    def solve_own(self, right: FloatArray) -> FloatArray:
+        """Solve for the set of the factor itself."""
+        solve = lapack.dpotrs if self._factor.dtype == np.float64 else lapack.spotrs
+        side = np.array(right, dtype=self._factor.dtype, order="F")
+        solved, _ = solve(self._factor, side, lower=1, overwrite_b=1)
+        return np.asarray(solved, dtype=np.float64).reshape(right.shape)
+
+
+class _Changes:
+    """What a few rows that came and a few that went do to a factored system.
+
+    Rows that came are a border of the block, rows that went are held at zero by another; both leave
+    a small indefinite system, their Schur complement.
+    """
+
+    def __init__(self, factored: _Factored, rows: IntArray, came: IntArray, went: IntArray) -> None:
+        self.rows = rows
+        self._factored = factored
+        own, n_came = factored.rows, len(came)
+        size = n_came + len(went)
+        self._borders = np.zeros((len(own), size))
+        self._borders[:, :n_came] = factored.block(own, came)
+        self._borders[np.searchsorted(own, went), np.arange(n_came, size)] = 1.0
+        corner = np.zeros((size, size))
+        corner[:n_came, :n_came] = factored.block(came, came)
+        self._inner = factored.inverse_columns([*came, *went], self._borders)
+        self._complement = corner - self._borders.T @ self._inner
+        self._came = np.searchsorted(rows, came)
+        self._stayed = np.setdiff1d(np.arange(len(rows)), self._came, assume_unique=True)
+        self._stayed_in_own = np.searchsorted(own, rows[self._stayed])
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for the rows as they are now."""
+        base = np.zeros((len(self._borders), *right.shape[1:]))
+        base[self._stayed_in_own] = right[self._stayed]
+        solved = self._factored.solve_own(base)
+        changed = -self._borders.T @ solved
+        changed[: len(self._came)] += right[self._came]
+        amounts = np.linalg.solve(self._complement, changed)
+        solved -= self._inner @ amounts
+        result = np.empty(right.shape)
+        result[self._stayed] = solved[self._stayed_in_own]
+        result[self._came] = amounts[: len(self._came)]
+        return result
+
+
+class _Iterated:
+    r"""Conjugate gradients on one set of rows, in single precision.
+
+    The preconditioner is Nyström's approximation from some of the rows, C, and a diagonal δ:
+    :math:`(K_{FC} K_{CC}^{-1} K_{CF} + \delta)^{-1}
+    = (1 - K_{FC} (\delta K_{CC} + K_{CF} K_{FC})^{-1} K_{CF}) / \delta`.
+    """
+
+    def __init__(self, matrix: BlockMatrix, rows: IntArray, proximity: float) -> None:
+        self._block = matrix.block(rows, rows, exact=False)
+        diagonal = np.einsum("ii->i", self._block)
+        diagonal += np.float32(proximity)
+        chosen = np.linspace(0, len(rows) - 1, _N_LANDMARKS).astype(np.intp)
+        self._cross = np.ascontiguousarray(self._block[:, chosen])
+        own = self._cross[chosen].astype(np.float64)
+        np.einsum("ii->i", own)[:] *= 1 + 1e-6
+        cross = self._cross.astype(np.float64)
+        explained = np.einsum("ij,ji->i", cross, np.linalg.solve(own, cross.T))
+        self._rest = max(float(np.mean(diagonal - explained)), 1e-3)
+        self._inner = np.linalg.inv(self._rest * own + cross.T @ cross)
+        self._most = max(len(rows) // 40, 30)  # beyond, a factor is cheaper
+        self._ones = self._precondition(np.ones(len(rows), dtype=np.float32))
+
+    def _precondition(self, vector: FloatArray) -> FloatArray:
+        inner = (self._inner @ (vector @ self._cross)).astype(np.float32)
+        return (vector - self._cross @ inner) / np.float32(self._rest)
+
+    def _direction(self, residual: FloatArray, total: float | None) -> FloatArray:
+        """Return the preconditioned residual, with the sum kept where there is one."""
+        step = self._precondition(residual)
+        if total is None:
+            return step
+        return step - self._ones * (step.sum() / self._ones.sum())
+
+    def solve(
+        self, right: FloatArray, total: float | None, guess: FloatArray, accuracy: float
+    ) -> tuple[FloatArray, float] | None:
+        """Return x and μ, or None if convergence is too slow."""
+        point: FloatArray = guess.astype(np.float32)
+        residual = right.astype(np.float32) - self._block @ point
+        accuracy = max(accuracy, 1e-4 * float(np.abs(right).max()))
+        direction = step = self._direction(residual, total)
+        length = residual @ step
+        for _ in range(self._most):
+            multiplier = float(residual.mean()) if total is not None else 0.0
+            if np.abs(residual - np.float32(multiplier)).max() <= accuracy:
+                return point.astype(np.float64), multiplier
+            image = self._block @ direction
+            pace = length / (direction @ image)
+            point = point + pace * direction
+            residual = residual - pace * image
+            step = self._direction(residual, total)
+            length, before = residual @ step, length
+            direction = step + (length / before) * direction
+        return None
