@@ -81,6 +81,8 @@ def solve_by_exchange(
             if certificate.converged:
                 return point, certificate
             proximity = max(proximity / 3, _PROXIMITY)
+        elif rounds == used:  # in double precision it goes on from here
+            point = program.settled(found)
         else:  # closer to the last point it must settle
             proximity *= 10
         free = (point > 0) & (point < program.upper)
@@ -145,7 +147,7 @@ class _Exchange:
         point: FloatArray = np.zeros(len(upper))
         reduced, worst = -program.linear, largest
         small = min(1e-6 * program.total[1] / len(upper), 0.01 * self._tolerance)
-        fewest, patience = 2 * len(upper), _PATIENCE
+        fewest, least, patience = 2 * len(upper), np.inf, _PATIENCE
         for rounds in range(1, most + 1):
             if not free.any() and not program.allows(upper[at_upper].sum()):
                 one = int(np.argmin(np.where(at_upper, np.inf, reduced)))
@@ -159,16 +161,20 @@ class _Exchange:
             n_wrong = int(np.count_nonzero(below | above | rise | fall))
             n_free = int(np.count_nonzero(free))
             if not n_wrong:
-                return point, True, rounds
-            patience = _PATIENCE if n_wrong < fewest else patience - 1
-            stuck = patience < _PATIENCE and n_wrong <= _FEW_WRONG * n_free
-            fewest = min(fewest, n_wrong)
-            if not self._exact and (stuck or not patience):
+                noise = np.abs(reduced[free]).max(initial=0.0)
+                if self._exact or noise <= 0.1 * self._tolerance:
+                    return point, True, rounds
                 self._become_exact(point)
-                fewest, patience = 2 * len(upper), _PATIENCE
-            elif not patience:
+                continue
+            worst_now = float(np.abs(reduced[rise | fall]).max(initial=0.0))
+            progress = n_wrong < fewest or worst_now < 0.7 * least
+            fewest, least = min(fewest, n_wrong), min(least, worst_now)
+            patience = _PATIENCE if progress else patience - 1
+            if not patience:
                 break
-            worst = float(np.abs(reduced[rise | fall]).max(initial=0.0))
+            if not progress and n_wrong <= _FEW_WRONG * n_free:
+                self._become_exact(point)
+            worst = worst_now
             n_freed = min(_MOST_GROWTH * n_free, _SHARE_FREED * np.count_nonzero(rise))
             rise &= reduced <= _rank_value(reduced[rise], int(n_freed) + 10)
             free = (free & ~below & ~above) | rise | fall
