@@ -217,6 +217,22 @@ class TestInductive:
         assert (weights >= 0).all()
         assert weighter.weigh(sample) == pytest.approx(weighter.weights_)
 
+    def test_columns_without_a_shift_do_not_blur_the_ratio(self):
+        sample, population = shifted(d=5, m=600, n=400, seed=0)
+        weighter = KernelMeanMatching(bandwidth="cv").fit(sample, population=population)
+        new = np.random.default_rng(9).normal(size=(4000, 5))
+        weights = weighter.weigh(new)
+        assert np.corrcoef(weights, np.exp(new[:, 0] - 0.5))[0, 1] > 0.93
+        assert weights.mean() == pytest.approx(1, abs=0.1)
+        assert np.isinf(weighter.bandwidth_[1:]).all()
+        assert weighter.certificate_.converged
+
+    def test_means_are_matched(self):
+        sample, population = shifted(d=1, m=600, n=400, seed=0)
+        weighter = KernelMeanMatching(bandwidth="cv").fit(sample, population=population)
+        weighted = np.average(sample[:, 0], weights=weighter.weights_)
+        assert weighted == pytest.approx(population[:, 0].mean(), abs=0.01)
+
     def test_new_rows_are_bounded(self):
         sample, population = shifted(d=1, m=300)
         weighter = KernelMeanMatching(method="inductive", bound=2.5).fit(

@@ -1,28 +1,41 @@
 r"""Kernel mean matching with weights that are a function of the row.
 
-.. math:: w(x) = \min\bigl(B,\ c \max(0, \textstyle\sum_l \alpha_l K(x, c_l))\bigr)
+.. math:: w(x) = \textstyle\sum_l \alpha_l K(x, c_l)
 
 With :math:`\Phi_{il} = K(x_i, c_l)`, the coefficients minimise the squared distance of the weighted
 sample's mean from the population's, plus a multiple of :math:`\alpha^\top K_{cc} \alpha`, the
-squared norm of the function: a linear system of the size of the number of centres. The function is
-cut at zero and at the bound, and c makes its mean on the sample one. As it has a formula, it can be
-judged on rows that were held out, and so the multiple, and the bandwidth, can be chosen.
+squared norm of the function, with :math:`0 \le w(x_i) \le B` on the sample and a mean of one there.
+The dual of this program has one entry for each constraint and the shape of
+:mod:`~unskew.numerics.box_simplex`. Elsewhere the function is cut at zero and at the bound.
+
+As it has a formula, it can be judged on rows that were held out, and so the multiple, and the
+kernel, can be chosen. While choosing, constraints are met by cutting alone, which leaves a linear
+system.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
+from scipy.stats import chi2
 
-from unskew.numerics.kernels import Kernel, blocks, in_threads
+from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
+from unskew.numerics.exchange import solve_by_exchange
+from unskew.numerics.kernels import FAR, Kernel, WithMeans, blocks, in_threads
 from unskew.numerics.low_rank import NystromFeatures
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["InductiveProblem", "InductiveWeights", "Smoothing", "choose_smoothing"]
+__all__ = [
+    "InductiveProblem",
+    "InductiveWeights",
+    "Smoothing",
+    "choose_smoothing",
+    "column_stretches",
+]
 
 MOST_ROWS_EXACT = 10_000
 """Beyond, the kernel between sample rows is Nyström's approximation on the centres."""
@@ -30,6 +43,9 @@ MOST_ROWS_EXACT = 10_000
 MOST_ROWS_JUDGED = 1_000
 N_FOLDS = 5
 SMOOTHINGS = 10.0 ** np.arange(-9.0, 1.0)
+
+_TOLERANCE = 1e-6
+_NO_BOUND = 1e9
 
 
 @dataclass(frozen=True)
@@ -42,9 +58,14 @@ class InductiveWeights:
     bound: float
 
     def weigh(self, points: FloatArray) -> FloatArray:
-        """Return w(x) for each point."""
-        values = cross_kernel(self.kernel, points, self.centres) @ self.coefficients
-        return np.clip(values, 0.0, self.bound)
+        """Return w(x) for each point, zero where no centre is within the kernel's reach."""
+        values = np.clip(
+            cross_kernel(self.kernel, points, self.centres) @ self.coefficients, 0.0, self.bound
+        )
+        if isinstance(self.kernel, WithMeans):
+            near = cross_kernel(self.kernel.kernel, points, self.centres).max(axis=1)
+            values[near < FAR] = 0.0
+        return values
 
 
 class InductiveProblem:
@@ -59,6 +80,7 @@ class InductiveProblem:
         components: IntArray,
     ) -> None:
         self.kernel = kernel
+        self.points = points
         self.centres = points[components]
         self.design = design
         self.basis = cross_kernel(kernel, points, self.centres)
@@ -68,23 +90,73 @@ class InductiveProblem:
         self._penalty = self.basis[components]
         self._penalty = self._penalty * (np.trace(self._quadratic) / np.trace(self._penalty))
 
-    def solve(self, smoothing: float, *, bound: float = np.inf) -> InductiveWeights:
-        """Return the weight function for a smoothing, with mean one on the sample."""
+    def solve_cut(self, smoothing: float) -> InductiveWeights:
+        """Return the function without its constraints, cut at zero and scaled to mean one."""
+        factor = self._factor(smoothing)
+        return self._with_mean_one(_solve_factored(factor, self._linear), np.inf)
+
+    def solve(self, smoothing: float, bound: float) -> tuple[InductiveWeights, Certificate]:
+        """Return the function that meets the constraints, and the certificate of their dual."""
+        factor = self._factor(smoothing)
+        shares = self.design @ self.basis / self.design.sum()
+        free, mean = (_solve_factored(factor, side) for side in (self._linear, shares))
+        pull = shares @ mean
+        middle = free + mean * ((1 - shares @ free) / pull)  # of mean one, not yet within bounds
+        half = solve_triangular(factor, self.basis.T, lower=True)
+        # The part of each constraint that moves the function without moving its mean.
+        straight = solve_triangular(factor, shares, lower=True) / np.sqrt(pull)
+        half -= np.outer(straight, straight @ half)
+        scale = float(np.sqrt(np.mean(np.einsum("li,li->i", half, half)))) or 1.0
+        values = self.basis @ middle
+        dual: BoxSimplex[BlockMatrix] = BoxSimplex(
+            _GramMatrix(np.hstack([half, -half]).T / scale),
+            np.concatenate([-values, values - bound]),
+            np.full(2 * len(values), _NO_BOUND),
+            (0.0, _NO_BOUND * len(values)),
+        )
+        prices, certificate = solve_by_exchange(
+            dual, tolerance=_TOLERANCE, start=np.zeros(2 * len(values)), max_iterations=200
+        )
+        pushes = half @ (prices[: len(values)] - prices[len(values) :]) / scale**2
+        found = self._with_mean_one(
+            middle + solve_triangular(factor, pushes, lower=True, trans="T"), bound
+        )
+        return found, self._on_the_primal_side(certificate, found, bound)
+
+    def _factor(self, smoothing: float) -> FloatArray:
+        """Return the Cholesky factor of the quadratic form, a little off singular if need be."""
         size = len(self._linear)
         jitter = 1e-12 * np.trace(self._quadratic) / size
         while True:
             system = self._quadratic + smoothing * self._penalty + jitter * np.eye(size)
-            factor, info = lapack.dpotrf(system, lower=1)
+            factor, info = lapack.dpotrf(system, lower=1, clean=1)
             if info == 0:
-                break
+                return factor
             jitter *= 100
-        coefficients, _ = lapack.dpotrs(factor, self._linear, lower=1)
-        coefficients = coefficients.reshape(-1)
+
+    def _with_mean_one(self, coefficients: FloatArray, bound: float) -> InductiveWeights:
         values = np.maximum(self.basis @ coefficients, 0.0)
         if not values.any():  # the smoothest function of all
-            coefficients, values = np.ones(size), self.basis.sum(axis=1)
+            coefficients = np.ones(len(coefficients))
+            values = np.maximum(self.basis.sum(axis=1), 0.0)
         scale = _mean_one_factor(values, self.design, bound)
-        return InductiveWeights(self.kernel, self.centres, coefficients * scale, bound)
+        # Beyond the sample's own weights a function of this kind knows nothing.
+        most = min(bound, scale * float(values.max()))
+        return InductiveWeights(self.kernel, self.centres, coefficients * scale, most)
+
+    def _on_the_primal_side(
+        self, certificate: Certificate, found: InductiveWeights, bound: float
+    ) -> Certificate:
+        """Return the certificate with the program's own objective and what cutting had to mend."""
+        values = self.basis @ found.coefficients
+        mean = np.average(np.clip(values, 0, bound), weights=self.design)
+        objective = found.coefficients @ (0.5 * self._quadratic @ found.coefficients - self._linear)
+        return replace(
+            certificate,
+            objective=float(self.design.sum() ** 2 * objective),
+            bound_residual=max(float(-values.min()), float(values.max()) - bound, 0.0),
+            sum_residual=abs(float(mean) - 1),
+        )
 
     def _kernel_times(self, points: FloatArray, matrix: FloatArray) -> FloatArray:
         if len(points) > MOST_ROWS_EXACT:
@@ -98,6 +170,23 @@ class InductiveProblem:
 
         in_threads(multiply, blocks(len(points), len(points)))
         return product
+
+
+class _GramMatrix(BlockMatrix):
+    """F Fᵀ of an F in double precision with few columns."""
+
+    def __init__(self, features: FloatArray) -> None:
+        self.features = features
+        self.size = len(features)
+
+    def exact_product(self, vector: FloatArray) -> FloatArray:
+        return self.features @ (self.features.T @ vector)
+
+    def quick_product(self, vector: FloatArray) -> FloatArray:
+        return self.exact_product(vector)
+
+    def block(self, rows: IntArray, columns: IntArray, *, exact: bool) -> FloatArray:  # noqa: ARG002
+        return self.features[rows] @ self.features[columns].T
 
 
 class Smoothing(NamedTuple):
@@ -136,7 +225,7 @@ def choose_smoothing(
             centres = centres if len(centres) else np.arange(len(train))
             problem = InductiveProblem(kernel, points[train], mean[train], design[train], centres)
             for place, smoothing in enumerate(SMOOTHINGS):
-                fitted = problem.solve(smoothing)
+                fitted = problem.solve_cut(smoothing)
                 square = np.average(fitted.weigh(points[test]) ** 2, weights=design[test])
                 losses[candidate, place, fold] = (
                     0.5 * square - mean[train][centres] @ fitted.coefficients
@@ -178,3 +267,31 @@ def _mean_one_factor(weights: FloatArray, design: FloatArray, bound: float) -> f
         else:
             high = middle
     return high
+
+
+def _solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
+    solved, _ = lapack.dpotrs(factor, right, lower=1)
+    return np.asarray(solved).reshape(-1)
+
+
+def column_stretches(
+    points: FloatArray, design: FloatArray, others: FloatArray, weight: FloatArray
+) -> FloatArray:
+    r"""Return how much each column differs between two sets of points, at most one.
+
+    Differences of mean and of log spread, in standard errors, add up to about a chi-squared with
+    two degrees of freedom where there are none; what exceeds its 99 % quantile counts. If nothing
+    does, all columns are alike.
+    """
+    error = sum(np.sum(w**2) / np.sum(w) ** 2 for w in (design, weight))
+    means = [np.average(p, axis=0, weights=w) for p, w in ((points, design), (others, weight))]
+    spreads = [
+        np.sqrt(np.average((p - mean) ** 2, axis=0, weights=w))
+        for p, w, mean in ((points, design, means[0]), (others, weight, means[1]))
+    ]
+    usual = np.where(spreads[0] > 0, spreads[0], 1.0)
+    apart = (means[1] - means[0]) / usual
+    known = (spreads[0] > 0) & (spreads[1] > 0)
+    wider = np.log(np.where(known, spreads[1], 1.0) / np.where(known, spreads[0], 1.0))
+    excess = np.maximum((apart**2 + 2 * wider**2) / error - chi2(2).ppf(0.99), 0.0)
+    return np.sqrt(excess / excess.max()) if excess.any() else np.ones(len(apart))

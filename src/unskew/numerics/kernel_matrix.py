@@ -11,7 +11,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 
 __all__ = ["KernelMatrix"]
 
-_COLUMNS_AT_ONCE = 256
+_COLUMNS_AT_ONCE = 512
 
 
 class KernelMatrix:
@@ -82,10 +82,14 @@ class KernelMatrix:
         used = np.flatnonzero(vector)
         columns = prepared[used]
         values = vector[used].astype(prepared.dtype)
-        product = np.empty(self.size)
+        product = np.zeros(self.size)
+        # Single precision adds up no more than some hundred columns, double precision the rest.
+        starts = range(0, len(used), _COLUMNS_AT_ONCE)
+        chunks = [slice(start, start + _COLUMNS_AT_ONCE) for start in starts]
 
         def multiply(part: slice) -> None:
-            product[part] = self.kernel.block(prepared[part], columns) @ values
+            for some in chunks:
+                product[part] += self.kernel.block(prepared[part], columns[some]) @ values[some]
 
-        in_threads(multiply, blocks(self.size, len(used)))
+        in_threads(multiply, blocks(self.size, _COLUMNS_AT_ONCE))
         return product

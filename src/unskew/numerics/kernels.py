@@ -20,7 +20,18 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["CustomKernel", "GaussianKernel", "Kernel", "LaplaceKernel", "blocks"]
+__all__ = [
+    "FAR",
+    "CustomKernel",
+    "GaussianKernel",
+    "Kernel",
+    "LaplaceKernel",
+    "WithMeans",
+    "blocks",
+]
+
+FAR = 0.01
+"""A kernel value below which two rows have nothing to do with each other (3 bandwidths apart)."""
 
 BLOCK_VALUES = 1 << 20
 """Values of a block: small enough to stay in the cache between the product and the exponential."""
@@ -61,7 +72,7 @@ class GaussianKernel(Kernel):
     array([[1.    , 0.6065], [0.6065, 1.    ]])
     """
 
-    def __init__(self, bandwidth: float) -> None:
+    def __init__(self, bandwidth: float | FloatArray) -> None:
         self.bandwidth = bandwidth
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
@@ -82,7 +93,7 @@ class GaussianKernel(Kernel):
         self, n_columns: int, size: int, random: np.random.RandomState
     ) -> FloatArray:
         """Return normal frequencies."""
-        return random.normal(scale=1 / self.bandwidth, size=(n_columns, size))
+        return (random.normal(size=(size, n_columns)) / self.bandwidth).T
 
 
 class LaplaceKernel(Kernel):
@@ -96,7 +107,7 @@ class LaplaceKernel(Kernel):
     array([[1.    , 0.3679], [0.3679, 1.    ]])
     """
 
-    def __init__(self, bandwidth: float) -> None:
+    def __init__(self, bandwidth: float | FloatArray) -> None:
         self.bandwidth = bandwidth
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
@@ -115,7 +126,41 @@ class LaplaceKernel(Kernel):
         self, n_columns: int, size: int, random: np.random.RandomState
     ) -> FloatArray:
         """Return Cauchy frequencies, independent in each column."""
-        return random.standard_cauchy(size=(n_columns, size)) / self.bandwidth
+        return (random.standard_cauchy(size=(size, n_columns)) / self.bandwidth).T
+
+
+class WithMeans(Kernel):
+    r"""A kernel plus :math:`s (1 + x \cdot y / d)`, so that first of all the columns' means count.
+
+    Examples
+    --------
+    >>> kernel = WithMeans(GaussianKernel(1.0), n_columns=1, strength=10.0)
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.block(rows, rows).round(4)
+    array([[11.    , 10.6065], [10.6065, 21.    ]])
+    """
+
+    def __init__(self, kernel: Kernel, *, n_columns: int, strength: float) -> None:
+        self.kernel = kernel
+        self.n_columns = n_columns
+        self.strength = strength
+
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
+        """Return the rows as the kernel prepares them, then a constant and the columns."""
+        columns = np.column_stack([np.ones(len(rows)), rows / np.sqrt(self.n_columns)])
+        prepared = self.kernel.prepare(rows, dtype=dtype)
+        return np.hstack([prepared, (np.sqrt(self.strength) * columns).astype(dtype)])
+
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the sum of both parts."""
+        inner = left.shape[1] - self.n_columns - 1
+        values = self.kernel.block(left[:, :inner], right[:, :inner])
+        values += left[:, inner:] @ right[:, inner:].T
+        return values
+
+    def means(self, inner: FloatArray, points: FloatArray, mean_point: FloatArray) -> FloatArray:
+        """Return a population's mean kernel values at points from the inner ones and its mean."""
+        return inner + self.strength * (1 + points @ mean_point / self.n_columns)
 
 
 class CustomKernel(Kernel):

@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.numerics.kernels import Kernel, blocks
+from unskew.numerics.kernels import FAR, Kernel, blocks
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
 
 __all__ = [
-    "FAR",
     "CellCounts",
     "EncodedRows",
     "KernelSums",
@@ -32,9 +31,6 @@ __all__ = [
     "Total",
     "sum_of_waves",
 ]
-
-FAR = 0.01
-"""A kernel value below which two rows have nothing to do with each other (3 bandwidths apart)."""
 
 
 class Summary(ABC):
@@ -235,6 +231,8 @@ class KernelSums(Summary):
     Attributes
     ----------
     sums : ndarray of shape (m,)
+    points : ndarray of shape (d,)
+        The sum of the population's points, less ``centre``.
     waves : ndarray of complex of shape (D,)
         The sum of exp(iω·u).
     mass : float
@@ -263,6 +261,7 @@ class KernelSums(Summary):
         self._prepared = kernel.prepare(points, dtype=dtype)
         self._frequencies = frequencies
         self.sums: FloatArray = np.zeros(len(points))
+        self.points: FloatArray = np.zeros(len(centre))
         self.waves = np.zeros(0 if frequencies is None else frequencies.shape[1], dtype=complex)
         self.mass = 0.0
         self.uncovered = 0.0
@@ -278,6 +277,7 @@ class KernelSums(Summary):
             )
             self.sums += weight[part].astype(block.dtype) @ block
             beyond[part] |= block.max(axis=1) < FAR
+        self.points += weight @ values
         self.mass += float(weight.sum())
         self.uncovered += float(weight[beyond].sum())
         if self._frequencies is not None:
@@ -286,6 +286,7 @@ class KernelSums(Summary):
     def merge(self, other: KernelSums) -> None:
         """Add the other's sums."""
         self.sums += other.sums
+        self.points += other.points
         self.waves += other.waves
         self.mass += other.mass
         self.uncovered += other.uncovered
@@ -392,6 +393,12 @@ class Reservoir(Summary):
         """Let the other's rows compete for a place."""
         if other.rows is not None:
             self._add(other.rows, other.weight, other.numbers, other._keys)
+
+    def answer(self, question: SummaryType) -> SummaryType:
+        """Answer a question as a population of the rows kept would."""
+        if self.rows is not None:
+            question.update(self.rows, self.weight)
+        return question
 
     def _add(self, rows: Any, weight: FloatArray, numbers: IntArray, keys: Any) -> None:
         if not len(keys):

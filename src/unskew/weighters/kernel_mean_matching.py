@@ -17,15 +17,21 @@ from unskew.errors import InputError, OverlapWarning, ParameterError, warn_calle
 from unskew.numerics.box_simplex import BoxSimplex, Certificate
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.inductive import InductiveProblem, choose_smoothing
+from unskew.numerics.inductive import InductiveProblem, choose_smoothing, column_stretches
 from unskew.numerics.kernel_matrix import KernelMatrix
-from unskew.numerics.kernels import CustomKernel, GaussianKernel, Kernel, LaplaceKernel
+from unskew.numerics.kernels import (
+    CustomKernel,
+    GaussianKernel,
+    Kernel,
+    LaplaceKernel,
+    WithMeans,
+)
 from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
 from unskew.numerics.projected_gradient import solve_by_gradient_steps
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import FeatureSpace, Scaling
 from unskew.population.population import Population
-from unskew.population.summaries import KernelSums, Summaries, sum_of_waves
+from unskew.population.summaries import KernelSums, Reservoir, Summaries, sum_of_waves
 from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
 from unskew.weighters.typing import Total
 
@@ -37,7 +43,9 @@ MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
 N_FREQUENCIES = 256
-BANDWIDTH_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+BANDWIDTH_FACTORS = (0.5, 1.0, 2.0, 4.0)
+MOST_ROWS_OF_POPULATION = 20_000
+STRENGTH_OF_MEANS = 10.0
 
 
 def _is_inductive(weighter: KernelMeanMatching) -> bool:
@@ -262,8 +270,15 @@ class KernelMeanMatching(InductiveWeighter):
         place = place.reshape(-1)
         self.centre_ = points.mean(axis=0)
         points = points - self.centre_
+        design = np.bincount(place, weights=sample.design)
+        design = design * (len(sample) / design.sum())
         random = check_random_state(self.random_state)
         kernels = self._kernels(points, random)
+        ask: Callable[[Summaries], Summaries] = population.reduce
+        if self.bandwidth == "cv":
+            kept = population.reduce(Reservoir(MOST_ROWS_OF_POPULATION))
+            kernels += self._stretched(points, design, kept, random)
+            ask = kept.answer
         waves = [
             kernel.draw_frequencies(points.shape[1], N_FREQUENCIES, random) for kernel in kernels
         ]
@@ -277,19 +292,25 @@ class KernelMeanMatching(InductiveWeighter):
             ]
         )
         with one_blas_thread():
-            answers: list[KernelSums] = population.reduce(question).parts
-        design = np.bincount(place, weights=sample.design)
-        design = design * (len(sample) / design.sum())
+            answers: list[KernelSums] = ask(question).parts
         means = [answer.sums / answer.mass for answer in answers]
         best = 0
         if self.method_ == "inductive":
+            with_means = [
+                WithMeans(kernel, n_columns=points.shape[1], strength=STRENGTH_OF_MEANS)
+                for kernel in kernels
+            ]
+            means = [
+                kernel.means(inner, points, answer.points / answer.mass)
+                for kernel, inner, answer in zip(with_means, means, answers, strict=True)
+            ]
             best, self.smoothing_ = choose_smoothing(
-                kernels, points, means, design, components, random
+                with_means, points, means, design, components, random
             )
         self.uncovered_: float = answers[best].uncovered / answers[best].mass
         self.bandwidth_ = getattr(kernels[best], "bandwidth", np.nan)
         problem = _Problem(
-            kernels[best],
+            with_means[best] if self.method_ == "inductive" else kernels[best],
             points,
             means[best],
             design,
@@ -308,12 +329,27 @@ class KernelMeanMatching(InductiveWeighter):
             return [family(float(np.sqrt(points.shape[1] / 2)))]
         if isinstance(self.bandwidth, Real):
             return [family(float(self.bandwidth))]
-        few = points[random.permutation(len(points))[:1000]]
-        distances = pdist(few) if len(few) > 1 else np.ones(1)
-        middle = float(np.median(distances)) or float(distances.max()) or 1.0
+        middle = _median_distance(points, random)
         if self.bandwidth == "median":
             return [family(middle)]
         return [family(middle * factor) for factor in BANDWIDTH_FACTORS]
+
+    def _stretched(
+        self,
+        points: FloatArray,
+        design: FloatArray,
+        kept: Reservoir,
+        random: np.random.RandomState,
+    ) -> list[Kernel]:
+        """Return more candidates, in which columns count as much as they differ."""
+        others = self.space_.transform(kept.rows, side="population").values - self.centre_
+        stretches = column_stretches(points, design, others, kept.weight)
+        if (stretches == stretches[0]).all():
+            return []
+        family = GaussianKernel if self.kernel == "gaussian" else LaplaceKernel
+        middle = _median_distance(points * stretches, random)
+        with np.errstate(divide="ignore"):  # a column that does not count is infinitely wide
+            return [family(middle * factor / stretches) for factor in BANDWIDTH_FACTORS]
 
     def _components(self, n_samples: int, random: np.random.RandomState) -> IntArray:
         """Draw landmarks or centres evenly from the sample."""
@@ -359,10 +395,10 @@ class KernelMeanMatching(InductiveWeighter):
         return weights
 
     def _solve_inductive(self, problem: _Problem) -> FloatArray:
-        self.inductive_ = InductiveProblem(
-            problem.kernel, problem.points, problem.means, problem.design, problem.components
-        ).solve(self.smoothing_, bound=self.bound)
-        self.certificate_ = None  # a linear system is solved exactly
+        with one_blas_thread():
+            self.inductive_, self.certificate_ = InductiveProblem(
+                problem.kernel, problem.points, problem.means, problem.design, problem.components
+            ).solve(self.smoothing_, self.bound)
         return problem.design * self.inductive_.weigh(problem.points)
 
     def _report(self, problem: _Problem, weights: FloatArray) -> None:
@@ -386,6 +422,13 @@ class KernelMeanMatching(InductiveWeighter):
                 f"weighting {self.mmd_before_:.3g}. No weights make the sample stand for it."
             )
             warn_caller(OverlapWarning(message, self.uncovered_))
+
+
+def _median_distance(points: FloatArray, random: np.random.RandomState) -> float:
+    """Return the median distance between some of the points, never zero."""
+    few = points[random.permutation(len(points))[:1000]]
+    distances = pdist(few) if len(few) > 1 else np.ones(1)
+    return float(np.median(distances)) or float(distances.max()) or 1.0
 
 
 class _Problem(NamedTuple):
