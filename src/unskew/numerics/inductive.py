@@ -96,7 +96,11 @@ class InductiveProblem:
         return self._with_mean_one(_solve_factored(factor, self._linear), np.inf)
 
     def solve(self, smoothing: float, bound: float) -> tuple[InductiveWeights, Certificate]:
-        """Return the function that meets the constraints, and the certificate of their dual."""
+        """Return the function that meets the constraints, and the certificate of their dual.
+
+        Where no function of these centres meets them, it is one that is cut to them; the
+        certificate has then not converged.
+        """
         factor = self._factor(smoothing)
         shares = self.design @ self.basis / self.design.sum()
         free, mean = (_solve_factored(factor, side) for side in (self._linear, shares))
@@ -117,6 +121,9 @@ class InductiveProblem:
         prices, certificate = solve_by_exchange(
             dual, tolerance=_TOLERANCE, start=np.zeros(2 * len(values)), max_iterations=200
         )
+        if not certificate.converged:  # too few centres can meet the constraints
+            found = self._with_mean_one(free, bound)
+            return found, self._on_the_primal_side(certificate, found, bound)
         pushes = half @ (prices[: len(values)] - prices[len(values) :]) / scale**2
         found = self._with_mean_one(
             middle + solve_triangular(factor, pushes, lower=True, trans="T"), bound
