@@ -67,9 +67,11 @@ class KernelMeanMatching(InductiveWeighter):
     bandwidth : {"paper", "median", "cv"} or float, default="paper"
         The kernel's σ. "paper" is :math:`\sqrt{d/2}` for d features, that is
         :math:`\exp(-\lVert x - y \rVert^2 / d)`; "median" the median distance between sample rows;
-        "cv" tries seven multiples of that median and keeps the one with the smallest held-out
-        :math:`\frac12 \mathrm{mean}_S \hat w^2 - \mathrm{mean}_U \hat w`, which needs the
-        inductive form and brings it with it.
+        "cv" tries four multiples of that median, with all columns alike and with each stretched by
+        how much it differs between sample and population, and keeps about the one with the smallest
+        held-out :math:`\frac12 \mathrm{mean}_S \hat w^2 - \mathrm{mean}_U \hat w`. It needs the
+        inductive form, brings it with it, and asks the population for a uniform reservoir of 20,000
+        rows instead of sums over all of them.
     scaling : {"standard", "range", None}, default="standard"
         How numbers are scaled before distances are taken, by the sample's mean and variance, to
         [0, 1], or not at all. It decides what a bandwidth means: with ``None``, columns in large
@@ -87,10 +89,11 @@ class KernelMeanMatching(InductiveWeighter):
     method : {"auto", "exact", "low-rank", "inductive"}, default="auto"
         "exact" solves the program. "low-rank" solves it for Nyström's approximation of the kernel
         with ``n_components`` landmarks drawn from the sample, for samples of any size. "inductive"
-        looks for weights of the form :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, cut at zero and at
-        the bound and scaled to mean one, with centres drawn from the sample; their smoothness is
-        chosen by the held-out criterion above. Only these can weigh new rows. "auto" is inductive
-        where ``bandwidth="cv"`` asks for it, else exact up to 20,000 rows, else of low rank.
+        looks for weights of the form :math:`w(x) = \sum_l \alpha_l K(x, c_l)` with centres drawn
+        from the sample, between zero and the bound on the sample and of mean one there; a linear
+        term in the kernel makes it match the columns' means first. Their smoothness is chosen by
+        the held-out criterion above. Only these can weigh new rows. "auto" is inductive where
+        ``bandwidth="cv"`` asks for it, else exact up to 20,000 rows, else of low rank.
     n_components : int, default=512
         The number of landmarks or centres; 200 centres at the most.
     tolerance : float, default=1e-3
@@ -115,17 +118,22 @@ class KernelMeanMatching(InductiveWeighter):
     weights_ : ndarray of shape (n_samples,)
     method_ : str
         The method that was used.
-    bandwidth_ : float
+    bandwidth_ : float or ndarray
+        One for each encoded column where cross-validation stretched them; infinite for a column
+        that does not count.
     certificate_ : Certificate
         Objective, duality gap, violation of the optimality conditions, residuals of the
-        constraints, iterations. With low rank, of the approximate program; None with the inductive
-        form, which is a linear system.
+        constraints, iterations. With low rank, of the approximate program; with the inductive form,
+        of the dual of its program, with the objective and the residuals of the program itself.
     smoothing_ : float
         The multiple of the function's squared norm that the inductive form chose.
     mmd_before_, mmd_after_ : float
         The distance of the sample from the population in the kernel's feature space, without and
         with the weights, estimated from 256 random frequencies that the solver did not see; NaN for
         a kernel of your own.
+    mmd_outside_ : float
+        With low rank, how much of ``mmd_after_`` is out of the landmarks' reach: the part that the
+        approximation could not match, whatever the weights.
     uncovered_ : float
         The share of the population that holds novel values, or at which the kernel of every sample
         row is below 0.01.
@@ -203,13 +211,14 @@ class KernelMeanMatching(InductiveWeighter):
         self.total = total
         self.random_state = random_state
 
-    certificate_: Certificate | None
+    certificate_: Certificate
 
     @available_if(_is_inductive)
     def weigh(self, X: Any) -> FloatArray:
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`.
 
-        They are never negative and never above ``bound`` times the mean weight.
+        They are never negative and never above the largest weight of the sample; a row out of the
+        kernel's reach of every centre gets zero.
         """
         return super().weigh(X)
 
@@ -392,6 +401,9 @@ class KernelMeanMatching(InductiveWeighter):
             tolerance=max(self.tolerance, 1e-4 * float(np.abs(linear).mean())),
             max_iterations=self.max_iterations,
         )
+        mean = weights @ matrix.features / weights.sum()
+        within = float(np.sum((mean - target) ** 2))
+        self.mmd_outside_ = float(np.sqrt(max(problem.distance(weights) ** 2 - within, 0.0)))
         return weights
 
     def _solve_inductive(self, problem: _Problem) -> FloatArray:
@@ -405,8 +417,8 @@ class KernelMeanMatching(InductiveWeighter):
         self.mmd_before_, self.mmd_after_ = (
             problem.distance(vector) for vector in (problem.design, weights)
         )
-        certificate: Certificate | None = self.certificate_
-        if certificate and not certificate.converged:
+        certificate = self.certificate_
+        if not certificate.converged:
             warn_caller(
                 ConvergenceWarning(
                     f"Kernel mean matching stopped after {certificate.iterations} iterations with "
