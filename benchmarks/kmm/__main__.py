@@ -2,7 +2,9 @@
 
     python -m benchmarks.kmm bare        # against scikit-learn's two bare kernel matrices
     python -m benchmarks.kmm peers       # against PIQP, cvxopt, adapt and skada
-    python -m benchmarks.kmm sizes       # time and memory against m and n
+    python -m benchmarks.kmm sizes       # time and memory against m and n, --figure draws them
+    python -m benchmarks.kmm features    # landmarks against random frequencies
+    python -m benchmarks.kmm large       # a million sample rows, ten million population rows
     python -m benchmarks.kmm toy         # weights against a known ratio
 
 All but ``peers`` need only unskew. It needs an environment with requirements.txt of
@@ -203,7 +205,7 @@ def peers(repeats: int) -> None:
             )
 
 
-def peak_memory_of(code: str) -> tuple[float, float]:
+def peak_memory_of(code: str, *, show: bool = False) -> tuple[float, float]:
     """Run a fit in a process of its own; return its seconds and its peak memory in MB."""
     script = (
         "import time\nfrom benchmarks.kmm.__main__ import *\nours(*shifted(200, 8))\n"
@@ -212,29 +214,100 @@ def peak_memory_of(code: str) -> tuple[float, float]:
         "print(seconds, int(line.split()[1]) / 1024)\n"
     )
     out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    if show:
+        print(out.stdout, end="")
     seconds, memory = out.stdout.split()[-2:]
     return float(seconds), float(memory)
 
 
-def sizes(largest: int) -> None:
-    """Print time and memory against m, exact, and against n."""
+def sizes(largest: int, figure: Path | None) -> None:
+    """Print time and memory against m, exact, and against n; draw them if asked."""
+    against_m, against_n = [], []
     print("| m, exact | n | s | peak MB |")
     print("|---|---|---|---|")
     for m in (1_000, 2_000, 5_000, 10_000, 20_000, 50_000):
         if m <= largest:
             code = f"seconds, _ = timed(lambda: ours(*shifted({m}, 8), method='exact'))"
-            seconds, memory = peak_memory_of(code)
-            print(f"| {m:,} | {2 * m:,} | {seconds:.1f} | {memory:.0f} |", flush=True)
+            against_m.append((m, *peak_memory_of(code)))
+            print(
+                "| {:,} | {:,} | {:.1f} | {:.0f} |".format(m, 2 * m, *against_m[-1][1:]), flush=True
+            )
     print("\n| m, exact | n, streamed | s | peak MB |")
     print("|---|---|---|---|")
-    for n in (100_000, 400_000, 1_600_000):
+    for n in (100_000, 400_000, 1_600_000, 6_400_000):
         code = (
             f"sample, chunk = shifted(1000, 8, 100_000)\n"
             f"chunks = (chunk for _ in range({n} // 100_000))\n"
             "seconds, _ = timed(lambda: ours(sample, chunks))"
         )
-        seconds, memory = peak_memory_of(code)
-        print(f"| 1,000 | {n:,} | {seconds:.1f} | {memory:.0f} |", flush=True)
+        against_n.append((n, *peak_memory_of(code)))
+        print("| 1,000 | {:,} | {:.1f} | {:.0f} |".format(*against_n[-1]), flush=True)
+    if figure:
+        draw_sizes(against_m, against_n, figure)
+
+
+def draw_sizes(against_m: list[Any], against_n: list[Any], path: Path) -> None:
+    """Draw time and memory against the sample's and the population's size."""
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axes, rows, label in (
+        (panels[0], against_m, "sample rows m (n = 2m), exact"),
+        (panels[1], against_n, "population rows n, streamed (m = 1,000)"),
+    ):
+        size, seconds, memory = np.array(rows).T
+        axes.loglog(size, seconds, "o-", color="#1b6ca8", label="seconds")
+        axes.loglog(size, memory / 1024, "s--", color="#c1440e", label="peak memory, GB")
+        axes.set_xlabel(label)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+    figure.savefig(path, dpi=160)
+
+
+def features() -> None:
+    """Print how well landmarks and random frequencies of the same number give the kernel.
+
+    Errors are root mean squares over pairs of rows, in units of the kernel, whose diagonal is one;
+    the last columns are of the mean over the population, which is what is matched.
+    """
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    print("| d | features | entry: landmarks | frequencies | mean: landmarks | frequencies |")
+    print("|---|---|---|---|---|---|")
+    for d in (2, 8, 32):
+        sample, population = shifted(2_000, d)
+        exact, exact_mean = (rbf_kernel(sample, X, gamma=1 / d) for X in (sample, population))
+        for size in (128, 512, 1024):
+            errors = []
+            for method in (
+                Nystroem(gamma=1 / d, n_components=size, random_state=0),
+                RBFSampler(gamma=1 / d, n_components=size, random_state=0),
+            ):
+                mine = method.fit(sample).transform(sample)
+                mean = method.transform(population).mean(axis=0)
+                off = mine @ mine.T - exact, mine @ mean - exact_mean.mean(axis=1)
+                errors.append([float(np.sqrt(np.mean(part**2))) for part in off])
+            cells = [f"{error:.4f}" for pair in zip(*errors, strict=True) for error in pair]
+            print(f"| {d} | {size:,} | {' | '.join(cells)} |", flush=True)
+
+
+def large(m: int, n: int) -> None:
+    """Print time and memory of a low-rank fit, and its ratio to one bare pass of the features."""
+    code = (
+        f"sample, chunk = shifted({m}, 8, 100_000)\n"
+        f"chunks = lambda: (chunk for _ in range({n} // 100_000))\n"
+        "landmarks = sample[:512].astype(np.float32)\n"
+        "def bare():\n"
+        "    for part in chunks():\n"
+        "        rbf_kernel(part.astype(np.float32), landmarks, gamma=1 / 8).sum(axis=0)\n"
+        "pass_seconds, _ = timed(bare)\n"
+        "print('pass', pass_seconds)\n"
+        "seconds, fit = timed(lambda: ours(sample, chunks(), method='low-rank'))\n"
+        "print(fit.certificate_, fit.mmd_before_, fit.mmd_after_, fit.mmd_outside_)\n"
+        "print('ratio', seconds / pass_seconds)"
+    )
+    seconds, memory = peak_memory_of(code, show=True)
+    print(f"m = {m:,}, n = {n:,}: {seconds:.0f} s, peak {memory:.0f} MB")
 
 
 def toy() -> None:
@@ -264,16 +337,21 @@ def toy() -> None:
 def main() -> None:
     """Run one of the benchmarks from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=["bare", "peers", "sizes", "toy"])
+    parser.add_argument("which", choices=["bare", "peers", "sizes", "features", "large", "toy"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--largest", type=int, default=20_000)
+    parser.add_argument("--figure", type=Path)
     arguments = parser.parse_args()
     if arguments.which == "bare":
         bare(arguments.repeats)
     elif arguments.which == "peers":
         peers(arguments.repeats)
     elif arguments.which == "sizes":
-        sizes(arguments.largest)
+        sizes(arguments.largest, arguments.figure)
+    elif arguments.which == "features":
+        features()
+    elif arguments.which == "large":
+        large(1_000_000, 10_000_000)
     else:
         toy()
 
