@@ -72,7 +72,8 @@ class KernelMatrix:
             def copy(part: slice) -> None:
                 np.take(held[rows[part]], columns, axis=1, out=block[part], mode="clip")
 
-            in_threads(copy, blocks(len(rows), len(held)))
+            # Threads are not worth their start for less than some megabytes.
+            in_threads(copy, [slice(None)] if len(rows) <= 1000 else blocks(len(rows), len(held)))
         if self.ridge.any():
             at_row, at_column = np.nonzero(rows[:, None] == columns)
             block[at_row, at_column] += self.ridge[rows[at_row]].astype(block.dtype)

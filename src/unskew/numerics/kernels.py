@@ -213,5 +213,10 @@ def in_threads(function: Callable[[slice], None], parts: Iterable[slice]) -> Non
 
     Meanwhile BLAS keeps to one thread each: its own threads would compete with ours.
     """
-    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(function, parts))
+    parts = list(parts)
+    with one_blas_thread():
+        if len(parts) == 1:
+            function(parts[0])
+            return
+        with ThreadPoolExecutor(min(available_cores(), len(parts) or 1)) as pool:
+            list(pool.map(function, parts))
