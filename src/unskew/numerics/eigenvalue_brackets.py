@@ -29,7 +29,9 @@ class Bracket(NamedTuple):
 
 
 def gaussian_product(rows: FloatArray, gamma: float) -> Callable[[FloatArray], FloatArray]:
-    r"""Return the product with the matrix of :math:`\exp(-\gamma \lVert x - y \rVert^2)`, never formed.
+    r"""Return the product with the matrix of :math:`\exp(-\gamma \lVert x - y \rVert^2)`.
+
+    The matrix itself is never formed.
 
     Examples
     --------
@@ -50,9 +52,9 @@ def largest_eigenvalue(
 ) -> Bracket:
     r"""Bracket the largest eigenvalue of a symmetric matrix without negative entries.
 
-    For any positive v, :math:`\min_i (Kv)_i / v_i \le \lambda_{\max} \le \max_i (Kv)_i / v_i` (Collatz
-    and Wielandt); power steps draw the two together. Stopping early widens the bracket and nothing
-    else.
+    For any positive v, :math:`\min_i (Kv)_i / v_i \le \lambda_{\max} \le \max_i (Kv)_i / v_i`
+    (Collatz and Wielandt); power steps draw the two together. Stopping early widens the bracket and
+    nothing else.
 
     Parameters
     ----------
@@ -109,10 +111,10 @@ def largest_eigenvalue(
 def smallest_eigenvalue(matrix: FloatArray, *, largest: float | None = None) -> Bracket:
     r"""Bracket the smallest eigenvalue of a positive semi-definite matrix.
 
-    A principal submatrix has a smallest eigenvalue no smaller than the whole (interlacing), so a small
-    block may already prove that nothing is left above the rounding floor
-    :math:`m\,\epsilon\,\lambda_{\max}`. If not, all eigenvalues are computed; their rounding errors are
-    of the size of that floor.
+    A principal submatrix has a smallest eigenvalue no smaller than the whole (interlacing), so a
+    small block may already prove that nothing is left above the rounding floor
+    :math:`m\,\epsilon\,\lambda_{\max}`. If not, all eigenvalues are computed; their rounding errors
+    are of the size of that floor.
 
     Parameters
     ----------

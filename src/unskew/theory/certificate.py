@@ -21,12 +21,15 @@ from unskew.theory.cluster import cluster_bound
 from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel, read_model
 from unskew.theory.mean_certificate import mean_certificate
-from unskew.theory.partitions import CountedCells, coarser, read_cells
+from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
 from unskew.weighters.kernel_mean_matching import KernelMeanMatching
 
 __all__ = ["certificate"]
+
+FEW_ROWS = 10
+"""Where cells hold fewer rows than this on average, the curvature is not worth its cost."""
 
 
 def certificate(
@@ -40,23 +43,23 @@ def certificate(
 ) -> Bound:
     r"""Certify what estimating the weights can have cost a fitted model.
 
-    Compares the model with the one that the same learner would have become with the perfect weights,
-    in the same scale. The value bounds by how much the predictions differ, as a root mean square over
-    the weighted sample, with probability at least 1 − δ. It is vacuous where it is no smaller than the
-    spread of the predictions themselves.
+    Compares the model with the one that the same learner would have become with the perfect
+    weights, in the same scale. The value bounds by how much the predictions differ, as a root mean
+    square over the weighted sample, with probability at least 1 − δ. It is vacuous where it is no
+    smaller than the spread of the predictions themselves.
 
-    The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities of
-    selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). Beside it, among
-    the terms and in the same units, stand the printed and the corrected Theorem 2, and Theorem 1 with
-    the worst distance that the counts allow.
+    The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities
+    of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). Beside
+    it, among the terms and in the same units, stand the printed and the corrected Theorem 2, and
+    Theorem 1 with the worst distance that the counts allow.
 
     Parameters
     ----------
     reweighted_model : Reweighted
-        Fitted; its learner is KernelRidge or SVR, by itself or as the last step of a pipeline, with a
-        kernel that has a bound. Its weighter counts cells (``TreeWeights``, ``ClusterWeights``,
-        ``HistogramWeights``, ``FrequencyWeights``) or is ``KernelMeanMatching``. Anything else is an
-        error that says "not covered", and why.
+        Fitted; its learner is KernelRidge or SVR, by itself or as the last step of a pipeline, with
+        a kernel that has a bound. Its weighter counts cells (``TreeWeights``, ``ClusterWeights``,
+        ``HistogramWeights``, ``FrequencyWeights``) or is ``KernelMeanMatching``. Anything else is
+        an error that says "not covered", and why.
     delta : float, default=0.05
         The probability with which the bound may fail.
     population : Population, or anything that :class:`unskew.Population` takes, optional
@@ -78,9 +81,12 @@ def certificate(
     With kernel mean matching, whose single weights are not determined, the value bounds how far the
     weighted sample's mean prediction is from the population's.
 
-    SVR does not penalise its offset, which Theorem 1 does not allow. It is compared with the perfectly
-    weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's size is part of
-    the bound.
+    Where cells hold fewer than ten rows on average, the curvature of the squared loss is not used:
+    the certificate is vacuous there either way, and would cost more than the fit.
+
+    SVR does not penalise its offset, which Theorem 1 does not allow. It is compared with the
+    perfectly weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's
+    size is part of the bound.
 
     Examples
     --------
@@ -112,9 +118,10 @@ def certificate(
             "population is only for kernel mean matching; the cells of "
             f"{type(weighter).__name__} have been counted already."
         )
-    cells = read_cells(weighter, reweighted_model.weights_)
+    weights = reweighted_model.weights_
+    cells = read_cells(weighter, weights)
     merged = coarser(cells, weighter, int(coarse_cells))
-    return _Certifier(fitted, cells, merged, delta).answer(int(refits), random_state)
+    return _Certifier(fitted, weights, cells, merged, delta).answer(int(refits), random_state)
 
 
 @dataclass(frozen=True)
@@ -134,11 +141,12 @@ class _Certifier:
     def __init__(
         self,
         fitted: KernelModel,
+        weights: FloatArray,
         cells: CountedCells,
         merged: CountedCells | None,
         delta: float,
     ) -> None:
-        self.fitted, self.delta = fitted, delta
+        self.fitted, self.weights, self.delta = fitted, weights, delta
         self.cells, self.merged = cells, merged
         self.K = fitted.kernel(fitted.rows)
         self.predictions = self.K @ fitted.coefficients + (fitted.offset or 0.0)
@@ -175,8 +183,8 @@ class _Certifier:
             f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
             if spread
             else "The predictions do not differ from one another.",
-            f"At any single point they have moved by at most {own.anywhere:.3g}; the printed theorem "
-            f"says {printed.value:.3g}.",
+            f"At any single point they have moved by at most {own.anywhere:.3g}; the printed "
+            f"theorem says {printed.value:.3g}.",
             f"What dominates is cell {self.cells.names[place]} with {counts[0]:.0f} of "
             f"{counts[1]:.0f} rows in the sample.",
         ]
@@ -199,8 +207,8 @@ class _Certifier:
             reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
             f"{PAPER}, Theorems 1 and 2, beside it",
             form="corrected",
-            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved the "
-            "predictions (root mean square over the weighted sample)",
+            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved "
+            "the predictions (root mean square over the weighted sample)",
             reason="the predictions themselves differ by no more than that" if vacuous else "",
             remarks=tuple(remarks),
         )
@@ -211,7 +219,7 @@ class _Certifier:
         return self.cells, self.region
 
     def _ratio(self, cells: CountedCells, errors: FloatArray) -> FloatArray:
-        """Return the perfect over the estimated weight of each kept row, for errors of the cells."""
+        """Return perfect over estimated weight of each kept row, for errors of the cells."""
         rows = self.fitted.places
         return cells.shift[rows] + cells.factor[rows] * (1 + errors[cells.of_row[rows]])
 
@@ -229,13 +237,13 @@ class _Certifier:
         gram = np.asarray((shared.T @ image.T).T)
         start = float(fixed @ self.K @ fixed) if fixed.any() else 0.0
         if not fitted.squared:  # the kernel K + 1
-            sums = np.asarray(shared.sum(axis=0)).reshape(-1)
+            sums: FloatArray = np.asarray(shared.sum(axis=0)).reshape(-1)
             gram += np.outer(sums, sums)
             start += float(fixed.sum()) ** 2
         worst, dominant = worst_norm(region, gram)
         norm = worst + math.sqrt(max(start, 0.0)) + abs(fitted.offset or 0.0)
         anywhere = math.sqrt(self.kappa) * norm
-        if self.curvature is None:
+        if self.curvature is None or len(cells.successes) * FEW_ROWS > len(rows):
             return _Moves(norm, anywhere, anywhere, dominant)
         columns = np.column_stack([fixed, shared.toarray()])
         curved = self.curvature.gram(columns)
@@ -272,8 +280,8 @@ class _Certifier:
             vacuous=not moves.on_average < spread,
             reference="strong convexity and the counts of the pruned tree",
             form="corrected",
-            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved the "
-            "predictions, on coarser cells",
+            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved "
+            "the predictions, on coarser cells",
             reason=""
             if moves.on_average < spread
             else "the predictions differ by no more than that",
@@ -282,28 +290,14 @@ class _Certifier:
     def _theorems(self) -> tuple[Bound, Bound, Bound]:
         """Return Theorem 2 as printed, corrected, and Theorem 1 over the region, in predictions."""
         fitted, cells = self.fitted, self.cells
-        rows, total = float(cells.sample.sum()), float(fitted.weights.sum())
+        rows = float(cells.sample.sum())
         # The paper's weights are n_C / (m m_C); the learner's are a multiple of them.
-        unit = (
-            float(
-                np.median(
-                    fitted.weights / (cells.population / cells.sample)[cells.of_row[fitted.places]]
-                )
-            )
-            * rows
-        )
-        of_cell = np.bincount(
-            cells.of_row[fitted.places],
-            weights=fitted.weights * cells.factor[fitted.places],
-            minlength=len(cells.successes),
-        )
-        off = np.abs(cells.shift + cells.factor - 1)[fitted.places] @ fitted.weights
-        if not fitted.squared:  # rows that the learner did not keep have weights too
-            ratio = unit / rows * cells.population / cells.sample
-            of_cell = ratio * np.bincount(cells.of_row, weights=cells.factor, minlength=len(ratio))
-            off = np.abs(cells.shift + cells.factor - 1) @ ratio[cells.of_row]
+        ratio = (cells.population / cells.sample)[cells.of_row]
+        unit = rows * float(np.median(self.weights / ratio))
+        of_cell = sums_by(cells.of_row, self.weights * cells.factor, len(cells.successes))
+        off = np.abs(cells.shift + cells.factor - 1) @ self.weights
         moved = worst_sum(self.region, of_cell) + float(off)
-        bounded, free = self._lipschitz(total + moved)
+        bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
         both = {
             form: cluster_bound(
                 population_counts=cells.population,
@@ -395,6 +389,6 @@ class _Certifier:
             return (converged,)
         return (
             converged,
-            "the offset of the perfectly weighted model is penalised (kernel K + 1), which SVR's own "
-            "is not: no theorem covers that",
+            "the offset of the perfectly weighted model is penalised (kernel K + 1), which SVR's "
+            "own is not: no theorem covers that",
         )

@@ -5,9 +5,9 @@ rows share a probability of selection. Read rightly they are the same statement 
 corrected forms coincide; the printed ones do not.
 
 What is corrected in Proposition 5: its :math:`q_0` is *defined* as the smallest probability of
-selection, but what its proof needs, in the place of Lemma 3's :math:`p_0`, is the smallest probability
-*mass* of a cell; and its factor :math:`|C_M| k / m` is not needed, since the sizes of the clusters sum
-to m whatever they are. Both vanish with the conditional form of Lemma 3.
+selection, but what its proof needs, in the place of Lemma 3's :math:`p_0`, is the smallest
+probability *mass* of a cell; and its factor :math:`|C_M| k / m` is not needed, since the sizes of
+the clusters sum to m whatever they are. Both vanish with the conditional form of Lemma 3.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def cluster_distance_bound(
     .. math:: l_1 \le B^2 \sqrt{\frac{|C_M| k \log(2k/\delta)}{q_0 n m}}, \qquad
               l_2 \le B^2 \sqrt{\frac{|C_M| k \log(2k/\delta)}{q_0 n m^2}},
 
-    where :math:`q_0 = \min_i q(C_i)`, the smallest probability of selection. That is not the mass of
-    a cell: a population of 1,000 rows in cells of 990 and 10, each row selected with probability 1/2,
-    has :math:`q_0 n = 500`, while the small cell's probability is estimated from 10 rows. The
+    where :math:`q_0 = \min_i q(C_i)`, the smallest probability of selection. That is not the mass
+    of a cell: a population of 1,000 rows in cells of 990 and 10, each row selected with probability
+    1/2, has :math:`q_0 n = 500`, while the small cell's probability is estimated from 10 rows. The
     corrected form is that of :func:`frequency_distance_bound`.
 
     Parameters
@@ -132,11 +132,11 @@ def cluster_bound(
 ) -> Bound:
     r"""Theorem 2: what estimating the weights from cells can cost in risk.
 
-    With probability at least 1 − δ, the risk of the model trained with the estimated weights differs
-    from that of the model trained with the perfect ones by at most β times the distance of the
-    weights: Theorem 1's β, and the distance of Proposition 3 (``cells="points"``) or Proposition 5
-    (``cells="clusters"``). λ must be in the units of the paper's weights :math:`n_C / (m\, m_C)`,
-    that is 1/(2Cm) or α/m for a learner that is given :math:`n_C / m_C`.
+    With probability at least 1 − δ, the risk of the model trained with the estimated weights
+    differs from that of the model trained with the perfect ones by at most β times the distance of
+    the weights: Theorem 1's β, and the distance of Proposition 3 (``cells="points"``) or
+    Proposition 5 (``cells="clusters"``). λ must be in the units of the paper's weights :math:`n_C /
+    (m\, m_C)`, that is 1/(2Cm) or α/m for a learner that is given :math:`n_C / m_C`.
 
     Parameters
     ----------

@@ -1,18 +1,18 @@
 r"""The dual certificate: how far other weights would move a fitted kernel model.
 
-A kernel model :math:`\hat h = \sum_i a_i K(x_i, \cdot)` that minimises :math:`\sum_i \hat W_i c(h, z_i)
-+ \lambda \lVert h \rVert_K^2` has :math:`2 \lambda a_i = -\hat W_i c'_i`. So the gradient at ĥ of the same
-objective with weights W is :math:`-2\lambda g` with
+A kernel model :math:`\hat h = \sum_i a_i K(x_i, \cdot)` that minimises :math:`\sum_i \hat W_i c(h,
+z_i) + \lambda \lVert h \rVert_K^2` has :math:`2 \lambda a_i = -\hat W_i c'_i`. So the gradient at ĥ
+of the same objective with weights W is :math:`-2\lambda g` with
 
 .. math:: g = \sum_i a_i \Bigl(\frac{W_i}{\hat W_i} - 1\Bigr) K(x_i, \cdot),
 
 and since that objective is strongly convex with modulus 2λ, its minimiser :math:`h_W` is no further
-away than :math:`\lVert h_W - \hat h \rVert_K \le \lVert g \rVert_K`. Neither λ nor the loss's Lipschitz
-constant appears: how well determined the model is, shows in its own coefficients.
+away than :math:`\lVert h_W - \hat h \rVert_K \le \lVert g \rVert_K`. Neither λ nor the loss's
+Lipschitz constant appears: how well determined the model is, shows in its own coefficients.
 
-For the squared loss the objective is quadratic, with half the Hessian :math:`A_W = \alpha + \sum_i W_i
-K(x_i, \cdot) \otimes K(x_i, \cdot)` in the learner's units, and :math:`h_W - \hat h = \alpha A_W^{-1} g`
-exactly. Whatever :math:`A \preceq A_W`,
+For the squared loss the objective is quadratic, with half the Hessian :math:`A_W = \alpha + \sum_i
+W_i K(x_i, \cdot) \otimes K(x_i, \cdot)` in the learner's units, and :math:`h_W - \hat h = \alpha
+A_W^{-1} g` exactly. Whatever :math:`A \preceq A_W`,
 
 .. math:: \alpha \lVert h_W - \hat h \rVert_K^2 + \sum_i W_i (h_W - \hat h)^2(x_i) \le
           \alpha^2 \langle g, A^{-1} g \rangle,
@@ -24,6 +24,7 @@ which is never worse in the first norm, :math:`\lVert g \rVert_{A^{-1}} \le \alp
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +74,8 @@ def dual_certificate(
     >>> from unskew.theory import dual_certificate
     >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
     >>> model = KernelRidge(alpha=1.0, kernel="rbf", gamma=1.0).fit(X, y, sample_weight=[1.0, 1.0])
-    >>> bound = dual_certificate(coefficients=model.dual_coef_, kernel_matrix=rbf_kernel(X, gamma=1.0),
+    >>> K = rbf_kernel(X, gamma=1.0)
+    >>> bound = dual_certificate(coefficients=model.dual_coef_, kernel_matrix=K,
     ...                          weights=[1.0, 1.0], other_weights=[1.0, 2.0])
     >>> round(bound, 3)
     0.613
@@ -116,16 +118,16 @@ def dual_certificate(
         vacuous=False,
         reference="strong convexity of the objective",
         form="corrected",
-        statement="The distance in the kernel's norm from the model that the other weights would give",
+        statement="The distance in the kernel's norm from what the other weights would give",
     )
 
 
 class RidgeCurvature:
-    """The curvature of a weighted kernel ridge regression, factored once.
+    r"""The curvature of a weighted kernel ridge regression, factored once.
 
-    Holds the Cholesky factor L of :math:`S = \\alpha + D^{1/2} K D^{1/2}` for weights D. With
-    :math:`b` the coefficients of a function, :math:`\\langle b, A^{-1} b \\rangle = b^\\top D^{-1/2}
-    (I - \\alpha S^{-1}) D^{-1/2} b`.
+    Holds the Cholesky factor L of :math:`S = \alpha + D^{1/2} K D^{1/2}` for weights D. With
+    :math:`b` the coefficients of a function, :math:`\langle b, A^{-1} b \rangle = b^\top
+    D^{-1/2} (I - \alpha S^{-1}) D^{-1/2} b`.
 
     Zero weights D are allowed only where the coefficients are zero.
     """
@@ -136,7 +138,8 @@ class RidgeCurvature:
         S = K * self.root
         S *= self.root[:, None]
         S.flat[:: len(S) + 1] += alpha
-        self.factor = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        # S is its own transpose, which LAPACK can overwrite without a copy.
+        self.factor = cholesky(S.T, lower=True, overwrite_a=True, check_finite=False)
 
     def scaled(self, coefficients: FloatArray) -> FloatArray:
         """Return D^{-1/2} b, with zero where D is zero."""
@@ -144,20 +147,21 @@ class RidgeCurvature:
         return np.divide(coefficients, root, out=np.zeros_like(coefficients), where=root > 0)
 
     def gram(self, coefficients: FloatArray) -> FloatArray:
-        """Return the inner products in A⁻¹ of functions given by the columns of their coefficients."""
+        """Return the inner products in A⁻¹ of functions, given by columns of coefficients."""
         scaled = self.scaled(coefficients)
         solved = self._solve(scaled)
         return scaled.T @ scaled - self.alpha * (solved.T @ solved)
 
     def moves(self, coefficients: FloatArray, weights: FloatArray, steps: int = 6) -> FloatArray:
-        """Return how refits with other weights move the predictions at the sample.
+        r"""Return how refits with other weights move the predictions at the sample.
 
-        Column j of ``coefficients`` holds :math:`a\\,(W/\\hat W - 1)` for the weights of column j. Each
-        refit is a linear system, solved by conjugate gradients with this factor as preconditioner.
+        Column j of ``coefficients`` holds :math:`a\,(W/\hat W - 1)` for the weights of column j.
+        Each refit is a linear system, solved by conjugate gradients with this factor as
+        preconditioner.
         """
         # With R = W / D and x = D^{1/2} v, the refit's change (α + W K) x = α t a turns into
-        # (α R^{-1} + D^{1/2} K D^{1/2}) v = α D^{-1/2} R^{-1} t a. Preconditioned from both sides it
-        # is I - α L^{-1} (1 - R^{-1}) L^{-T}.
+        # (α R^{-1} + D^{1/2} K D^{1/2}) v = α D^{-1/2} R^{-1} t a. Preconditioned from both
+        # sides it is I - α L^{-1} (1 - R^{-1}) L^{-T}.
         inverse = self.root[:, None] ** 2 / weights
         right = self._solve(self.alpha * self.scaled(coefficients) * inverse)
         lost = self.alpha * (1 - inverse)
@@ -181,7 +185,6 @@ class RidgeCurvature:
         return (self.factor @ y - self.alpha * v) / self.root[:, None]
 
     def _solve(self, right: FloatArray, *, transposed: bool = False) -> FloatArray:
-        solved: FloatArray = solve_triangular(
-            self.factor, right, lower=True, trans=int(transposed), check_finite=False
-        )
-        return solved
+        kind: Literal["N", "T"] = "T" if transposed else "N"
+        solved = solve_triangular(self.factor, right, lower=True, trans=kind, check_finite=False)
+        return np.asarray(solved, dtype=np.float64)

@@ -24,15 +24,15 @@ def importance_weighting_bound(
 ) -> Bound:
     r"""Bound the risk above its weighted estimate, for weights that are right.
 
-    For a loss in [0, 1], a hypothesis fixed before the sample was seen and the perfect weights w, whose
-    mean under the selection is one, with probability at least 1 − δ
+    For a loss in [0, 1], a hypothesis fixed before the sample was seen and the perfect weights w,
+    whose mean under the selection is one, with probability at least 1 − δ
 
     .. math:: R(h) \le \hat R_w(h) + \frac{2 M \log(1/\delta)}{3 m} +
               \sqrt{\frac{2\, d_2 \log(1/\delta)}{m}},
 
-    where :math:`M = \sup w` and :math:`d_2 = E[w^2]`. The last term is that of an evenly drawn sample
-    of :math:`m / d_2` rows: the effective sample size. With :math:`N` hypotheses, log(1/δ) becomes
-    log(N/δ).
+    where :math:`M = \sup w` and :math:`d_2 = E[w^2]`. The last term is that of an evenly drawn
+    sample of :math:`m / d_2` rows: the effective sample size. With :math:`N` hypotheses, log(1/δ)
+    becomes log(N/δ).
 
     Parameters
     ----------

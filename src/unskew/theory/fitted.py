@@ -1,4 +1,4 @@
-"""What the certificate reads from a fitted model: its kernel expansion and the counts of its cells."""
+"""What the certificate reads from a fitted model: its kernel expansion."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class KernelModel:
 
 
 def read_model(model: Any) -> KernelModel:
-    """Return the kernel expansion of a fitted Reweighted, or say why the theory does not cover it."""
+    """Return the kernel expansion of a fitted Reweighted, or say why it is not covered."""
     for attribute in ("estimator", "weighter"):
         if not hasattr(model, attribute):
             raise InputTypeError(
@@ -82,8 +82,8 @@ def read_model(model: Any) -> KernelModel:
     check_is_fitted(model, "weights_")
     if getattr(model, "resample", None) is not None:
         not_covered(
-            f'the learner was trained on a resampled sample (resample="{model.resample}"), not with '
-            "weights."
+            f'the learner was trained on a resampled sample (resample="{model.resample}"), not '
+            "with weights."
         )
     learner = model.estimator_
     while isinstance(learner, Pipeline):
@@ -93,9 +93,9 @@ def read_model(model: Any) -> KernelModel:
     if isinstance(learner, SVR):
         return _svr(learner, model.weights_)
     return not_covered(
-        f"{type(learner).__name__} does not minimise a weighted loss plus the squared norm of a kernel "
-        "space that can be read from it. The theory speaks of kernel-based regularisation; the "
-        "certificate covers KernelRidge and SVR, also as the last step of a pipeline."
+        f"{type(learner).__name__} does not minimise a weighted loss plus the squared norm of a "
+        "kernel space that can be read from it. The theory speaks of kernel-based regularisation; "
+        "the certificate covers KernelRidge and SVR, also as the last step of a pipeline."
     )
 
 
@@ -151,8 +151,8 @@ def _kappa(kernel: Any) -> float:
         named = f'kernel="{kernel}"' if isinstance(kernel, str) else "a kernel of your own"
         listed = ", ".join(f'"{name}"' for name in BOUNDED)
         not_covered(
-            f"{named} has no bound kappa on K(x, x) that holds for every x. These kernels have one: "
-            f'{listed} (SVR has "rbf" of them).'
+            f"{named} has no bound kappa on K(x, x) that holds for every x. These kernels have "
+            f'one: {listed} (SVR has "rbf" of them).'
         )
     return BOUNDED[kernel]
 

@@ -1,13 +1,13 @@
 r"""How far observed frequencies are from the probabilities of selection they estimate.
 
 Of the :math:`n_x` population rows at a point (or in a cell) x, :math:`m_x` are in the sample. The
-paper's Lemma 3 bounds :math:`|\Pr[s = 1 \mid x] - m_x / n_x|`, its Proposition 3 what follows for the
-weights :math:`W(x_i) = 1 / (m\, p(x_i))` and :math:`\hat W(x_i) = n_x / (m\, m_x)`.
+paper's Lemma 3 bounds :math:`|\Pr[s = 1 \mid x] - m_x / n_x|`, its Proposition 3 what follows for
+the weights :math:`W(x_i) = 1 / (m\, p(x_i))` and :math:`\hat W(x_i) = n_x / (m\, m_x)`.
 
-The corrected forms condition on the population. Then :math:`m_x` is binomial with :math:`n_x` trials,
-the union bound runs over the k cells of a fixed partition (not over those the sample happens to
-reach, a random set), and the probability :math:`p_0` of the rarest point, which nobody can observe,
-does not appear.
+The corrected forms condition on the population. Then :math:`m_x` is binomial with :math:`n_x`
+trials, the union bound runs over the k cells of a fixed partition (not over those the sample
+happens to reach, a random set), and the probability :math:`p_0` of the rarest point, which nobody
+can observe, does not appear.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def frequency_bound(
     if form == "corrected":
         value = float(_radius(population, delta).max())
         terms = {"cells": len(population), "smallest population count": population.min()}
-        assumptions = PARTITION
+        assumptions: tuple[str, ...] = PARTITION
     else:
         value, terms = _printed_radius(population, sample, delta, smallest_mass)
         assumptions = (*PARTITION, _plugged_in(smallest_mass))
@@ -282,7 +282,7 @@ def distance_of(
         vacuous=bool(reason),
         reference=reference,
         form=form,
-        statement=f"The {norm} distance of the estimated from the perfect weights, with probability "
-        f"{1 - terms['delta']:.6g}",
+        statement=f"The {norm} distance of the estimated from the perfect weights, with "
+        f"probability {1 - terms['delta']:.6g}",
         reason=reason,
     )

@@ -38,7 +38,7 @@ MENDED = (
 
 
 def rounding_floor(*, lambda_max: float, sample_size: int) -> float:
-    r"""Return the size below which a computed eigenvalue means nothing, :math:`m\,\epsilon\,\lambda_{\max}`.
+    r"""Return :math:`m\,\epsilon\,\lambda_{\max}`, below which a computed eigenvalue means nothing.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def kmm_distance_bound(
               \frac{2 \kappa^{1/2}}{\lambda_{\min}^{1/2}} \sqrt{\frac{B'^2}{m} + \frac1n}
               \Bigl(1 + \sqrt{2 \log \tfrac2\delta}\Bigr).
 
-    Two steps of its proof fail. The perfect weights average one only in expectation, so that at
-    ε = 0 they do not satisfy the constraints; and where the sample is part of the population the two
+    Two steps of its proof fail. The perfect weights average one only in expectation, so that at ε =
+    0 they do not satisfy the constraints; and where the sample is part of the population the two
     means are not independent. The corrected form gives each of the three deviations δ/3: the two
     means from the true one (by the triangle inequality, whatever their dependence), and
     :math:`|\bar\gamma - 1| \le \eta = B' \sqrt{\log(6/\delta) / (2m)}`:
@@ -134,8 +134,8 @@ def kmm_distance_bound(
     reason = ""
     if singular:
         reason = (
-            f"lambda_min = {lambda_min:.3g} is at the rounding floor {floor:.3g}: the kernel matrix "
-            "may be singular, and then many weightings have the same mean"
+            f"lambda_min = {lambda_min:.3g} is at the rounding floor {floor:.3g}: the kernel "
+            "matrix may be singular, and then many weightings have the same mean"
         )
     elif value >= math.sqrt(2):
         reason = "two distributions are never further apart than 1.414 in l2"
@@ -178,8 +178,8 @@ def kmm_bound(
 ) -> Bound:
     r"""Theorem 4: what kernel mean matching can cost in risk.
 
-    Theorem 1's l2 coefficient times the distance of Proposition 4, in the form asked for. At ε = 0 it
-    is, as printed, :math:`\sigma^2 \kappa^{3/2}\, \mathrm{cond}^{1/2}(K) / \lambda` times the
+    Theorem 1's l2 coefficient times the distance of Proposition 4, in the form asked for. At ε = 0
+    it is, as printed, :math:`\sigma^2 \kappa^{3/2}\, \mathrm{cond}^{1/2}(K) / \lambda` times the
     deviation of the means; with the corrected β, κ^{3/2} becomes κ.
 
     Parameters
@@ -295,8 +295,8 @@ def mean_matching_bound(*, function_norm: float, mean_distance: float) -> Bound:
     .. math:: \Bigl|\frac1m \sum_i \hat\gamma_i f(x_i) - \frac1n \sum_j f(x'_j)\Bigr| \le
               \lVert f \rVert_K\, G(\hat\gamma)
 
-    for every f of the kernel's space, by the Cauchy–Schwarz inequality. It is about the very rows at
-    hand, and certain: no probability, and no perfect weights that nobody knows.
+    for every f of the kernel's space, by the Cauchy–Schwarz inequality. It is about the very rows
+    at hand, and certain: no probability, and no perfect weights that nobody knows.
 
     Parameters
     ----------

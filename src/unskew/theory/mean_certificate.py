@@ -27,9 +27,10 @@ N_FREQUENCIES = 256
 
 
 def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -> float:
-    r"""Return :math:`G(\hat\gamma)`, the distance of two means in a Gaussian kernel's feature space.
+    r"""Return :math:`G(\hat\gamma)`, the distance of two means in a Gaussian's feature space.
 
-    .. math:: G^2 = \frac{w^\top K w}{(\sum w)^2} - \frac{2}{n \sum w} \sum_{i, j} w_i K(x_i, x'_j) +
+    .. math:: G^2 = \frac{w^\top K w}{(\sum w)^2} -
+              \frac{2}{n \sum w} \sum_{i, j} w_i K(x_i, x'_j) +
               \frac1{n^2} \sum_{j, l} K(x'_j, x'_l)
 
     for the kernel :math:`\exp(-\gamma \lVert x - y \rVert^2)`, exactly, in n² evaluations.
@@ -109,7 +110,8 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
         reason="the predictions themselves differ by no more than that" if vacuous else "",
         remarks=(
             "Kernel mean matching does not determine single weights, so no bound on them or on the "
-            "model is given (Theorem 4's is infinite where the kernel matrix is singular to rounding).",
+            "model is given (Theorem 4's is infinite where the kernel matrix is singular up to "
+            "rounding).",
         ),
     )
 
@@ -134,8 +136,8 @@ def _distance_from_frequencies(
 ) -> float:
     """Return an upper limit on the distance of the means from what the weighter measured.
 
-    It is the root of the mean over frequencies of values in [0, 4], independent given the weights, and
-    Hoeffding's inequality in the form with the divergence bounds such a mean's expectation.
+    It is the root of the mean over frequencies of values in [0, 4], independent given the weights,
+    and Hoeffding's inequality in the form with the divergence bounds such a mean's expectation.
     """
     weighter = model.weighter_
     measured = float(weighter.mmd_after_)

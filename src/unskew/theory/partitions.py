@@ -13,7 +13,7 @@ from unskew.theory.fitted import not_covered
 from unskew.theory.frequency import PARTITION
 from unskew.weighters.cells import CellWeighter
 
-__all__ = ["CountedCells", "coarser", "read_cells"]
+__all__ = ["CountedCells", "coarser", "read_cells", "sums_by"]
 
 MOST_UNCOVERED = 0.01
 
@@ -23,7 +23,8 @@ class CountedCells:
     r"""Cells whose counts are binomial, and what they say of the weights.
 
     A row's perfect weight over its estimated one is :math:`\rho = s + f\,(1 + t)`, where t is the
-    relative error of its cell's count. For a partition that counts every sample row, s is 0 and f is 1.
+    relative error of its cell's count. For a partition that counts every sample row, s is 0 and f
+    is 1.
 
     Attributes
     ----------
@@ -74,8 +75,8 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
         not_covered(_why_no_cells(weighter))
     if weighter.uncovered_ > MOST_UNCOVERED:
         not_covered(
-            f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows; what it "
-            "costs that the sample cannot stand for them, no count tells. Use larger cells."
+            f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows; what "
+            "it costs that the sample cannot stand for them, no count tells. Use larger cells."
         )
     cells = weighter.cells_
     if (cells[weights > 0] < 0).any():
@@ -96,8 +97,8 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     if (population[used] < held[used]).any():
         cell = used[np.flatnonzero(population[used] < held[used])[0]]
         not_covered(
-            f"cell {cell} has {held[cell]:.0f} sample rows and {population[cell]:.0f} population rows, "
-            "but the theory needs a sample that is part of the population."
+            f"cell {cell} has {held[cell]:.0f} sample rows and {population[cell]:.0f} population "
+            "rows, but the theory needs a sample that is part of the population."
         )
     place = np.full(len(sample) + 1, -1)
     place[used] = np.arange(len(used))
@@ -110,8 +111,8 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
         ones = np.ones(len(cells))
         return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, assumptions)
     # Each selected row went to the counted half with probability 1/2. Given the grown half, a row
-    # outside it was counted with probability π = (q/2) / (1 - q/2), so that 2/q = 1 + 1/π, while the
-    # weight is n/m: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
+    # outside it was counted with probability π = (q/2) / (1 - q/2), so that 2/q = 1 + 1/π, while
+    # the weight is n/m: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
     trials = n - (rows - m)
     return CountedCells(
         of_row,
@@ -143,8 +144,7 @@ def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | No
     merged, group = np.unique(ancestor[cells.names], return_inverse=True)
     if len(merged) == len(cells.names):
         return None
-    successes = np.bincount(group, weights=cells.successes)
-    trials = np.bincount(group, weights=cells.trials)
+    successes, trials = sums_by(group, cells.successes), sums_by(group, cells.trials)
     fine, coarse = cells.successes / cells.trials, successes / trials
     # π̂_C / π_D = (π̂_C / π̂_D)(1 + t_D).
     return CountedCells(
@@ -155,14 +155,19 @@ def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | No
         cells.shift,
         cells.factor * (fine / coarse[group])[cells.of_row],
         merged,
-        np.bincount(group, weights=cells.sample),
-        np.bincount(group, weights=cells.population),
+        sums_by(group, cells.sample),
+        sums_by(group, cells.population),
         cells.assumptions,
     )
 
 
+def sums_by(group: IntArray, values: FloatArray, n_groups: int = 0) -> FloatArray:
+    """Return the sum of the values in each group."""
+    return np.bincount(group, weights=values, minlength=n_groups).astype(np.float64)
+
+
 def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> IntArray:
-    """Return for each node the coarsest-needed ancestor: split only into two large enough halves."""
+    """Return each node's cell: a node is split only into two that are large enough."""
     total = counts.copy()
     for node in range(len(left) - 1, -1, -1):  # scikit-learn numbers children after their parents
         if left[node] >= 0:
@@ -189,15 +194,15 @@ def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
         )
     elif name == "TreeWeights":
         fixed = (
-            "the leaves were fixed without looking at who was selected: they were not, for they were "
-            "grown on the rows that they count; honest=True grows them on others"
+            "the leaves were fixed without looking at who was selected: they were not, for they "
+            "were grown on the rows that they count; honest=True grows them on others"
         )
     else:
         fixed = (
-            "the cells were fixed without looking at who was selected: strictly true only of borders "
-            "or clusters that were given, not of those found in the sample"
+            "the cells were fixed without looking at who was selected: strictly true only of "
+            "borders or clusters that were given, not of those found in the sample"
         )
-    merged = ()
+    merged: tuple[str, ...] = ()
     if weighter.uncovered_ > 0:
         merged = (
             f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
@@ -211,6 +216,6 @@ def _why_no_cells(weighter: Any) -> str:
     return {
         "KnownProbability": "KnownProbability estimates nothing: its weights are as right as the "
         "probabilities that were given.",
-        "Unweighted": "Unweighted makes no correction, so there is no estimate whose error could be "
-        "bounded.",
+        "Unweighted": "Unweighted makes no correction, so there is no estimate whose error could "
+        "be bounded.",
     }.get(name, f"{name} does not weigh by counts in cells, nor by kernel mean matching.")

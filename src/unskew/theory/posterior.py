@@ -1,8 +1,9 @@
 r"""What the counts of the cells themselves say of the weights: nothing unobservable.
 
-Given the population, the number of selected rows of a cell is binomial, and cells are independent. So
-exact intervals can take the place of Hoeffding's, and a joint region the place of the union bound; the
-weights' distance from the perfect ones is then at most its largest value over the region.
+Given the population, the number of selected rows of a cell is binomial, and cells are independent.
+So exact intervals can take the place of Hoeffding's, and a joint region the place of the union
+bound; the weights' distance from the perfect ones is then at most its largest value over the
+region.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def cell_intervals(
     r"""Return exact intervals that hold all cells' probabilities at once.
 
     Clopper and Pearson's for each cell, at the level :math:`1 - (1 - \delta)^{1/k}` that Šidák's
-    equality gives for independent cells. Where the probability varies within a cell they hold for its
-    average up to a small excess, since the count is then less variable than binomial.
+    equality gives for independent cells. Where the probability varies within a cell they hold for
+    its average up to a small excess, since the count is then less variable than binomial.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def worst_case_distance(
     if region == "box":
         lower, upper = clopper_pearson(sample, population, sidak(delta, len(sample)))
         rate = sample[reached] / population[reached]
-        size = np.zeros(len(sample))
+        size: FloatArray = np.zeros(len(sample))
         size[reached] = np.maximum(rate / lower[reached] - 1, 1 - rate / upper[reached])
         value = float(linear @ size) if norm == "l1" else math.sqrt(square @ size**2)
     else:

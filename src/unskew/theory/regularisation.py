@@ -81,8 +81,8 @@ def lipschitz_constant(
 
     1 for the ε-insensitive, the absolute and the hinge loss. The squared loss has none on the whole
     line; with labels in [−M, M] it is :math:`4M` if predictions are clipped to the same interval,
-    and :math:`2M(1 + \sqrt{\kappa a/\lambda})` if they are not: comparing the minimum with h = 0 gives
-    :math:`\lambda \lVert h \rVert_K^2 \le a M^2`, where the weights sum to a.
+    and :math:`2M(1 + \sqrt{\kappa a/\lambda})` if they are not: comparing the minimum with h = 0
+    gives :math:`\lambda \lVert h \rVert_K^2 \le a M^2`, where the weights sum to a.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 r"""Distributional stability: how much a change of the weights can change the model.
 
 The paper's Definition 1 calls a learner β-stable if changing the weights of its sample from W to V
-changes the loss at no point by more than β d(W, V); its Proposition 2 concludes that the risk changes
-by no more either. Theorem 1 says what β is for learners that minimise
-:math:`\sum_i W_i\, c(h, z_i) + \lambda \lVert h \rVert_K^2`, which support vector regression and
-kernel ridge regression do.
+changes the loss at no point by more than β d(W, V); its Proposition 2 concludes that the risk
+changes by no more either. Theorem 1 says what β is for learners that minimise :math:`\sum_i W_i\,
+c(h, z_i) + \lambda \lVert h \rVert_K^2`, which support vector regression and kernel ridge
+regression do.
 
-Weights need not sum to one: neither the proof of Theorem 1 nor what follows from it uses that. But W
-and λ must be in the same units; see :mod:`unskew.theory.regularisation`.
+Weights need not sum to one: neither the proof of Theorem 1 nor what follows from it uses that. But
+W and λ must be in the same units; see :mod:`unskew.theory.regularisation`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def distance(W: ArrayLike, V: ArrayLike, *, norm: str) -> Bound:
     second = check_weights(V, name="V", n_rows=None)
     if len(first) != len(second):
         raise InputError(
-            f"W has {len(first)} weights and V {len(second)}; they must be weights of the same rows."
+            f"W has {len(first)} weights and V {len(second)}; they must weigh the same rows."
         )
     if not len(first):
         raise InputError("W and V are empty: there is no row to weigh.")
@@ -123,20 +123,14 @@ def stability_coefficient(
     Changing the weights from W to V changes the loss at any point by at most
     :math:`\beta\, d(W, V)`.
 
-    ====  ===============================================================  ==============================
-    norm  corrected                                                        as printed
-    ====  ===============================================================  ==============================
-    l1    :math:`\sigma^2 \kappa / (2 \lambda)`                            :math:`\sigma^2 \kappa^2 /
-                                                                           (2 \lambda)`
-    l2    :math:`\sigma^2 \kappa^{1/2} \lambda_{\max}^{1/2}(K) /
-          (2 \lambda)`                                                     :math:`\sigma^2 \kappa
-                                                                           \lambda_{\max}^{1/2}(K) /
-                                                                           (2 \lambda)`
-    ====  ===============================================================  ==============================
+    - l1: :math:`\beta = \sigma^2 \kappa / (2 \lambda)`; as printed, :math:`\sigma^2 \kappa^2 /
+      (2 \lambda)`.
+    - l2: :math:`\beta = \sigma^2 \kappa^{1/2} \lambda_{\max}^{1/2}(K) / (2 \lambda)`; as printed,
+      :math:`\sigma^2 \kappa \lambda_{\max}^{1/2}(K) / (2 \lambda)`.
 
-    The proof uses :math:`|\Delta h(x)| \le \kappa \lVert \Delta h \rVert_K`, but with
-    :math:`K(x, x) \le \kappa` the right factor is :math:`\kappa^{1/2}`. The printed bound is therefore
-    too small where κ < 1. One input, labels 1 and −1, the absolute loss, all weight on the first label
+    The proof uses :math:`|\Delta h(x)| \le \kappa \lVert \Delta h \rVert_K`, but with :math:`K(x,
+    x) \le \kappa` the right factor is :math:`\kappa^{1/2}`. The printed bound is therefore too
+    small where κ < 1. One input, labels 1 and −1, the absolute loss, all weight on the first label
     or on the second: the two models differ by κ/λ (for κ < 2λ), which the corrected bounds meet
     exactly and the printed ones (κ²/λ and κ^{3/2}/λ) miss.
 
