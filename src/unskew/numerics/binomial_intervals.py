@@ -55,8 +55,8 @@ def binomial_divergence(
     array([0.])
     """
     rate = successes / trials
+    # Where every trial succeeds, 1 - q may be zero and its part is; elsewhere it makes infinity.
+    some = np.where(rate < 1, 1 - probability, 1.0)
     with np.errstate(divide="ignore"):
-        inside = xlogy(rate, rate / probability)
-        # 1 - q is zero only where every trial succeeds; elsewhere the divergence is infinite there.
-        rest = np.where(rate < 1, xlogy(1 - rate, (1 - rate) / (1 - probability)), 0.0)
-    return trials * np.maximum(inside + rest, 0.0)
+        divergence = xlogy(rate, rate / probability) + xlogy(1 - rate, (1 - rate) / some)
+    return trials * np.maximum(divergence, 0.0)
