@@ -84,7 +84,7 @@ def test_it_bounds_what_perfect_weights_would_have_changed(cells, total):
 
 def test_the_answer_reads_as_one(cells):
     text = str(certificate(fitted(cells), 0.05))
-    assert text.startswith("With probability 0.95, estimating the weights has moved")
+    assert text.startswith("With probability 95 %, estimating the weights has moved")
     assert "the printed theorem says" in text
     assert re.search(r"What dominates is cell \d+ with \d+ of \d+ rows", text)
     assert "An estimate, no bound" in text
@@ -342,7 +342,7 @@ class TestKernelMeanMatching:
         exact, measured = certificate(matched, population=population), certificate(matched)
         assert apart <= exact <= measured
         assert str(exact).startswith("For these rows")
-        assert str(measured).startswith("With probability 0.95")
+        assert str(measured).startswith("With probability 95 %")
 
     def test_another_kernel_needs_the_population(self, cells, matched):
         population, sample, labels, _ = cells

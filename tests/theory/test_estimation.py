@@ -58,8 +58,12 @@ class TestDistances:
         assert l1 == pytest.approx((100 * errors[0] + 50 * errors[1]) / 150)
         l2 = frequency_distance_bound(**given, norm="l2")
         assert l2 == pytest.approx(math.sqrt(100 * errors[0] ** 2 + 50 * errors[1] ** 2) / 150)
-        known = frequency_distance_bound(**given, norm="l1", largest_weight=4.5)
-        assert known == pytest.approx((100 * 0.5 + 50 * errors[1]) / 150)
+        known = frequency_distance_bound(**given, norm="l1", largest_weight=4.95)
+        assert known == pytest.approx((100 * 0.95 + 50 * errors[1]) / 150)
+        # Where B leaves little room above, a weight can still be too large.
+        tight = frequency_distance_bound(**given, norm="l1", largest_weight=4.0)
+        too_large = 4 - 1 / (0.25 + first), 2 - 1 / (0.5 + second)
+        assert tight == pytest.approx((100 * too_large[0] + 50 * errors[1]) / 150)
 
     def test_proposition_5_by_hand(self):
         given = {**COUNTS, "delta": 0.1, "form": "paper"}

@@ -207,8 +207,8 @@ class _Certifier:
             reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
             f"{PAPER}, Theorems 1 and 2, beside it",
             form="corrected",
-            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved "
-            "the predictions (root mean square over the weighted sample)",
+            statement=f"With probability {100 * (1 - self.delta):.6g} %, estimating the weights has "
+            "moved the predictions (root mean square over the weighted sample)",
             reason="the predictions themselves differ by no more than that" if vacuous else "",
             remarks=tuple(remarks),
         )
@@ -280,8 +280,8 @@ class _Certifier:
             vacuous=not moves.on_average < spread,
             reference="strong convexity and the counts of the pruned tree",
             form="corrected",
-            statement=f"With probability {1 - self.delta:.4g}, estimating the weights has moved "
-            "the predictions, on coarser cells",
+            statement=f"With probability {100 * (1 - self.delta):.6g} %, estimating the weights has "
+            "moved the predictions, on coarser cells",
             reason=""
             if moves.on_average < spread
             else "the predictions differ by no more than that",
@@ -310,7 +310,7 @@ class _Certifier:
             )
             for form, sigma in (("paper", bounded), ("corrected", free))
         }
-        statement = f"With probability {1 - self.delta:.4g}, the change of any prediction"
+        statement = f"With probability {100 * (1 - self.delta):.6g} %, the change of any prediction"
         printed, corrected = (
             replace(both[form], value=both[form].value / sigma, statement=statement)
             for form, sigma in (("paper", bounded), ("corrected", free))

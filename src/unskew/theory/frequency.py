@@ -148,6 +148,8 @@ def frequency_distance_bound(
               l_2^2 \le \frac1{m^2} \sum_C m_C\, e_C^2, \qquad
               e_C = \frac{1}{\hat q_C - \epsilon_C} - \frac{1}{\hat q_C}.
 
+    Where B is given, :math:`1/q_C \le B` as well.
+
     Neither form's weights sum to one: :math:`\sum_i \hat W_i` is n/m where every cell is reached.
     Stability (Theorem 1) does not need them to.
 
@@ -221,10 +223,12 @@ def corrected_distance(
     reached = sample > 0
     estimate = sample[reached] / population[reached]
     lower = np.maximum(estimate - radius[reached], 1 / (largest_weight or np.inf))
+    upper = np.minimum(estimate + radius[reached], 1.0)
     with np.errstate(divide="ignore"):
-        errors = np.where(lower > 0, 1 / np.maximum(lower, 0), np.inf) - 1 / estimate
+        too_small = np.where(lower > 0, 1 / np.maximum(lower, 0), np.inf) - 1 / estimate
+    # The weight may be too large as well; by less, unless B leaves little room on the other side.
+    errors = np.maximum(too_small, 1 / estimate - 1 / upper)
     rows = float(sample.sum())
-    errors = np.maximum(errors, 0)  # B may lie below an estimated weight, by rounding or by choice
     counts = sample[reached]
     value = float((counts @ errors) / rows if norm == "l1" else np.sqrt(counts @ errors**2) / rows)
     worst = int(np.argmax(counts * errors))

@@ -91,7 +91,7 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
         assumption: tuple[str, ...] = ()
     else:
         distance = _distance_from_frequencies(model, fitted, K, delta)
-        certain = f"With probability {1 - delta:.4g}"
+        certain = f"With probability {100 * (1 - delta):.6g} %"
         assumption = (
             f"the {N_FREQUENCIES} random frequencies at which the weighter compared the means were "
             "drawn without regard to the weights",
