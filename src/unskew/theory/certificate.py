@@ -135,6 +135,22 @@ class _Moves:
     dominant: int
 
 
+@dataclass(frozen=True)
+class _Partition:
+    """A partition, what its counts allow, and its cells' parts of the model."""
+
+    cells: CountedCells
+    region: RelativeErrors
+    fixed: FloatArray
+    """The coefficients of the part of the gradient that no count leaves open."""
+    shared: csr_array
+    """A column for each cell: the coefficients of what an error of its count moves."""
+    start: float
+    """The squared norm of the first."""
+    gram: FloatArray
+    """The inner products of the second."""
+
+
 class _Certifier:
     """Holds what the tiers share: the kernel matrix, and the curvature factored once."""
 
@@ -147,21 +163,23 @@ class _Certifier:
         delta: float,
     ) -> None:
         self.fitted, self.weights, self.delta = fitted, weights, delta
-        self.cells, self.merged = cells, merged
+        self.likely = f"With probability {100 * (1 - delta):.6g} %"
+        self.cells = cells
         self.K = fitted.kernel(fitted.rows)
         self.predictions = self.K @ fitted.coefficients + (fitted.offset or 0.0)
-        self.region = cells.errors(delta)
-        self.merged_region = None if merged is None else merged.errors(delta)
+        self.own = self._partition(cells)
+        self.merged = None if merged is None else self._partition(merged)
         # An offset is certified as if penalised, by the kernel K + 1.
         self.kappa = fitted.kappa + (not fitted.squared)
         self.curvature: RidgeCurvature | None = None
         if fitted.squared:
-            self.base = self._least_weights(*self._sharper())
-            self.curvature = RidgeCurvature(self.K, self.base, fitted.penalty)
+            self.base = self._least_weights(self.merged or self.own)
+            self.curvature = RidgeCurvature(self.K, self.base, fitted.penalty, overwrite=True)
+            del self.K  # the factor has taken its place
 
     def answer(self, refits: int, random_state: Any) -> Bound:
         """Return the certificate with all its tiers."""
-        own = self._dual(self.cells, self.region)
+        own = self._dual(self.own)
         spread = self._spread()
         estimate = self._refit_spread(refits, random_state)
         printed, corrected, worst = self._theorems()
@@ -188,12 +206,12 @@ class _Certifier:
             f"What dominates is cell {self.cells.names[place]} with {counts[0]:.0f} of "
             f"{counts[1]:.0f} rows in the sample.",
         ]
-        if self.merged is not None and self.merged_region is not None:
-            coarse = self._coarse(self.merged, self.merged_region, spread)
+        if self.merged is not None:
+            coarse = self._coarse(self.merged, spread)
             terms["on coarser cells"] = coarse
             remarks.append(
-                f"On {len(self.merged.successes)} coarser cells, if each has one probability of "
-                f"selection: at most {coarse.value:.3g}."
+                f"On {len(self.merged.cells.successes)} coarser cells, if each has one probability "
+                f"of selection: at most {coarse.value:.3g}."
             )
         remarks.append(
             "An estimate, no bound: refits with weights drawn as the counts allow move the "
@@ -207,50 +225,49 @@ class _Certifier:
             reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
             f"{PAPER}, Theorems 1 and 2, beside it",
             form="corrected",
-            statement=f"With probability {100 * (1 - self.delta):.6g} %, estimating the weights has "
-            "moved the predictions (root mean square over the weighted sample)",
+            statement=f"{self.likely}, estimating the weights has moved the predictions "
+            "(root mean square over the weighted sample)",
             reason="the predictions themselves differ by no more than that" if vacuous else "",
             remarks=tuple(remarks),
         )
 
-    def _sharper(self) -> tuple[CountedCells, RelativeErrors]:
-        if self.merged is not None and self.merged_region is not None:
-            return self.merged, self.merged_region
-        return self.cells, self.region
-
-    def _ratio(self, cells: CountedCells, errors: FloatArray) -> FloatArray:
-        """Return perfect over estimated weight of each kept row, for errors of the cells."""
-        rows = self.fitted.places
-        return cells.shift[rows] + cells.factor[rows] * (1 + errors[cells.of_row[rows]])
-
-    def _least_weights(self, cells: CountedCells, region: RelativeErrors) -> FloatArray:
-        return self.fitted.weights * self._ratio(cells, region.low)
-
-    def _dual(self, cells: CountedCells, region: RelativeErrors) -> _Moves:
+    def _partition(self, cells: CountedCells) -> _Partition:
         fitted, rows = self.fitted, self.fitted.places
         fixed = fitted.coefficients * (cells.shift[rows] + cells.factor[rows] - 1)
         shared = csr_array(
             (fitted.coefficients * cells.factor[rows], (np.arange(len(rows)), cells.of_row[rows])),
             (len(rows), len(cells.successes)),
         )
-        image = shared.T @ self.K
-        gram = np.asarray((shared.T @ image.T).T)
+        gram = np.asarray(shared.T @ (shared.T @ self.K).T)
         start = float(fixed @ self.K @ fixed) if fixed.any() else 0.0
         if not fitted.squared:  # the kernel K + 1
             sums: FloatArray = np.asarray(shared.sum(axis=0)).reshape(-1)
             gram += np.outer(sums, sums)
             start += float(fixed.sum()) ** 2
-        worst, dominant = worst_norm(region, gram)
-        norm = worst + math.sqrt(max(start, 0.0)) + abs(fitted.offset or 0.0)
+        return _Partition(cells, cells.errors(self.delta), fixed, shared, max(start, 0.0), gram)
+
+    def _ratio(self, cells: CountedCells, errors: FloatArray) -> FloatArray:
+        """Return perfect over estimated weight of each kept row, for errors of the cells."""
+        rows = self.fitted.places
+        return cells.shift[rows] + cells.factor[rows] * (1 + errors[cells.of_row[rows]])
+
+    def _least_weights(self, partition: _Partition) -> FloatArray:
+        return self.fitted.weights * self._ratio(partition.cells, partition.region.low)
+
+    def _dual(self, partition: _Partition) -> _Moves:
+        fitted, region = self.fitted, partition.region
+        worst, dominant = worst_norm(region, partition.gram)
+        norm = worst + math.sqrt(partition.start) + abs(fitted.offset or 0.0)
         anywhere = math.sqrt(self.kappa) * norm
-        if self.curvature is None or len(cells.successes) * FEW_ROWS > len(rows):
+        n_rows, n_cells = partition.shared.shape
+        if self.curvature is None or n_cells * FEW_ROWS > n_rows:
             return _Moves(norm, anywhere, anywhere, dominant)
-        columns = np.column_stack([fixed, shared.toarray()])
+        columns = np.column_stack([partition.fixed, partition.shared.toarray()])
         curved = self.curvature.gram(columns)
         worst, dominant = worst_norm(region, curved[1:, 1:])
         pull = worst + math.sqrt(max(float(curved[0, 0]), 0.0))
         # The factored curvature may be that of another region's least weights: A ⪰ share · A'.
-        least = self._least_weights(cells, region)
+        least = self._least_weights(partition)
         pull /= math.sqrt(min(1.0, float((least / self.base).min())))
         alpha = fitted.penalty
         norm = min(norm, math.sqrt(alpha) * pull)
@@ -259,8 +276,8 @@ class _Certifier:
         on_average = alpha * pull / math.sqrt(fitted.weights.sum() * lowest)
         return _Moves(norm, anywhere, min(anywhere, on_average), dominant)
 
-    def _coarse(self, merged: CountedCells, region: RelativeErrors, spread: float) -> Bound:
-        moves = self._dual(merged, region)
+    def _coarse(self, partition: _Partition, spread: float) -> Bound:
+        moves, merged = self._dual(partition), partition.cells
         place = moves.dominant
         return Bound(
             value=moves.on_average,
@@ -280,8 +297,8 @@ class _Certifier:
             vacuous=not moves.on_average < spread,
             reference="strong convexity and the counts of the pruned tree",
             form="corrected",
-            statement=f"With probability {100 * (1 - self.delta):.6g} %, estimating the weights has "
-            "moved the predictions, on coarser cells",
+            statement=f"{self.likely}, estimating the weights has moved the predictions, on "
+            "coarser cells",
             reason=""
             if moves.on_average < spread
             else "the predictions differ by no more than that",
@@ -296,7 +313,7 @@ class _Certifier:
         unit = rows * float(np.median(self.weights / ratio))
         of_cell = sums_by(cells.of_row, self.weights * cells.factor, len(cells.successes))
         off = np.abs(cells.shift + cells.factor - 1) @ self.weights
-        moved = worst_sum(self.region, of_cell) + float(off)
+        moved = worst_sum(self.own.region, of_cell) + float(off)
         bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
         both = {
             form: cluster_bound(
@@ -310,7 +327,7 @@ class _Certifier:
             )
             for form, sigma in (("paper", bounded), ("corrected", free))
         }
-        statement = f"With probability {100 * (1 - self.delta):.6g} %, the change of any prediction"
+        statement = f"{self.likely}, the change of any prediction"
         printed, corrected = (
             replace(both[form], value=both[form].value / sigma, statement=statement)
             for form, sigma in (("paper", bounded), ("corrected", free))

@@ -132,10 +132,13 @@ class RidgeCurvature:
     Zero weights D are allowed only where the coefficients are zero.
     """
 
-    def __init__(self, K: FloatArray, weights: FloatArray, alpha: float) -> None:
+    def __init__(
+        self, K: FloatArray, weights: FloatArray, alpha: float, *, overwrite: bool = False
+    ) -> None:
         self.alpha = alpha
         self.root = np.sqrt(weights)
-        S = K * self.root
+        S = K if overwrite else K.copy()
+        S *= self.root
         S *= self.root[:, None]
         S.flat[:: len(S) + 1] += alpha
         # S is its own transpose, which LAPACK can overwrite without a copy.
@@ -152,7 +155,7 @@ class RidgeCurvature:
         solved = self._solve(scaled)
         return scaled.T @ scaled - self.alpha * (solved.T @ solved)
 
-    def moves(self, coefficients: FloatArray, weights: FloatArray, steps: int = 6) -> FloatArray:
+    def moves(self, coefficients: FloatArray, weights: FloatArray, steps: int = 4) -> FloatArray:
         r"""Return how refits with other weights move the predictions at the sample.
 
         Column j of ``coefficients`` holds :math:`a\,(W/\hat W - 1)` for the weights of column j.
