@@ -203,8 +203,18 @@ def test_small_leaves_get_a_second_certificate_on_coarser_cells(cells):
     assert wider.terms["on coarser cells"].terms["cells"] < coarse.terms["cells"]
 
 
-def test_coarser_cells_hold_where_their_assumption_does():
-    # One probability everywhere: whatever the leaves, the truth lies in the coarser certificate.
+@pytest.mark.parametrize(
+    ("weighter", "share", "term"),
+    [
+        (TreeWeights(), 1.0, "on coarser cells"),
+        (TreeWeights(min_samples_leaf=40), 1.0, None),
+        (TreeWeights(min_samples_leaf=30, honest=True, random_state=0), 0.5, None),
+    ],
+    ids=["coarser cells", "leaves grown on what they count", "honest leaves"],
+)
+def test_trees_hold_where_selection_is_even(weighter, share, term):
+    # One probability everywhere is constant in all leaves, whatever they are. An honest tree counts
+    # half of the sample, so that its weights estimate twice the inverse probability.
     random = np.random.default_rng(3)
     failed = 0
     for _ in range(25):
@@ -212,13 +222,13 @@ def test_coarser_cells_hold_where_their_assumption_does():
         selected = random.uniform(size=700) < 0.4
         sample = population[selected]
         labels = sample[:, 0] + 0.3 * random.normal(size=len(sample))
-        model = Reweighted(ridge(), TreeWeights()).fit(sample, labels, population=population)
-        other = ridge().fit(
-            sample, labels, sample_weight=np.full(len(sample), model.weighter_.scale_ / 0.4)
-        )
+        model = Reweighted(ridge(), weighter).fit(sample, labels, population=population)
+        perfect = np.full(len(sample), model.weighter_.scale_ / (0.4 * share))
+        other = ridge().fit(sample, labels, sample_weight=perfect)
         change = other.predict(sample) - model.predict(sample)
         mean = np.sqrt(np.average(change**2, weights=model.weights_))
-        failed += mean > certificate(model, 0.1, refits=1).terms["on coarser cells"]
+        bound = certificate(model, 0.1, refits=1)
+        failed += mean > (bound.terms[term] if term else bound)
     assert failed <= 5  # Pr[Bin(25, 0.1) > 5] = 0.03; it fails in none
 
 
