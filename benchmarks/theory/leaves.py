@@ -49,9 +49,11 @@ def print_leaves(datasets: Path, number: int) -> None:
         "| risk | chosen |"
     )
     print("|---|---|---|---|---|---|---|---|")
+    over_best = []
     for path in sorted(datasets.glob("*.parquet")):
         for by_cell in (False, True):
             found = [list(measure(draw)) for draw in draws(path, number, by_cell=by_cell)]
+            over_best += [_over_best(leaves) for leaves in found]
             rule = "by cell" if by_cell else "the paper's"
             for place in range(min(map(len, found))):
                 leaves = np.array([leaf[place] for leaf in found], dtype=np.float64)
@@ -61,3 +63,15 @@ def print_leaves(datasets: Path, number: int) -> None:
                     f"| {error:.3f} | {risk:.3f} | {chosen:.0%} |",
                     flush=True,
                 )
+    chosen, four = np.array(over_best).T
+    print(
+        "\nError of the weights over that of the best size tried, mean (largest): chosen size "
+        f"{chosen.mean():.2f} ({chosen.max():.2f}), 4 rows {four.mean():.2f} ({four.max():.2f})."
+    )
+
+
+def _over_best(leaves: list[Leaf]) -> tuple[float, float]:
+    """Return the errors of the chosen and of the finest leaf over the least of all."""
+    best = min(leaf.error for leaf in leaves)
+    chosen = next(leaf.error for leaf in leaves if leaf.chosen)
+    return chosen / best, leaves[0].error / best

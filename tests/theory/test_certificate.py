@@ -91,6 +91,14 @@ def test_the_answer_reads_as_one(cells):
     assert "same probability of selection" in text
 
 
+def test_labels_that_are_all_zero_leave_nothing_to_move(cells):
+    population, sample, _, _ = cells
+    model = Reweighted(ridge(), BUCKETS).fit(sample, np.zeros(len(sample)), population=population)
+    bound = certificate(model)
+    assert bound == 0
+    assert not bound.vacuous
+
+
 def test_smaller_delta_promises_less(cells):
     model = fitted(cells)
     assert certificate(model, 0.001) > certificate(model, 0.05) > certificate(model, 0.5)
@@ -300,6 +308,12 @@ class TestNotCovered:
         model = Reweighted(ridge(), FrequencyWeights())
         model.fit(sample, labels, population=population)
         with pytest.raises(LearnerError, match="not covered: .* without sample rows"):
+            certificate(model)
+
+    def test_a_model_without_support_vectors(self, cells):
+        population, sample, _, _ = cells
+        model = Reweighted(SVR(), BUCKETS).fit(sample, np.zeros(len(sample)), population=population)
+        with pytest.raises(LearnerError, match="not covered: SVR has no support vectors"):
             certificate(model)
 
     def test_several_labels(self, cells):

@@ -194,7 +194,7 @@ class _Certifier:
             "delta": self.delta,
         }
         value = own.on_average
-        vacuous = not value < spread
+        vacuous = value > 0 and not value < spread
         place = own.dominant
         counts = self.cells.sample[place], self.cells.population[place]
         remarks = [

@@ -127,6 +127,8 @@ def _kernel_ridge(learner: KernelRidge, weights: FloatArray) -> KernelModel:
 
 def _svr(learner: SVR, weights: FloatArray) -> KernelModel:
     places = np.asarray(learner.support_, dtype=np.int64)
+    if not len(places):
+        not_covered("SVR has no support vectors: it predicts a constant that no weight has moved.")
     kappa, gamma = _kappa(learner.kernel), float(learner._gamma)
     return KernelModel(
         name="SVR",
