@@ -75,7 +75,7 @@ def _against_truth(axes: Axes) -> None:
         ylabel="change of the predictions",
         title="What estimating the weights can cost",
     )
-    axes.legend(frameon=False, fontsize="x-small")
+    axes.legend(frameon=False, fontsize="x-small", loc=(0.02, 0.55))
     axes.spines[["top", "right"]].set_visible(False)
 
 

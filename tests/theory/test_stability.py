@@ -93,6 +93,10 @@ class TestCoefficient:
         assert stability_coefficient(**given, norm="l2", lambda_max=25.0) == 9 * 2 * 5 / 1
         assert stability_coefficient(**given, norm="l2", lambda_max=25.0, form="paper") == 9 * 4 * 5
 
+    def test_the_largest_eigenvalue_plays_no_part_in_l1(self):
+        given = {"kappa": 4.0, "lam": 0.5, "lipschitz": 3.0, "norm": "l1"}
+        assert stability_coefficient(**given, lambda_max=7.0) == stability_coefficient(**given)
+
     @pytest.mark.parametrize("kappa", [0.1, 0.5, 1.0])
     def test_counterexample_to_the_printed_coefficient(self, kappa):
         # One input, labels 1 and -1, absolute loss, all weight on one label or the other.
@@ -149,7 +153,7 @@ class TestCoefficient:
             ({"kappa": math.inf}, "kappa must be positive and finite"),
             ({"lipschitz": 0.0}, "lipschitz must be positive"),
             ({"norm": "l2"}, "needs lambda_max"),
-            ({"norm": "l1", "lambda_max": 3.0}, "lambda_max plays no part"),
+            ({"kappa": None}, "Gaussian, Laplace"),
             ({"norm": "hellinger"}, "norm must be one of"),
             ({"form": "printed"}, 'form must be one of "paper", "corrected"'),
         ],

@@ -14,6 +14,7 @@ from unskew.numerics.typing import FloatArray
 __all__ = [
     "check_at_least",
     "check_counts",
+    "check_kappa",
     "check_option",
     "check_positive",
     "check_probability",
@@ -33,6 +34,18 @@ def check_positive(value: Any, *, name: str) -> float:
     number = _number(value, name)
     if not (0 < number < np.inf):
         raise ParameterError(f"{name} must be positive and finite; got {value!r}.")
+    return number
+
+
+def check_kappa(value: Any) -> float:
+    """Return a bound on K(x, x), or say which kernels have one."""
+    number = np.inf if value is None else _number(value, "kappa")
+    if not (0 < number < np.inf):
+        raise ParameterError(
+            f"kappa must be positive and finite; got {value!r}. Kernels with a bound on K(x, x) "
+            "qualify: Gaussian, Laplace, chi-squared and cosine kernels have 1, others only on "
+            "inputs that are bounded."
+        )
     return number
 
 

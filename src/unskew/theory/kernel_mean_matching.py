@@ -13,6 +13,7 @@ from unskew.errors import ParameterError
 from unskew.theory.bound import Bound, Form
 from unskew.theory.checks import (
     check_at_least,
+    check_kappa,
     check_option,
     check_positive,
     check_probability,
@@ -107,7 +108,7 @@ def kmm_distance_bound(
     inf
     """
     form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
-    kappa = check_positive(kappa, name="kappa")
+    kappa = check_kappa(kappa)
     lambda_max = check_positive(lambda_max, name="lambda_max")
     lambda_min = check_at_least(lambda_min, -math.inf, name="lambda_min")
     largest = check_positive(largest_weight, name="largest_weight")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from unskew.errors import ParameterError
-from unskew.theory.checks import check_option, check_positive
+from unskew.theory.checks import check_kappa, check_option, check_positive
 
 __all__ = ["lambda_of_kernel_ridge", "lambda_of_svr", "lipschitz_constant"]
 
@@ -118,5 +118,5 @@ def lipschitz_constant(
     largest = check_positive(largest_label, name="largest_label")
     if kappa is None or lam is None:
         return 4 * largest
-    ratio = check_positive(kappa, name="kappa") * check_positive(total_weight, name="total_weight")
+    ratio = check_kappa(kappa) * check_positive(total_weight, name="total_weight")
     return 2 * largest * (1 + math.sqrt(ratio / check_positive(lam, name="lam")))

@@ -21,7 +21,7 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weights
 from unskew.theory.bound import Bound, Form
-from unskew.theory.checks import check_at_least, check_option, check_positive
+from unskew.theory.checks import check_at_least, check_kappa, check_option, check_positive
 
 __all__ = ["FORMS", "STABLE", "distance", "removal_bound", "risk_bound", "stability_coefficient"]
 
@@ -146,7 +146,7 @@ def stability_coefficient(
     norm : {"l1", "l2"}
     lambda_max : float, optional
         The largest eigenvalue of the kernel matrix, or an upper bound on it, for ``norm="l2"``; see
-        :func:`largest_eigenvalue`.
+        :func:`largest_eigenvalue`. It plays no part with ``norm="l1"``.
     form : {"paper", "corrected"}, default="corrected"
 
     Returns
@@ -163,15 +163,13 @@ def stability_coefficient(
     """
     form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
     norm = check_option(norm, ("l1", "l2"), name="norm")
-    kappa = check_positive(kappa, name="kappa")
+    kappa = check_kappa(kappa)
     lam = check_positive(lam, name="lam")
     lipschitz = check_positive(lipschitz, name="lipschitz")
     terms = {"kappa": kappa, "lam": lam, "lipschitz": lipschitz}
     # |Δh(x)| ≤ K(x, x)^{1/2} ‖Δh‖_K; the paper has K(x, x) ‖Δh‖_K.
     reach = kappa if form == "paper" else math.sqrt(kappa)
     if norm == "l1":
-        if lambda_max is not None:
-            raise ParameterError('lambda_max plays no part with norm="l1"; leave it out.')
         spread = reach
     else:
         if lambda_max is None:
