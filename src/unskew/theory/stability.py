@@ -142,7 +142,8 @@ def stability_coefficient(
         λ, in the units of the weights; see :func:`lambda_of_svr`, :func:`lambda_of_kernel_ridge`.
     lipschitz : float
         σ, by which the loss is admissible; see :func:`lipschitz_constant`. Where training and
-        judging use different losses, the square root of the product of their constants.
+        judging use different losses, the square root of the product of their constants (and for a
+        normalised squared error, divide the bound by the labels' variance).
     norm : {"l1", "l2"}
     lambda_max : float, optional
         The largest eigenvalue of the kernel matrix, or an upper bound on it, for ``norm="l2"``; see
