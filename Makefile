@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-kmm docs clean
+.PHONY: demo test lint bench bench-kmm bench-theory docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -29,6 +29,12 @@ bench-kmm:
 	.venv-peers/bin/python -m benchmarks.kmm peers
 	.venv-peers/bin/python -m benchmarks.kmm sizes
 	.venv-peers/bin/python -m benchmarks.kmm toy
+
+bench-theory: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.theory validity
+	$(BIN)/python -m benchmarks.theory tightness
+	$(BIN)/python -m benchmarks.theory leaves
+	$(BIN)/python -m benchmarks.theory cost
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures

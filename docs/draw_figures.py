@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from docs.guarantee_figures import draw_guarantees
 from unskew.experiments.clinic import COLUMNS, make_clinic
 from unskew.experiments.demonstration import METHODS, Draw, demonstrate
 
@@ -75,3 +76,4 @@ def _errors(axes: Axes, draws: list[Draw]) -> None:
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     draw_demo()
+    draw_guarantees(IMAGES / "guarantees.png")

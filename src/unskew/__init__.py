@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unskew import theory as theory
     from unskew.errors import InputError as InputError
     from unskew.errors import InputFileError as InputFileError
     from unskew.errors import InputTypeError as InputTypeError
@@ -55,10 +56,14 @@ _HOME = {
     "weighted_risk": "unskew.learning.risk",
 }
 
-__all__ = sorted(_HOME)
+_MODULES = {"theory"}
+
+__all__ = sorted({*_HOME, *_MODULES})
 
 
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"unskew.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'unskew' has no attribute '{name}'")
     value = getattr(import_module(_HOME[name]), name)

@@ -325,3 +325,64 @@ def test_nan_in_the_population_where_the_sample_has_none():
             np.array([[0.0], [1.0]]), [0.0, 1.0], population=np.array([[0.0], [np.nan], [1.0]])
         )
     assert weighter.uncovered_ == pytest.approx(1 / 3)
+
+
+class TestLeafSizeByTheBound:
+    def fit(self, shift, **parameters):
+        weighter = TreeWeights(min_samples_leaf="bound", **parameters)
+        return weighter.fit(shift.sample, shift.labels, population=shift.population)
+
+    def test_it_is_one_of_the_sizes_tried_and_the_least_sum(self, shift):
+        weighter = self.fit(shift)
+        sums = {size: sum(parts) for size, parts in weighter.leaf_sizes_.items()}
+        assert weighter.min_samples_leaf_ == min(sums, key=sums.get)
+        assert list(sums)[:3] == [4, 8, 16]
+        assert max(sums) * 4 <= len(shift.sample)
+
+    def test_the_weights_are_those_of_that_size(self, shift):
+        weighter = self.fit(shift)
+        same = TreeWeights(min_samples_leaf=weighter.min_samples_leaf_)
+        same.fit(shift.sample, shift.labels, population=shift.population)
+        np.testing.assert_array_equal(weighter.weights_, same.weights_)
+        np.testing.assert_array_equal(weighter.weigh(shift.sample), same.weights_)
+        assert weighter.tree_.get_n_leaves() == same.tree_.get_n_leaves()
+
+    def test_what_the_counts_leave_open_falls_with_the_size(self, shift):
+        open_ = [parts[0] for parts in self.fit(shift).leaf_sizes_.values()]
+        assert open_ == sorted(open_, reverse=True)
+
+    def test_a_population_that_can_be_read_once_is_enough(self, shift):
+        chunks = (shift.population[start : start + 500] for start in range(0, 3000, 500))
+        weighter = TreeWeights(min_samples_leaf="bound")
+        once = weighter.fit(shift.sample, shift.labels, population=chunks).weights_
+        np.testing.assert_array_equal(once, self.fit(shift).weights_)
+
+    def test_honest_trees_and_tiny_samples(self, shift):
+        assert self.fit(shift, honest=True, random_state=0).min_samples_leaf_ >= 4
+        weighter = TreeWeights(min_samples_leaf="bound")
+        weighter.fit(shift.sample[:3], shift.labels[:3], population=shift.population)
+        assert weighter.min_samples_leaf_ == 3
+
+    def test_even_selection_asks_for_large_leaves_and_steep_for_smaller_ones(self):
+        random = np.random.default_rng(0)
+        population = random.uniform(size=(20_000, 1))
+        sizes = []
+        for probability in (0.5, 0.05 + 0.9 * (population[:, 0] * 8 % 1 > 0.5)):
+            sample = population[random.uniform(size=20_000) < probability]
+            weighter = TreeWeights(min_samples_leaf="bound")
+            sizes.append(
+                weighter.fit(sample, sample[:, 0], population=population).min_samples_leaf_
+            )
+        assert sizes[1] < sizes[0]
+
+    def test_refitting_forgets_the_sizes(self, shift):
+        weighter = self.fit(shift).set_params(min_samples_leaf=10)
+        weighter.fit(shift.sample, shift.labels, population=shift.population)
+        assert weighter.min_samples_leaf_ == 10
+        assert not hasattr(weighter, "leaf_sizes_")
+
+    def test_other_words_are_refused(self, shift):
+        with pytest.raises(ParameterError, match="min_samples_leaf"):
+            TreeWeights(min_samples_leaf="best").fit(
+                shift.sample, shift.labels, population=shift.population
+            )

@@ -29,6 +29,7 @@ CELLS = [
     TreeWeights(min_samples_leaf=1),
     TreeWeights(min_samples_leaf=2, total="population"),
     TreeWeights(min_samples_leaf=1, honest=True),
+    TreeWeights(min_samples_leaf="bound"),
 ]
 ALL = [
     Unweighted(),

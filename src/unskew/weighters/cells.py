@@ -9,6 +9,7 @@ they cut, so a cell weighter says just that: which encoder, which partition.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -22,10 +23,10 @@ from unskew.errors import InputError, OverlapError, OverlapWarning, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import FeatureSpace
 from unskew.population.population import Population
-from unskew.population.summaries import CellCounts, Encoder
+from unskew.population.summaries import CellCounts, Encoder, Summaries
 from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
 
-__all__ = ["CellWeighter", "Cells", "Partition"]
+__all__ = ["CellWeighter", "Cells", "Counted", "Partition"]
 
 Empty = Literal["merge", "drop", "raise"]
 
@@ -51,6 +52,21 @@ class Cells(NamedTuple):
     """The sample rows to count: all, unless some were used up in making the partition."""
 
 
+class Counted(NamedTuple):
+    """A partition whose cells have been counted in sample and population."""
+
+    locator: CellLocator
+    answer: CellCounts
+    rows: Sample
+
+    def weights(self) -> FloatArray:
+        """Return each sample row's |C ∩ U| / |C ∩ S|; zero in no cell, or in an empty one."""
+        cells, _ = self.locator.locate(self.rows.rows.batch, side="sample")
+        counts = self.locator.sample_counts
+        ratio = np.divide(self.answer.counts, counts, out=np.zeros_like(counts), where=counts > 0)
+        return np.append(ratio, 0.0)[cells]
+
+
 class CellWeighter(InductiveWeighter, ABC):
     """Weighs by the counts of sample and population in the cells of a partition."""
 
@@ -65,10 +81,24 @@ class CellWeighter(InductiveWeighter, ABC):
     def _cells(self, sample: Sample) -> Cells:
         """Return the partition, made from the sample."""
 
+    def _partitions(self, sample: Sample) -> list[Cells]:
+        """Return the partitions among which the counts decide; one, unless a weighter has more."""
+        return [self._cells(sample)]
+
+    def _choose(self, counted: Sequence[Counted]) -> int:  # noqa: ARG002
+        """Return which of the partitions to use, now that their counts are known."""
+        return 0
+
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         ordered = sample.take(canonical_order(sample))
-        self.locator_ = CellLocator(self._cells(ordered), ordered, self.empty)
-        answer = population.reduce(CellCounts(self.locator_))
+        locators = [CellLocator(cells, ordered, self.empty) for cells in self._partitions(ordered)]
+        answers: list[CellCounts] = population.reduce(
+            Summaries([CellCounts(locator) for locator in locators])
+        ).parts
+        chosen = self._choose(
+            [Counted(*pair, sample) for pair in zip(locators, answers, strict=True)]
+        )
+        self.locator_, answer = locators[chosen], answers[chosen]
         self.uncovered_: float = answer.uncovered / answer.mass
         self._report_uncovered()
         self.population_counts_: FloatArray = answer.counts

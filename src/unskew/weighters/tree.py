@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -11,11 +12,18 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
+from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty
+from unskew.weighters.cells import Cells, CellWeighter, Counted, Empty
 from unskew.weighters.typing import Total
+
+FINEST_LEAF = 4
+"""The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
+
+DELTA = 0.05
+"""The level of the bound by which it chooses."""
 
 MAX_CLASSES = 20
 """Whole numbers with more distinct values than this are taken for quantities, not for classes."""
@@ -30,9 +38,11 @@ class TreeWeights(CellWeighter):
 
     Parameters
     ----------
-    min_samples_leaf : int, default=4
+    min_samples_leaf : int or "bound", default=4
         The smallest number of sample rows in a leaf, the paper's "minimum count of 4". More makes
-        steadier and blunter weights.
+        steadier and blunter weights. "bound" grows trees with at least 4, 8, 16, ... rows a leaf,
+        counts them all in one pass, and keeps the one for which a bound on what its counts leave
+        open, plus what it seems to smooth over, is least (:mod:`unskew.numerics.granularity`).
     max_leaf_nodes : int, optional
         The largest number of leaves.
     max_depth : int, optional
@@ -59,6 +69,11 @@ class TreeWeights(CellWeighter):
     ----------
     weights_ : ndarray of shape (n_samples,)
     tree_ : DecisionTreeRegressor or DecisionTreeClassifier
+    min_samples_leaf_ : int
+        The smallest number of sample rows in a leaf that was used.
+    leaf_sizes_ : dict from int to tuple of float
+        With ``min_samples_leaf="bound"``, for each size tried: what the counts leave open, and what
+        is smoothed over, both as shares of the weights' sum.
     uncovered_ : float
         The share of the population that no sample row can stand for.
     cells_ : ndarray of shape (n_samples,)
@@ -86,7 +101,7 @@ class TreeWeights(CellWeighter):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "regression", "classification"})],
@@ -97,7 +112,7 @@ class TreeWeights(CellWeighter):
     def __init__(
         self,
         *,
-        min_samples_leaf: int = 4,
+        min_samples_leaf: int | Literal["bound"] = 4,
         max_leaf_nodes: int | None = None,
         max_depth: int | None = None,
         task: Literal["auto", "regression", "classification"] = "auto",
@@ -115,7 +130,38 @@ class TreeWeights(CellWeighter):
         self.total = total
         self.random_state = random_state
 
+    def _partitions(self, sample: Sample) -> list[Cells]:
+        self.__dict__.pop("leaf_sizes_", None)
+        if self.min_samples_leaf != "bound":
+            return [self._cells(sample)]
+        rows = (len(sample) + 1) // 2 if self.honest else len(sample)
+        sizes = [FINEST_LEAF << step for step in range(20) if 4 * (FINEST_LEAF << step) <= rows]
+        self._tried: dict[int, Any] = {}
+        partitions = []
+        for size in sizes or [min(FINEST_LEAF, rows)]:
+            partitions.append(self._cells_of_size(sample, size))
+            self._tried[size] = self.tree_
+        return partitions
+
+    def _choose(self, counted: Sequence[Counted]) -> int:
+        if self.min_samples_leaf != "bound":
+            return 0
+        counts = [(one.locator.sample_counts, one.answer.counts) for one in counted]
+        found = choose_granularity(
+            [estimation_bound(*pair, DELTA) for pair in counts],
+            [expected_noise(*pair) for pair in counts],
+            [one.weights() for one in counted],
+        )
+        parts = zip(found.estimation, found.smoothing, strict=True)
+        self.leaf_sizes_ = dict(zip(self._tried, parts, strict=True))
+        self.min_samples_leaf_, self.tree_ = list(self._tried.items())[found.chosen]
+        del self._tried
+        return found.chosen
+
     def _cells(self, sample: Sample) -> Cells:
+        return self._cells_of_size(sample, int(self.min_samples_leaf))
+
+    def _cells_of_size(self, sample: Sample, least: int) -> Cells:
         if sample.labels is None:
             raise InputError(
                 "y is None: TreeWeights requires y to be passed, for its leaves are grown on the "
@@ -125,9 +171,10 @@ class TreeWeights(CellWeighter):
         values = encoder.transform(sample.rows.batch, side="sample").values
         random = check_random_state(self.random_state)
         grown, counted = self._halves(len(sample), random)
-        self._check_leaf_size(len(grown))
+        self._check_leaf_size(least, len(grown))
+        self.min_samples_leaf_ = least
         task = _task_of(sample.labels) if self.task == "auto" else self.task
-        tree = self._tree_for(task, random)
+        tree = self._tree_for(task, least, random)
         try:
             self.tree_ = tree.fit(
                 values[grown], sample.labels[grown], sample_weight=sample.design[grown]
@@ -148,20 +195,20 @@ class TreeWeights(CellWeighter):
         half = (n_samples + 1) // 2
         return np.sort(shuffled[:half]), np.sort(shuffled[half:])
 
-    def _check_leaf_size(self, n_grown: int) -> None:
-        if self.min_samples_leaf > n_grown:
+    def _check_leaf_size(self, least: int, n_grown: int) -> None:
+        if least > n_grown:
             half = (
                 "the half of the sample that grows an honest tree" if self.honest else "the sample"
             )
             raise ParameterError(
-                f"min_samples_leaf={self.min_samples_leaf} is larger than {half} "
+                f"min_samples_leaf={least} is larger than {half} "
                 f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."
             )
 
-    def _tree_for(self, task: str, random: np.random.RandomState) -> Any:
+    def _tree_for(self, task: str, least: int, random: np.random.RandomState) -> Any:
         grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
         return grower(
-            min_samples_leaf=self.min_samples_leaf,
+            min_samples_leaf=least,
             max_leaf_nodes=self.max_leaf_nodes,
             max_depth=self.max_depth,
             random_state=random,

@@ -1,0 +1,112 @@
+"""The figure of docs/guarantees.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from sklearn.kernel_ridge import KernelRidge
+
+from unskew import HistogramWeights, Reweighted, TreeWeights
+from unskew.theory import certificate
+
+RATES = np.array([0.15, 0.25, 0.4, 0.5, 0.6, 0.7])
+BOUND, TRUE, SPREAD, ESTIMATE = "#c1440e", "#1b6ca8", "#7f8c8d", "#2a9d5c"
+
+
+def survey(n_people: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return ages, answers, the labels of those who answered, and their rates of answering."""
+    random = np.random.default_rng(seed)
+    band = random.integers(0, 6, size=n_people)
+    ages = (20 + 10 * (band + random.uniform(size=n_people)))[:, None]
+    answers = random.uniform(size=n_people) < RATES[band]
+    labels = np.sin(ages[answers, 0] / 10) + 0.3 * random.normal(size=answers.sum())
+    return ages, answers, labels, RATES[band][answers]
+
+
+def draw_guarantees(path: Any) -> None:
+    """Left, the certificate against the truth; right, what decides the size of a leaf."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    _against_truth(left)
+    _against_leaf_size(right)
+    figure.savefig(path, dpi=160)
+
+
+def _learner() -> KernelRidge:
+    return KernelRidge(kernel="rbf", gamma=0.01)
+
+
+def _against_truth(axes: Axes) -> None:
+    sizes, rows = np.geomspace(300, 6_000, 7).astype(int), []
+    for size in sizes:
+        found = []
+        for seed in range(3):
+            ages, answers, labels, rates = survey(size, seed)
+            sample = ages[answers]
+            model = Reweighted(
+                _learner(), HistogramWeights(buckets={0: [30.0, 40.0, 50.0, 60.0, 70.0]})
+            ).fit(sample, labels, population=ages)
+            perfect = _learner().fit(sample, labels, sample_weight=model.weighter_.scale_ / rates)
+            change = perfect.predict(sample) - model.predict(sample)
+            realised = np.sqrt(np.average(change**2, weights=model.weights_))
+            bound = certificate(model)
+            terms = bound.terms
+            found.append(
+                [
+                    bound.value,
+                    realised,
+                    terms["refit spread (an estimate, no bound)"],
+                    terms["spread of the predictions"],
+                    float(terms["Theorem 2, as printed"]),
+                    model.weighter_.sample_counts_.min(),
+                ]
+            )
+        rows.append(np.median(found, axis=0))
+    bounds, realised, refits, spread, printed, fewest = np.array(rows).T
+    axes.loglog(fewest, printed, color=BOUND, linestyle=":", label="printed theorem")
+    axes.loglog(fewest, spread, color=SPREAD, linestyle="--", label="spread of the predictions")
+    axes.loglog(fewest, bounds, color=BOUND, marker="o", markersize=4, label="certificate, 95 %")
+    axes.loglog(fewest, refits, color=ESTIMATE, label="refits (estimate, no bound)")
+    axes.loglog(fewest, realised, color=TRUE, marker="o", markersize=4, label="what happened")
+    axes.set(
+        xlabel="sample rows in the smallest cell",
+        ylabel="change of the predictions",
+        title="What estimating the weights can cost",
+    )
+    axes.legend(frameon=False, fontsize="x-small", loc=(0.02, 0.55))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _against_leaf_size(axes: Axes) -> None:
+    found = []
+    for seed in range(5):
+        ages, answers, labels, rates = survey(6000, seed)
+        sample, perfect = ages[answers], 1 / rates
+        choice = TreeWeights(min_samples_leaf="bound").fit(sample, labels, population=ages)
+        errors = []
+        for size in choice.leaf_sizes_:
+            weights = TreeWeights(min_samples_leaf=size)
+            weights = weights.fit(sample, labels, population=ages).weights_
+            errors.append(np.abs(weights / weights.sum() - perfect / perfect.sum()).sum())
+        parts = np.array(list(choice.leaf_sizes_.values()))
+        found.append(np.column_stack([list(choice.leaf_sizes_), parts, errors]))
+    sizes, open_, smoothed, errors = np.mean(
+        [rows[: min(map(len, found))] for rows in found], axis=0
+    ).T
+    total = open_ + smoothed
+    axes.loglog(sizes, total, color=BOUND, marker="o", markersize=4, label="sum: the bound")
+    axes.loglog(sizes, open_, color=BOUND, linestyle=":", label="what the counts leave open")
+    axes.loglog(sizes, smoothed + 1e-9, color=SPREAD, linestyle="--", label="what is smoothed over")
+    axes.loglog(sizes, errors, color=TRUE, marker="o", markersize=4, label="measured error")
+    best = int(np.argmin(total))
+    axes.axvline(sizes[best], color="#cccccc", zorder=0)
+    axes.set(
+        xlabel="smallest number of sample rows in a leaf",
+        ylabel="error of the weights, as a share",
+        title='TreeWeights(min_samples_leaf="bound")',
+        ylim=(0.02, 10),
+    )
+    axes.legend(frameon=False, fontsize="x-small")
+    axes.spines[["top", "right"]].set_visible(False)

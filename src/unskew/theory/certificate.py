@@ -1,0 +1,411 @@
+"""One call, one answer: what estimating the weights can have cost a fitted model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
+
+from unskew.errors import ParameterError
+from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_sum
+from unskew.numerics.typing import FloatArray
+from unskew.theory.bound import Bound
+from unskew.theory.checks import check_probability
+from unskew.theory.cluster import cluster_bound
+from unskew.theory.dual import RidgeCurvature
+from unskew.theory.fitted import KernelModel, read_model
+from unskew.theory.mean_certificate import mean_certificate
+from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
+from unskew.theory.regularisation import lipschitz_constant
+from unskew.theory.stability import PAPER, STABLE
+from unskew.weighters.kernel_mean_matching import KernelMeanMatching
+
+__all__ = ["certificate"]
+
+FEW_ROWS = 10
+"""Where cells hold fewer rows than this on average, the curvature is not worth its cost."""
+
+
+def certificate(
+    reweighted_model: Any,
+    delta: float = 0.05,
+    *,
+    population: Any = None,
+    coarse_cells: int = 60,
+    refits: int = 10,
+    random_state: Any = 0,
+) -> Bound:
+    r"""Certify what estimating the weights can have cost a fitted model.
+
+    Compares the model with the one that the same learner would have become with the perfect
+    weights, in the same scale. The value bounds by how much the predictions differ, as a root mean
+    square over the weighted sample, with probability at least 1 − δ. It is vacuous where it is no
+    smaller than the spread of the predictions themselves.
+
+    The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities
+    of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). Beside
+    it, among the terms and in the same units, stand the printed and the corrected Theorem 2, and
+    Theorem 1 with the worst distance that the counts allow.
+
+    Parameters
+    ----------
+    reweighted_model : Reweighted
+        Fitted; its learner is KernelRidge or SVR, by itself or as the last step of a pipeline, with
+        a kernel that has a bound. Its weighter counts cells (``TreeWeights``, ``ClusterWeights``,
+        ``HistogramWeights``, ``FrequencyWeights``) or is ``KernelMeanMatching``. Anything else is
+        an error that says "not covered", and why.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    population : Population, or anything that :class:`unskew.Population` takes, optional
+        Only for kernel mean matching: the population, to compare the means in the learner's kernel.
+    coarse_cells : int, default=60
+        For trees with smaller leaves: how many rows the cells of the pruned tree should count at
+        least, on which a second certificate stands that assumes more and promises more.
+    refits : int, default=10
+        With how many draws of the weights to estimate what a refit would change; no bound.
+    random_state : int, RandomState instance or None, default=0
+        For those draws.
+
+    Returns
+    -------
+    Bound
+
+    Notes
+    -----
+    With kernel mean matching, whose single weights are not determined, the value bounds how far the
+    weighted sample's mean prediction is from the population's.
+
+    Where cells hold fewer than ten rows on average, the curvature of the squared loss is not used:
+    the certificate is vacuous there either way, and would cost more than the fit.
+
+    SVR does not penalise its offset, which Theorem 1 does not allow. It is compared with the
+    perfectly weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's
+    size is part of the bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> from unskew import HistogramWeights, Reweighted
+    >>> from unskew.theory import certificate
+    >>> random = np.random.default_rng(0)
+    >>> population = random.integers(0, 5, size=(4000, 1)).astype(float)
+    >>> selected = random.uniform(size=4000) < 0.2 + 0.15 * population[:, 0]
+    >>> sample = population[selected]
+    >>> labels = np.sin(sample[:, 0]) + 0.1 * random.normal(size=len(sample))
+    >>> model = Reweighted(KernelRidge(kernel="rbf", gamma=1.0),
+    ...                    HistogramWeights(buckets={0: [0.5, 1.5, 2.5, 3.5]}))
+    >>> bound = certificate(model.fit(sample, labels, population=population))
+    >>> bound.vacuous, bound < 0.1 * bound.terms["spread of the predictions"]
+    (False, True)
+    """
+    delta = check_probability(delta, name="delta")
+    for name, number in (("coarse_cells", coarse_cells), ("refits", refits)):
+        if not isinstance(number, Integral) or number < 1:
+            raise ParameterError(f"{name} must be a whole number of at least 1; got {number!r}.")
+    fitted = read_model(reweighted_model)
+    weighter = reweighted_model.weighter_
+    if isinstance(weighter, KernelMeanMatching):
+        return mean_certificate(reweighted_model, fitted, delta, population)
+    if population is not None:
+        raise ParameterError(
+            "population is only for kernel mean matching; the cells of "
+            f"{type(weighter).__name__} have been counted already."
+        )
+    weights = reweighted_model.weights_
+    cells = read_cells(weighter, weights)
+    merged = coarser(cells, weighter, int(coarse_cells))
+    return _Certifier(fitted, weights, cells, merged, delta).answer(int(refits), random_state)
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """What the dual certificate says on one partition."""
+
+    norm: float
+    """In the kernel's norm."""
+    anywhere: float
+    on_average: float
+    dominant: int
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """A partition, what its counts allow, and its cells' parts of the model."""
+
+    cells: CountedCells
+    region: RelativeErrors
+    fixed: FloatArray
+    """The coefficients of the part of the gradient that no count leaves open."""
+    shared: csr_array
+    """A column for each cell: the coefficients of what an error of its count moves."""
+    start: float
+    """The squared norm of the first."""
+    gram: FloatArray
+    """The inner products of the second."""
+
+
+class _Certifier:
+    """Holds what the tiers share: the kernel matrix, and the curvature factored once."""
+
+    def __init__(
+        self,
+        fitted: KernelModel,
+        weights: FloatArray,
+        cells: CountedCells,
+        merged: CountedCells | None,
+        delta: float,
+    ) -> None:
+        self.fitted, self.weights, self.delta = fitted, weights, delta
+        self.likely = f"With probability {100 * (1 - delta):.6g} %"
+        self.cells = cells
+        self.K = fitted.kernel(fitted.rows)
+        self.predictions = self.K @ fitted.coefficients + (fitted.offset or 0.0)
+        self.own = self._partition(cells)
+        self.merged = None if merged is None else self._partition(merged)
+        # An offset is certified as if penalised, by the kernel K + 1.
+        self.kappa = fitted.kappa + (not fitted.squared)
+        self.curvature: RidgeCurvature | None = None
+        if fitted.squared:
+            self.base = self._least_weights(self.merged or self.own)
+            self.curvature = RidgeCurvature(self.K, self.base, fitted.penalty, overwrite=True)
+            del self.K  # the factor has taken its place
+
+    def answer(self, refits: int, random_state: Any) -> Bound:
+        """Return the certificate with all its tiers."""
+        own = self._dual(self.own)
+        spread = self._spread()
+        estimate = self._refit_spread(refits, random_state)
+        printed, corrected, worst = self._theorems()
+        terms: dict[str, float] = {
+            "spread of the predictions": spread,
+            "dual certificate, at any single point": own.anywhere,
+            "dual certificate, in the kernel's norm": own.norm,
+            "Theorem 1, worst case over the counts": worst,
+            "Theorem 2, corrected": corrected,
+            "Theorem 2, as printed": printed,
+            "refit spread (an estimate, no bound)": estimate,
+            "delta": self.delta,
+        }
+        value = own.on_average
+        vacuous = value > 0 and not value < spread
+        place = own.dominant
+        counts = self.cells.sample[place], self.cells.population[place]
+        remarks = [
+            f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
+            if spread
+            else "The predictions do not differ from one another.",
+            f"At any single point they have moved by at most {own.anywhere:.3g}; the printed "
+            f"theorem says {printed.value:.3g}.",
+            f"What dominates is cell {self.cells.names[place]} with {counts[0]:.0f} of "
+            f"{counts[1]:.0f} rows in the sample.",
+        ]
+        if self.merged is not None:
+            coarse = self._coarse(self.merged, spread)
+            terms["on coarser cells"] = coarse
+            remarks.append(
+                f"On {len(self.merged.cells.successes)} coarser cells, if each has one probability "
+                f"of selection: at most {coarse.value:.3g}."
+            )
+        remarks.append(
+            "An estimate, no bound: refits with weights drawn as the counts allow move the "
+            f"predictions by {estimate:.3g}."
+        )
+        return Bound(
+            value=value,
+            terms=terms,
+            assumptions=(*self._about_learner(), *self.cells.assumptions),
+            vacuous=vacuous,
+            reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
+            f"{PAPER}, Theorems 1 and 2, beside it",
+            form="corrected",
+            statement=f"{self.likely}, estimating the weights has moved the predictions "
+            "(root mean square over the weighted sample)",
+            reason="the predictions themselves differ by no more than that" if vacuous else "",
+            remarks=tuple(remarks),
+        )
+
+    def _partition(self, cells: CountedCells) -> _Partition:
+        fitted, rows = self.fitted, self.fitted.places
+        fixed = fitted.coefficients * (cells.shift[rows] + cells.factor[rows] - 1)
+        shared = csr_array(
+            (fitted.coefficients * cells.factor[rows], (np.arange(len(rows)), cells.of_row[rows])),
+            (len(rows), len(cells.successes)),
+        )
+        gram = np.asarray(shared.T @ (shared.T @ self.K).T)
+        start = float(fixed @ self.K @ fixed) if fixed.any() else 0.0
+        if not fitted.squared:  # the kernel K + 1
+            sums: FloatArray = np.asarray(shared.sum(axis=0)).reshape(-1)
+            gram += np.outer(sums, sums)
+            start += float(fixed.sum()) ** 2
+        return _Partition(cells, cells.errors(self.delta), fixed, shared, max(start, 0.0), gram)
+
+    def _ratio(self, cells: CountedCells, errors: FloatArray) -> FloatArray:
+        """Return perfect over estimated weight of each kept row, for errors of the cells."""
+        rows = self.fitted.places
+        return cells.shift[rows] + cells.factor[rows] * (1 + errors[cells.of_row[rows]])
+
+    def _least_weights(self, partition: _Partition) -> FloatArray:
+        return self.fitted.weights * self._ratio(partition.cells, partition.region.low)
+
+    def _dual(self, partition: _Partition) -> _Moves:
+        fitted, region = self.fitted, partition.region
+        worst, dominant = worst_norm(region, partition.gram)
+        norm = worst + math.sqrt(partition.start) + abs(fitted.offset or 0.0)
+        anywhere = math.sqrt(self.kappa) * norm
+        n_rows, n_cells = partition.shared.shape
+        if self.curvature is None or n_cells * FEW_ROWS > n_rows:
+            return _Moves(norm, anywhere, anywhere, dominant)
+        columns = np.column_stack([partition.fixed, partition.shared.toarray()])
+        curved = self.curvature.gram(columns)
+        worst, dominant = worst_norm(region, curved[1:, 1:])
+        pull = worst + math.sqrt(max(float(curved[0, 0]), 0.0))
+        # The factored curvature may be that of another region's least weights: A ⪰ share · A'.
+        least = self._least_weights(partition)
+        pull /= math.sqrt(min(1.0, float((least / self.base).min())))
+        alpha = fitted.penalty
+        norm = min(norm, math.sqrt(alpha) * pull)
+        anywhere = math.sqrt(self.kappa) * norm
+        lowest = float((least / fitted.weights).min())
+        on_average = alpha * pull / math.sqrt(fitted.weights.sum() * lowest)
+        return _Moves(norm, anywhere, min(anywhere, on_average), dominant)
+
+    def _coarse(self, partition: _Partition, spread: float) -> Bound:
+        moves, merged = self._dual(partition), partition.cells
+        place = moves.dominant
+        return Bound(
+            value=moves.on_average,
+            terms={
+                "cells": len(merged.successes),
+                "at any single point": moves.anywhere,
+                "in the kernel's norm": moves.norm,
+                "dominant cell": merged.names[place],
+                "its sample count": merged.sample[place],
+                "its population count": merged.population[place],
+            },
+            assumptions=(
+                *self._about_learner(),
+                *merged.assumptions,
+                "all leaves under one node of the pruned tree share one probability of selection",
+            ),
+            vacuous=not moves.on_average < spread,
+            reference="strong convexity and the counts of the pruned tree",
+            form="corrected",
+            statement=f"{self.likely}, estimating the weights has moved the predictions, on "
+            "coarser cells",
+            reason=""
+            if moves.on_average < spread
+            else "the predictions differ by no more than that",
+        )
+
+    def _theorems(self) -> tuple[Bound, Bound, Bound]:
+        """Return Theorem 2 as printed, corrected, and Theorem 1 over the region, in predictions."""
+        fitted, cells = self.fitted, self.cells
+        rows = float(cells.sample.sum())
+        # The paper's weights are n_C / (m m_C); the learner's are a multiple of them.
+        ratio = (cells.population / cells.sample)[cells.of_row]
+        unit = rows * float(np.median(self.weights / ratio))
+        of_cell = sums_by(cells.of_row, self.weights * cells.factor, len(cells.successes))
+        off = np.abs(cells.shift + cells.factor - 1) @ self.weights
+        moved = worst_sum(self.own.region, of_cell) + float(off)
+        bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
+        both = {
+            form: cluster_bound(
+                population_counts=cells.population,
+                sample_counts=cells.sample,
+                kappa=self.kappa,
+                lam=fitted.penalty / unit,
+                lipschitz=sigma,
+                delta=self.delta,
+                form=form,  # type: ignore[arg-type]
+            )
+            for form, sigma in (("paper", bounded), ("corrected", free))
+        }
+        statement = f"{self.likely}, the change of any prediction"
+        printed, corrected = (
+            replace(both[form], value=both[form].value / sigma, statement=statement)
+            for form, sigma in (("paper", bounded), ("corrected", free))
+        )
+        worst = Bound(
+            # Theorem 1 before its last step: sup|Δh| ≤ κ^{1/2} ‖Δh‖_K ≤ σ κ l1 / (2 λ).
+            value=free * self.kappa * moved / (2 * fitted.penalty),
+            terms={"l1 distance of the weights, in the learner's units": moved, "lipschitz": free},
+            assumptions=(*STABLE, *cells.assumptions),
+            vacuous=False,
+            reference=f"{PAPER}, Theorem 1, with a joint region of the counts",
+            form="corrected",
+            statement=statement,
+        )
+        return printed, corrected, worst
+
+    def _lipschitz(self, total: float) -> tuple[float, float]:
+        """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
+        fitted = self.fitted
+        if not fitted.squared:
+            return 1.0, 1.0
+        labels = self.predictions + fitted.penalty * fitted.coefficients / fitted.weights
+        largest = float(np.abs(labels).max()) or 1.0
+        free = lipschitz_constant(
+            "squared",
+            largest_label=largest,
+            kappa=self.kappa,
+            lam=fitted.penalty,
+            total_weight=total,
+        )
+        return lipschitz_constant("squared", largest_label=largest), free
+
+    def _spread(self) -> float:
+        weights = self.fitted.weights
+        mean = np.average(self.predictions, weights=weights)
+        return float(np.sqrt(np.average((self.predictions - mean) ** 2, weights=weights)))
+
+    def _refit_spread(self, refits: int, random_state: Any) -> float:
+        """Estimate what refits would change: the root mean square over draws of the weights."""
+        random = check_random_state(random_state)
+        m, n = self.cells.successes, self.cells.trials
+        rate = random.beta(m + 0.5, n - m + 0.5, size=(refits, len(m)))
+        errors = (m / n) / rate - 1
+        ratios = np.column_stack([self._ratio(self.cells, row) for row in errors])
+        moved = self.fitted.coefficients[:, None] * (ratios - 1)
+        if self.curvature is not None:
+            change = self.curvature.moves(moved, self.fitted.weights[:, None] * ratios)
+        else:
+            change = self._support_moves(moved)
+        return float(np.sqrt(np.average((change**2).mean(axis=1), weights=self.fitted.weights)))
+
+    def _support_moves(self, moved: FloatArray) -> FloatArray:
+        """Return, to first order, how the predictions of a support vector regression move.
+
+        Support vectors at their bound keep to it, so their coefficients follow their weights; those
+        on the edge of the tube stay on it.
+        """
+        fitted = self.fitted
+        limit = fitted.weights / (2 * fitted.penalty)
+        free = np.flatnonzero(np.abs(fitted.coefficients) < limit * (1 - 1e-6))
+        change = moved.copy()
+        change[free] = 0.0
+        image = self.K @ change
+        if not len(free):
+            return image
+        system = np.ones((len(free) + 1, len(free) + 1))
+        system[:-1, :-1] = self.K[np.ix_(free, free)]
+        system[-1, -1] = 0.0
+        right = -np.vstack([image[free], change.sum(axis=0)])
+        solved = lstsq(system, right, cond=1e-8, lapack_driver="gelsy")[0]
+        return image + self.K[:, free] @ solved[:-1] + solved[-1]
+
+    def _about_learner(self) -> tuple[str, ...]:
+        converged = f"{self.fitted.name} has converged, and the perfect weights have the same scale"
+        if self.fitted.squared:
+            return (converged,)
+        return (
+            converged,
+            "the offset of the perfectly weighted model is penalised (kernel K + 1), which SVR's "
+            "own is not: no theorem covers that",
+        )

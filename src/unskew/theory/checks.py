@@ -1,0 +1,126 @@
+"""Refusing what no theorem speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unskew.errors import InputError, ParameterError
+from unskew.numerics.typing import FloatArray
+
+__all__ = [
+    "check_at_least",
+    "check_counts",
+    "check_kappa",
+    "check_option",
+    "check_positive",
+    "check_probability",
+]
+
+
+def check_probability(value: Any, *, name: str) -> float:
+    """Return a probability strictly between zero and one."""
+    number = _number(value, name)
+    if not 0 < number < 1:
+        raise ParameterError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return number
+
+
+def check_positive(value: Any, *, name: str) -> float:
+    """Return a positive, finite number."""
+    number = _number(value, name)
+    if not (0 < number < np.inf):
+        raise ParameterError(f"{name} must be positive and finite; got {value!r}.")
+    return number
+
+
+def check_kappa(value: Any) -> float:
+    """Return a bound on K(x, x), or say which kernels have one."""
+    number = np.inf if value is None else _number(value, "kappa")
+    if not (0 < number < np.inf):
+        raise ParameterError(
+            f"kappa must be positive and finite; got {value!r}. Kernels with a bound on K(x, x) "
+            "qualify: Gaussian, Laplace, chi-squared and cosine kernels have 1, others only on "
+            "inputs that are bounded."
+        )
+    return number
+
+
+def check_at_least(value: Any, least: float, *, name: str) -> float:
+    """Return a finite number that is not below ``least``."""
+    number = _number(value, name)
+    if not (least <= number < np.inf):
+        raise ParameterError(f"{name} must be finite and at least {least:g}; got {value!r}.")
+    return number
+
+
+def check_option(value: Any, options: Collection[str], *, name: str) -> str:
+    """Return one of several words, however its parts are joined."""
+    word = str(value).lower().replace("_", "-").replace(" ", "-")
+    if not isinstance(value, str) or word not in options:
+        listed = ", ".join(f'"{option}"' for option in options)
+        raise ParameterError(f"{name} must be one of {listed}; got {value!r}.")
+    return word
+
+
+def check_counts(
+    population_counts: ArrayLike, sample_counts: ArrayLike | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the counts of each cell in the population and in the sample.
+
+    A cell without population rows is no cell; one without sample rows carries no weight but counts
+    among the cells. Without sample counts, those of the population are returned twice.
+    """
+    population = _whole(population_counts, "population_counts")
+    if not len(population):
+        raise InputError("population_counts is empty: there is no cell.")
+    if (population < 1).any():
+        cell = int(np.flatnonzero(population < 1)[0])
+        raise InputError(
+            f"population_counts must be at least 1 in every cell; got {population[cell]:g} in cell "
+            f"{cell}. Leave out cells that hold no row of the population."
+        )
+    if sample_counts is None:
+        return population, population
+    sample = _whole(sample_counts, "sample_counts")
+    if len(sample) != len(population):
+        raise InputError(
+            f"sample_counts has {len(sample)} cells and population_counts {len(population)}; give "
+            "one count of each for every cell."
+        )
+    if (sample > population).any():
+        cell = int(np.flatnonzero(sample > population)[0])
+        raise InputError(
+            f"Cell {cell} has {sample[cell]:g} sample rows and {population[cell]:g} population "
+            "rows. The theory needs a sample that is part of the population."
+        )
+    if not sample.any():
+        raise InputError("sample_counts is zero in every cell: there is no sample.")
+    return population, sample
+
+
+def _whole(counts: ArrayLike, name: str) -> FloatArray:
+    try:
+        vector = np.asarray(counts, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, one per cell: {error}.") from error
+    if vector.ndim != 1:
+        raise InputError(f"{name} must have one number per cell; got shape {vector.shape}.")
+    wrong = ~((vector >= 0) & (vector == np.floor(vector)) & np.isfinite(vector))
+    if wrong.any():
+        cell = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{name} must be whole numbers of rows, not negative; got {vector[cell]} in cell "
+            f"{cell}. Design weights make counts that no binomial law describes."
+        )
+    return vector
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number; got {value!r}.") from None

@@ -1,0 +1,173 @@
+"""What the certificate reads from a fitted model: its kernel expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVR
+from sklearn.utils.validation import check_is_fitted
+
+from unskew.errors import InputTypeError, LearnerError
+from unskew.numerics.kernels import GaussianKernel, fill_matrix
+from unskew.numerics.typing import FloatArray, IntArray
+
+__all__ = ["KernelModel", "not_covered", "read_model"]
+
+BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
+"""Kernels with a known bound κ on K(x, x)."""
+
+
+def not_covered(why: str) -> NoReturn:
+    """Raise the error that says what the theory does not speak of."""
+    raise LearnerError(f"not covered: {why}")
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    r"""A fitted :math:`\hat h = \sum_i a_i K(x_i, \cdot) + b`.
+
+    Attributes
+    ----------
+    name : str
+    rows : ndarray of shape (r, d)
+        The rows that the learner kept: all of the sample, or the support vectors.
+    places : ndarray of int of shape (r,)
+        Their places in the sample.
+    coefficients : ndarray of shape (r,)
+    weights : ndarray of shape (r,)
+        With which they were trained.
+    offset : float or None
+        b; None for a learner that has none.
+    kappa : float
+        The largest K(x, x).
+    penalty : float
+        The multiple of the squared norm in an objective where row i has weight w_i: alpha for
+        kernel ridge regression, 1/(2C) for support vector regression.
+    gamma : float or None
+        Of a Gaussian kernel; None for any other.
+    kernel : callable
+        Returns the kernel matrix of a set of rows.
+    """
+
+    name: str
+    rows: FloatArray
+    places: IntArray
+    coefficients: FloatArray
+    weights: FloatArray
+    offset: float | None
+    kappa: float
+    penalty: float
+    gamma: float | None
+    kernel: Callable[[FloatArray], FloatArray]
+
+    @property
+    def squared(self) -> bool:
+        """Whether it was trained with the squared loss."""
+        return self.offset is None
+
+
+def read_model(model: Any) -> KernelModel:
+    """Return the kernel expansion of a fitted Reweighted, or say why it is not covered."""
+    for attribute in ("estimator", "weighter"):
+        if not hasattr(model, attribute):
+            raise InputTypeError(
+                f"certificate takes a fitted Reweighted; got {type(model).__name__}."
+            )
+    check_is_fitted(model, "weights_")
+    if getattr(model, "resample", None) is not None:
+        not_covered(
+            f'the learner was trained on a resampled sample (resample="{model.resample}"), not '
+            "with weights."
+        )
+    learner = model.estimator_
+    while isinstance(learner, Pipeline):
+        learner = learner.steps[-1][1]
+    if isinstance(learner, KernelRidge):
+        return _kernel_ridge(learner, model.weights_)
+    if isinstance(learner, SVR):
+        return _svr(learner, model.weights_)
+    return not_covered(
+        f"{type(learner).__name__} does not minimise a weighted loss plus the squared norm of a "
+        "kernel space that can be read from it. The theory speaks of kernel-based regularisation; "
+        "the certificate covers KernelRidge and SVR, also as the last step of a pipeline."
+    )
+
+
+def _kernel_ridge(learner: KernelRidge, weights: FloatArray) -> KernelModel:
+    coefficients = np.asarray(learner.dual_coef_, dtype=np.float64)
+    if coefficients.ndim > 1 and coefficients.shape[1] > 1:
+        not_covered(f"the labels have {coefficients.shape[1]} columns; fit one model to each.")
+    alphas = np.unique(np.asarray(learner.alpha, dtype=np.float64))
+    if len(alphas) > 1 or alphas[0] <= 0:
+        not_covered(f"alpha={learner.alpha} is no positive penalty, so the model is not stable.")
+    rows = _dense(learner.X_fit_)
+    kappa = _kappa(learner.kernel)
+    gamma = learner.gamma
+    if gamma is None and learner.kernel == "rbf":
+        gamma = 1 / rows.shape[1]  # scikit-learn's default
+    return KernelModel(
+        name="KernelRidge",
+        rows=rows,
+        places=np.arange(len(coefficients)),
+        coefficients=coefficients.reshape(-1),
+        weights=weights,
+        offset=None,
+        kappa=kappa,
+        penalty=float(alphas[0]),
+        gamma=gamma if learner.kernel == "rbf" else None,
+        kernel=_kernel(learner.kernel, gamma),
+    )
+
+
+def _svr(learner: SVR, weights: FloatArray) -> KernelModel:
+    places = np.asarray(learner.support_, dtype=np.int64)
+    if not len(places):
+        not_covered("SVR has no support vectors: it predicts a constant that no weight has moved.")
+    kappa, gamma = _kappa(learner.kernel), float(learner._gamma)
+    return KernelModel(
+        name="SVR",
+        rows=_dense(learner.support_vectors_),
+        places=places,
+        coefficients=np.asarray(_dense(learner.dual_coef_)).reshape(-1),
+        weights=weights[places],
+        offset=float(learner.intercept_[0]),
+        kappa=kappa,
+        penalty=1 / (2 * learner.C),
+        gamma=gamma,
+        kernel=_kernel(learner.kernel, gamma),
+    )
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix, dtype=np.float64)
+
+
+def _kappa(kernel: Any) -> float:
+    if not isinstance(kernel, str) or kernel not in BOUNDED:
+        named = f'kernel="{kernel}"' if isinstance(kernel, str) else "a kernel of your own"
+        listed = ", ".join(f'"{name}"' for name in BOUNDED)
+        not_covered(
+            f"{named} has no bound kappa on K(x, x) that holds for every x. These kernels have "
+            f'one: {listed} (SVR has "rbf" of them).'
+        )
+    return BOUNDED[kernel]
+
+
+def _kernel(name: str, gamma: float | None) -> Callable[[FloatArray], FloatArray]:
+    def matrix(rows: FloatArray) -> FloatArray:
+        if name != "rbf" or gamma is None:
+            parameters = {} if name == "cosine" else {"gamma": gamma}
+            if name == "chi2" and gamma is None:
+                parameters = {}
+            return np.asarray(pairwise_kernels(rows, metric=name, **parameters))
+        gaussian = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
+        prepared = gaussian.prepare(rows - rows.mean(axis=0))
+        return fill_matrix(gaussian, prepared, prepared, np.empty((len(rows), len(rows))))
+
+    return matrix

@@ -1,0 +1,221 @@
+"""The cells of a fitted weighter as the certificate counts them, and coarser ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unskew.numerics.joint_region import RelativeErrors, relative_errors
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.fitted import not_covered
+from unskew.theory.frequency import PARTITION
+from unskew.weighters.cells import CellWeighter
+
+__all__ = ["CountedCells", "coarser", "read_cells", "sums_by"]
+
+MOST_UNCOVERED = 0.01
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    r"""Cells whose counts are binomial, and what they say of the weights.
+
+    A row's perfect weight over its estimated one is :math:`\rho = s + f\,(1 + t)`, where t is the
+    relative error of its cell's count. For a partition that counts every sample row, s is 0 and f
+    is 1.
+
+    Attributes
+    ----------
+    of_row : ndarray of int of shape (m,)
+        The cell of each sample row.
+    successes, trials : ndarray of shape (k,)
+        The binomial counts.
+    unseen : int
+        How many further cells there may be, that hold population rows but no sample row.
+    shift, factor : ndarray of shape (m,)
+        The s and f of each row.
+    names : ndarray of int of shape (k,)
+        What the weighter calls each cell.
+    sample, population : ndarray of shape (k,)
+        How many rows each cell holds.
+    assumptions : tuple of str
+    """
+
+    of_row: IntArray
+    successes: FloatArray
+    trials: FloatArray
+    unseen: int
+    shift: FloatArray
+    factor: FloatArray
+    names: IntArray
+    sample: FloatArray
+    population: FloatArray
+    assumptions: tuple[str, ...]
+
+    def errors(self, delta: float) -> RelativeErrors:
+        """Return the region of the relative errors at this level."""
+        successes = np.append(self.successes, np.zeros(self.unseen))
+        trials = np.append(self.trials, np.ones(self.unseen))
+        region = relative_errors(successes, trials, delta)
+        k = len(self.successes)
+        return RelativeErrors(
+            region.low[:k],
+            region.high[:k],
+            region.stiffness[:k],
+            region.radius,
+            region.reached[:k],
+        )
+
+
+def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
+    """Return the counts of a fitted cell weighter, or say why they are not binomial."""
+    if not isinstance(weighter, CellWeighter):
+        not_covered(_why_no_cells(weighter))
+    if weighter.uncovered_ > MOST_UNCOVERED:
+        not_covered(
+            f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows; what "
+            "it costs that the sample cannot stand for them, no count tells. Use larger cells."
+        )
+    cells = weighter.cells_
+    if (cells[weights > 0] < 0).any():
+        not_covered(
+            f"{int((cells[weights > 0] < 0).sum())} sample rows lie in cells in which no row was "
+            "counted, so nothing is known of their weights. Use larger cells."
+        )
+    population = np.rint(weighter.population_counts_)
+    sample = weighter.sample_counts_
+    held = np.bincount(cells[cells >= 0], minlength=len(sample)).astype(np.float64)
+    honest = bool(getattr(weighter, "honest", False))
+    whole = np.array_equal(sample, held) or (honest and (sample == np.rint(sample)).all())
+    if not whole or (
+        weighter.uncovered_ == 0 and not np.allclose(weighter.population_counts_, population)
+    ):
+        not_covered("design weights make counts that no binomial law describes.")
+    used = np.flatnonzero(held > 0)
+    if (population[used] < held[used]).any():
+        cell = used[np.flatnonzero(population[used] < held[used])[0]]
+        not_covered(
+            f"cell {cell} has {held[cell]:.0f} sample rows and {population[cell]:.0f} population "
+            "rows, but the theory needs a sample that is part of the population."
+        )
+    place = np.full(len(sample) + 1, -1)
+    place[used] = np.arange(len(used))
+    of_row = place[cells]
+    m, n, rows = sample[used], population[used], held[used]
+    total = float(weighter.population_counts_.sum())
+    unseen = int(np.ceil(weighter.uncovered_ * total)) + int(((population > 0) & (held == 0)).sum())
+    assumptions = _assumptions(weighter)
+    if not honest:
+        ones = np.ones(len(cells))
+        return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, assumptions)
+    # Each selected row went to the counted half with probability 1/2. Given the grown half, a row
+    # outside it was counted with probability π = (q/2) / (1 - q/2), so that 2/q = 1 + 1/π, while
+    # the weight is n/m: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
+    trials = n - (rows - m)
+    return CountedCells(
+        of_row,
+        m,
+        trials,
+        unseen,
+        (m / n)[of_row],
+        (trials / n)[of_row],
+        used,
+        rows,
+        n,
+        assumptions,
+    )
+
+
+def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | None:
+    """Return the cells of the pruned tree in which each counts ``least`` rows, or None.
+
+    None where the cells are no tree's, or large enough as they are. The weights stay those of the
+    leaves; what is assumed is that all leaves of a coarser cell share one probability, so that the
+    difference between their estimates is known to be noise, and known in size.
+    """
+    if not hasattr(weighter, "tree_") or cells.successes.min() >= least:
+        return None
+    tree = weighter.tree_.tree_
+    counted = np.zeros(tree.node_count)
+    counted[cells.names] = cells.successes
+    ancestor = _pruned(tree.children_left, tree.children_right, counted, least)
+    merged, group = np.unique(ancestor[cells.names], return_inverse=True)
+    if len(merged) == len(cells.names):
+        return None
+    successes, trials = sums_by(group, cells.successes), sums_by(group, cells.trials)
+    fine, coarse = cells.successes / cells.trials, successes / trials
+    # π̂_C / π_D = (π̂_C / π̂_D)(1 + t_D).
+    return CountedCells(
+        group[cells.of_row],
+        successes,
+        trials,
+        cells.unseen,
+        cells.shift,
+        cells.factor * (fine / coarse[group])[cells.of_row],
+        merged,
+        sums_by(group, cells.sample),
+        sums_by(group, cells.population),
+        cells.assumptions,
+    )
+
+
+def sums_by(group: IntArray, values: FloatArray, n_groups: int = 0) -> FloatArray:
+    """Return the sum of the values in each group."""
+    return np.bincount(group, weights=values, minlength=n_groups).astype(np.float64)
+
+
+def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> IntArray:
+    """Return each node's cell: a node is split only into two that are large enough."""
+    total = counts.copy()
+    for node in range(len(left) - 1, -1, -1):  # scikit-learn numbers children after their parents
+        if left[node] >= 0:
+            total[node] = total[left[node]] + total[right[node]]
+    ancestor = np.arange(len(left))
+    for node in range(len(left)):
+        if left[node] < 0:
+            continue
+        stop = ancestor[node] != node or min(total[left[node]], total[right[node]]) < least
+        for child in (left[node], right[node]):
+            ancestor[child] = ancestor[node] if stop else child
+    return ancestor
+
+
+def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
+    name = type(weighter).__name__
+    selected, fixed, shared = PARTITION
+    if name == "FrequencyWeights":
+        fixed = "cells are points, and those that no sample row has were allowed for"
+    elif getattr(weighter, "honest", False):
+        fixed = (
+            "the leaves were grown on one half of the sample and counted on the other, the halves "
+            "taken as drawn by a fair coin"
+        )
+    elif name == "TreeWeights":
+        fixed = (
+            "the leaves were fixed without looking at who was selected: they were not, for they "
+            "were grown on the rows that they count; honest=True grows them on others"
+        )
+    else:
+        fixed = (
+            "the cells were fixed without looking at who was selected: strictly true only of "
+            "borders or clusters that were given, not of those found in the sample"
+        )
+    merged: tuple[str, ...] = ()
+    if weighter.uncovered_ > 0:
+        merged = (
+            f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
+            "neglected",
+        )
+    return (selected, fixed, shared, *merged)
+
+
+def _why_no_cells(weighter: Any) -> str:
+    name = type(weighter).__name__
+    return {
+        "KnownProbability": "KnownProbability estimates nothing: its weights are as right as the "
+        "probabilities that were given.",
+        "Unweighted": "Unweighted makes no correction, so there is no estimate whose error could "
+        "be bounded.",
+    }.get(name, f"{name} does not weigh by counts in cells, nor by kernel mean matching.")

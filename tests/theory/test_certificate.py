@@ -1,0 +1,390 @@
+"""One call on a fitted model: what it says, and that it says nothing where it should not."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from unskew import (
+    ClusterWeights,
+    FrequencyWeights,
+    HistogramWeights,
+    KernelMeanMatching,
+    KnownProbability,
+    Population,
+    Reweighted,
+    TreeWeights,
+    Unweighted,
+)
+from unskew.errors import InputTypeError, LearnerError, ParameterError
+from unskew.theory import certificate
+
+BUCKETS = HistogramWeights(buckets={0: [-1.0, 0.0, 1.0], 1: 1, 2: 1})
+
+
+def ridge(**parameters):
+    return KernelRidge(**{"kernel": "rbf", "gamma": 0.3, "alpha": 1.0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """A population whose probability of selection is constant in four cells."""
+    random = np.random.default_rng(0)
+    population = random.normal(size=(2500, 3))
+    place = np.searchsorted([-1.0, 0.0, 1.0], population[:, 0], side="right")
+    probability = np.array([0.2, 0.5, 0.7, 0.4])[place]
+    selected = random.uniform(size=2500) < probability
+    sample = population[selected]
+    labels = np.sin(2 * sample[:, 0]) + sample[:, 1] + 0.2 * random.normal(size=len(sample))
+    return population, sample, labels, probability[selected]
+
+
+def fitted(cells, learner=None, weighter=BUCKETS):
+    population, sample, labels, _ = cells
+    model = Reweighted(ridge() if learner is None else learner, weighter)
+    return model.fit(sample, labels, population=population)
+
+
+def perfect_model(cells, model, learner):
+    _, sample, labels, probability = cells
+    return learner.fit(sample, labels, sample_weight=model.weighter_.scale_ / probability)
+
+
+@pytest.mark.parametrize("total", ["sample", "population"])
+def test_it_bounds_what_perfect_weights_would_have_changed(cells, total):
+    _, sample, _, _ = cells
+    model = fitted(cells, weighter=HistogramWeights(**{**BUCKETS.get_params(), "total": total}))
+    bound = certificate(model)
+    other = perfect_model(cells, model, ridge())
+    change = other.predict(sample) - model.predict(sample)
+    mean = np.sqrt(np.average(change**2, weights=model.weights_))
+    moved = other.dual_coef_ - model.estimator_.dual_coef_
+    norm = np.sqrt(moved @ rbf_kernel(sample, gamma=0.3) @ moved)
+    assert mean <= bound <= 60 * mean
+    assert np.abs(change).max() <= bound.terms["dual certificate, at any single point"]
+    assert norm <= bound.terms["dual certificate, in the kernel's norm"]
+    assert not bound.vacuous
+    printed = bound.terms["Theorem 2, as printed"]
+    assert printed.form == "paper"
+    assert printed > 50 * bound.terms["dual certificate, at any single point"]
+
+
+def test_the_answer_reads_as_one(cells):
+    text = str(certificate(fitted(cells), 0.05))
+    assert text.startswith("With probability 95 %, estimating the weights has moved")
+    assert "the printed theorem says" in text
+    assert re.search(r"What dominates is cell \d+ with \d+ of \d+ rows", text)
+    assert "An estimate, no bound" in text
+    assert "same probability of selection" in text
+
+
+def test_labels_that_are_all_zero_leave_nothing_to_move(cells):
+    population, sample, _, _ = cells
+    model = Reweighted(ridge(), BUCKETS).fit(sample, np.zeros(len(sample)), population=population)
+    bound = certificate(model)
+    assert bound == 0
+    assert not bound.vacuous
+
+
+def test_smaller_delta_promises_less(cells):
+    model = fitted(cells)
+    assert certificate(model, 0.001) > certificate(model, 0.05) > certificate(model, 0.5)
+
+
+def test_the_refit_spread_is_what_refits_do(cells):
+    _, sample, labels, _ = cells
+    model = fitted(cells)
+    weighter = model.weighter_
+    random = np.random.default_rng(1)
+    m, n = weighter.sample_counts_, weighter.population_counts_
+    changes = []
+    for _ in range(40):
+        q = random.beta(m + 0.5, n - m + 0.5)
+        other = ridge().fit(sample, labels, sample_weight=weighter.scale_ / q[weighter.cells_])
+        changes.append((other.predict(sample) - model.predict(sample)) ** 2)
+    refits = math.sqrt(np.average(np.mean(changes, axis=0), weights=model.weights_))
+    estimate = certificate(model, refits=40).terms["refit spread (an estimate, no bound)"]
+    assert estimate == pytest.approx(refits, rel=0.35)
+
+
+def test_svr_is_vacuous_at_c_one_says_so_and_gives_the_refit_spread(cells):
+    _, sample, _, _ = cells
+    model = fitted(cells, SVR(gamma=0.3))
+    bound = certificate(model)
+    assert bound.vacuous
+    assert "This says nothing" in str(bound)
+    assert any("kernel K + 1" in line for line in bound.assumptions)
+    other = perfect_model(cells, model, SVR(gamma=0.3))
+    change = other.predict(sample) - model.predict(sample)
+    assert np.abs(change).max() <= bound.terms["dual certificate, at any single point"]
+    spread = bound.terms["refit spread (an estimate, no bound)"]
+    assert 0.2 * change.std() < spread < 5 * change.std()
+
+
+def test_svr_with_a_strong_penalty_is_not_vacuous(cells):
+    model = fitted(cells, SVR(gamma=0.3, C=1e-3))
+    loose, tight = certificate(fitted(cells, SVR(gamma=0.3))), certificate(model)
+    assert tight < 0.1 * loose
+
+
+def test_first_order_refits_of_svr_are_near_refits(cells):
+    _, sample, labels, _ = cells
+    model = fitted(cells, SVR(gamma=0.3))
+    weighter = model.weighter_
+    random = np.random.default_rng(1)
+    m, n = weighter.sample_counts_, weighter.population_counts_
+    kept = model.estimator_.support_
+    changes = []
+    for _ in range(15):
+        q = random.beta(m + 0.5, n - m + 0.5)
+        other = SVR(gamma=0.3).fit(
+            sample, labels, sample_weight=weighter.scale_ / q[weighter.cells_]
+        )
+        changes.append((other.predict(sample[kept]) - model.predict(sample[kept])) ** 2)
+    refits = math.sqrt(np.average(np.mean(changes, axis=0), weights=model.weights_[kept]))
+    estimate = certificate(model, refits=15).terms["refit spread (an estimate, no bound)"]
+    assert 0.4 * refits < estimate < 2.5 * refits
+
+
+def test_pipelines_are_read(cells):
+    scaled = fitted(cells, make_pipeline(StandardScaler(), ridge()))
+    bound = certificate(scaled)
+    X = scaled.estimator_[0].transform(cells[1])
+    a = scaled.estimator_[-1].dual_coef_
+    predictions = rbf_kernel(X, gamma=0.3) @ a
+    spread = math.sqrt(np.cov(predictions, aweights=scaled.weights_, ddof=0))
+    assert bound.terms["spread of the predictions"] == pytest.approx(spread)
+
+
+@pytest.mark.parametrize(
+    "weighter",
+    [
+        TreeWeights(min_samples_leaf=60),
+        TreeWeights(min_samples_leaf=80, honest=True),
+        ClusterWeights(KMeans(5, n_init=1, random_state=0)),
+    ],
+    ids=lambda weighter: type(weighter).__name__,
+)
+def test_partitions_with_enough_rows_are_not_vacuous(cells, weighter):
+    bound = certificate(fitted(cells, weighter=weighter))
+    assert not bound.vacuous
+    assert 0 < bound < bound.terms["spread of the predictions"]
+
+
+def test_points_are_cells_too():
+    random = np.random.default_rng(0)
+    population = pd.DataFrame({"town": random.choice(["a", "b", "c"], 900)})
+    sample = population[random.uniform(size=900) < 0.4]
+    labels = (sample["town"] == "a").astype(float)
+    learner = make_pipeline(_one_hot(), ridge(gamma=1.0))
+    model = Reweighted(learner, FrequencyWeights()).fit(sample, labels, population=population)
+    assert not certificate(model).vacuous
+
+
+def _one_hot():
+    from sklearn.preprocessing import OneHotEncoder
+
+    return OneHotEncoder(sparse_output=False)
+
+
+def test_small_leaves_get_a_second_certificate_on_coarser_cells(cells):
+    bound = certificate(fitted(cells, weighter=TreeWeights()))
+    coarse = bound.terms["on coarser cells"]
+    assert bound.vacuous
+    assert not coarse.vacuous
+    assert coarse.terms["its sample count"] >= 60
+    assert any("share one probability" in line for line in coarse.assumptions)
+    wider = certificate(fitted(cells, weighter=TreeWeights()), coarse_cells=200)
+    assert wider.terms["on coarser cells"].terms["cells"] < coarse.terms["cells"]
+
+
+@pytest.mark.parametrize(
+    ("weighter", "share", "term"),
+    [
+        (TreeWeights(), 1.0, "on coarser cells"),
+        (TreeWeights(min_samples_leaf=40), 1.0, None),
+        (TreeWeights(min_samples_leaf=30, honest=True, random_state=0), 0.5, None),
+    ],
+    ids=["coarser cells", "leaves grown on what they count", "honest leaves"],
+)
+def test_trees_hold_where_selection_is_even(weighter, share, term):
+    # One probability everywhere is constant in all leaves, whatever they are. An honest tree counts
+    # half of the sample, so that its weights estimate twice the inverse probability.
+    random = np.random.default_rng(3)
+    failed = 0
+    for _ in range(25):
+        population = random.normal(size=(700, 2))
+        selected = random.uniform(size=700) < 0.4
+        sample = population[selected]
+        labels = sample[:, 0] + 0.3 * random.normal(size=len(sample))
+        model = Reweighted(ridge(), weighter).fit(sample, labels, population=population)
+        perfect = np.full(len(sample), model.weighter_.scale_ / (0.4 * share))
+        other = ridge().fit(sample, labels, sample_weight=perfect)
+        change = other.predict(sample) - model.predict(sample)
+        mean = np.sqrt(np.average(change**2, weights=model.weights_))
+        bound = certificate(model, 0.1, refits=1)
+        failed += mean > (bound.terms[term] if term else bound)
+    assert failed <= 5  # Pr[Bin(25, 0.1) > 5] = 0.03; it fails in none
+
+
+def test_honest_leaves_say_so_and_others_admit_it(cells):
+    honest = certificate(fitted(cells, weighter=TreeWeights(min_samples_leaf=80, honest=True)))
+    assert any("counted on the other" in line for line in honest.assumptions)
+    plain = certificate(fitted(cells, weighter=TreeWeights(min_samples_leaf=80)))
+    assert any("they were not" in line for line in plain.assumptions)
+
+
+class TestNotCovered:
+    @pytest.mark.parametrize(
+        ("learner", "why"),
+        [
+            (Ridge(), "Ridge does not minimise"),
+            (RandomForestRegressor(n_estimators=2), "RandomForestRegressor does not"),
+            (make_pipeline(StandardScaler(), Ridge()), "Ridge does not"),
+            (KernelRidge(kernel="linear"), 'kernel="linear" has no bound.*"rbf"'),
+            (SVR(kernel="poly", degree=2), 'kernel="poly" has no bound.*"rbf"'),
+            (KernelRidge(kernel=lambda x, y: float(x @ y)), "a kernel of your own has no bound"),
+            (ridge(alpha=0.0), "alpha=0.0 is no positive penalty"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore")
+    def test_learners(self, cells, learner, why):
+        population, sample, labels, _ = cells
+        model = Reweighted(learner, BUCKETS).fit(sample[:200], labels[:200], population=population)
+        with pytest.raises(LearnerError, match=f"not covered: .*{why}"):
+            certificate(model)
+
+    @pytest.mark.parametrize(
+        ("weighter", "why"),
+        [
+            (Unweighted(), "makes no correction"),
+            (KnownProbability(lambda X: np.full(len(X), 0.5)), "estimates nothing"),
+        ],
+    )
+    def test_weighters(self, cells, weighter, why):
+        with pytest.raises(LearnerError, match=f"not covered: .*{why}"):
+            certificate(fitted(cells, weighter=weighter))
+
+    def test_resampling(self, cells):
+        population, sample, labels, _ = cells
+        model = Reweighted(KNeighborsRegressor(), BUCKETS, resample="multiplicity", random_state=0)
+        with pytest.raises(LearnerError, match="not covered: .*resampled"):
+            certificate(model.fit(sample, labels, population=population))
+
+    def test_design_weights(self, cells):
+        population, sample, labels, _ = cells
+        design = np.random.default_rng(0).uniform(0.5, 2, len(sample))
+        model = Reweighted(ridge(), BUCKETS)
+        model.fit(sample, labels, population=population, sample_weight=design)
+        with pytest.raises(LearnerError, match="not covered: design weights"):
+            certificate(model)
+        weight = np.random.default_rng(0).uniform(0.5, 2, len(population))
+        model.fit(sample, labels, population=Population(population, weight=weight))
+        with pytest.raises(LearnerError, match="not covered: design weights"):
+            certificate(model)
+
+    def test_a_sample_that_is_no_part_of_the_population(self, cells):
+        population, sample, labels, _ = cells
+        model = Reweighted(ridge(), BUCKETS).fit(sample, labels, population=population[:300])
+        with pytest.raises(LearnerError, match="not covered: cell .* part of the population"):
+            certificate(model)
+
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
+    def test_a_population_out_of_reach(self, cells):
+        population, sample, labels, _ = cells
+        model = Reweighted(ridge(), FrequencyWeights())
+        model.fit(sample, labels, population=population)
+        with pytest.raises(LearnerError, match="not covered: .* without sample rows"):
+            certificate(model)
+
+    def test_a_model_without_support_vectors(self, cells):
+        population, sample, _, _ = cells
+        model = Reweighted(SVR(), BUCKETS).fit(sample, np.zeros(len(sample)), population=population)
+        with pytest.raises(LearnerError, match="not covered: SVR has no support vectors"):
+            certificate(model)
+
+    def test_several_labels(self, cells):
+        population, sample, labels, _ = cells
+        model = Reweighted(ridge(), BUCKETS)
+        model.fit(sample, np.column_stack([labels, labels]), population=population)
+        with pytest.raises(LearnerError, match="not covered: the labels have 2 columns"):
+            certificate(model)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("delta", [0, 1, -1, 1.5, math.nan, None])
+    def test_delta(self, cells, delta):
+        with pytest.raises(ParameterError, match="delta"):
+            certificate(fitted(cells), delta)
+
+    def test_what_is_no_reweighted_model(self):
+        with pytest.raises(InputTypeError, match="takes a fitted Reweighted; got KernelRidge"):
+            certificate(ridge())
+
+    def test_what_is_not_fitted(self):
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(NotFittedError):
+            certificate(Reweighted(ridge(), BUCKETS))
+
+    @pytest.mark.parametrize("name", ["coarse_cells", "refits"])
+    def test_numbers(self, cells, name):
+        with pytest.raises(ParameterError, match=name):
+            certificate(fitted(cells), **{name: 0})
+
+    def test_population_is_for_matching_only(self, cells):
+        with pytest.raises(ParameterError, match="population is only for kernel mean matching"):
+            certificate(fitted(cells), population=cells[0])
+
+
+@pytest.fixture
+def matched(cells):
+    population, sample, labels, _ = cells
+    model = Reweighted(make_pipeline(StandardScaler(), ridge(gamma=None)), KernelMeanMatching())
+    return model.fit(sample[:400], labels[:400], population=population)
+
+
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
+class TestKernelMeanMatching:
+    def test_the_mean_prediction_is_as_near_as_promised(self, cells, matched):
+        population, sample, _, _ = cells
+        mine = np.average(matched.predict(sample[:400]), weights=matched.weights_)
+        apart = abs(mine - matched.predict(population).mean())
+        exact, measured = certificate(matched, population=population), certificate(matched)
+        assert apart <= exact <= measured
+        assert str(exact).startswith("For these rows")
+        assert str(measured).startswith("With probability 95 %")
+
+    def test_another_kernel_needs_the_population(self, cells, matched):
+        population, sample, labels, _ = cells
+        model = Reweighted(ridge(gamma=2.0), KernelMeanMatching())
+        model.fit(sample[:400], labels[:400], population=population)
+        with pytest.raises(LearnerError, match="not covered: .*Pass population="):
+            certificate(model)
+        mine = np.average(model.predict(sample[:400]), weights=model.weights_)
+        apart = abs(mine - model.predict(population).mean())
+        assert apart <= certificate(model, population=population)
+
+    def test_a_population_that_is_wrapped(self, cells, matched):
+        with pytest.raises(InputTypeError, match="rows as the learner takes them"):
+            certificate(matched, population=Population(cells[0]))
+
+    def test_svr_keeps_too_little(self, cells):
+        population, sample, labels, _ = cells
+        model = Reweighted(SVR(gamma=2.0), KernelMeanMatching())
+        model.fit(sample[:300], labels[:300], population=population)
+        with pytest.raises(LearnerError, match="not covered: SVR keeps its support vectors"):
+            certificate(model, population=population)
