@@ -119,14 +119,35 @@ class TestExact:
             ("laplace", lambda A, B: laplacian_kernel(A, B, gamma=1 / 1.3)),
         ],
     )
-    def test_kernels_of_your_own(self, kernel, reference):
+    @pytest.mark.parametrize("options", [{}, {"memory": 0}, {"tolerance": 1e-6}])
+    def test_kernels_of_your_own(self, kernel, reference, options):
         sample, population = shifted(m=150)
-        own = KernelMeanMatching(kernel=reference, scaling=None).fit(sample, population=population)
+        own = KernelMeanMatching(kernel=reference, scaling=None, **options).fit(
+            sample, population=population
+        )
         ours = KernelMeanMatching(kernel=kernel, bandwidth=1.3, scaling=None).fit(
             sample, population=population
         )
         assert own.certificate_.objective == pytest.approx(ours.certificate_.objective, rel=1e-5)
         assert np.isnan(own.mmd_after_)
+
+    def test_a_kernel_of_your_own_gets_the_rows_as_they_are(self):
+        sample, population = shifted(m=100, n=100)
+        seen = []
+
+        def kernel(A, B):
+            seen.append(A.min())
+            return (A @ B.T + 1) ** 2
+
+        rows, others = sample - sample.min() + 5, population - sample.min() + 5
+        weighter = KernelMeanMatching(kernel=kernel, scaling=None, precision="double").fit(
+            rows, population=others
+        )
+        gradient = kernel(rows, rows) @ weighter.weights_
+        gradient -= 100 * kernel(rows, others).mean(axis=1)
+        assert min(seen) >= 4
+        assert weighter.certificate_.converged
+        assert gradient[weighter.weights_ > 1e-6].max() - gradient.min() <= 2e-3
 
     def test_bandwidths(self):
         sample, population = shifted(m=100)
@@ -246,9 +267,38 @@ class TestInductive:
         )
         assert weighter.weights_.max() <= 2.5 * (1 + 1e-9)
         assert weighter.weights_.mean() == pytest.approx(1)
-        far = weighter.weigh([[3.0], [100.0], [-100.0]])
+        edges = [[sample.max()], [sample.min()]]
+        far = weighter.weigh([[100.0], [-100.0], [1e308]])
         assert (far <= 2.5 * (1 + 1e-9)).all()
-        assert far[1:] == pytest.approx(0, abs=1e-12)
+        assert far[:2] == pytest.approx(weighter.weigh(edges))
+        assert far[2] == pytest.approx(far[0])
+
+    @pytest.mark.parametrize("bound", [1.0, 1.01, 1.2])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_tight_bounds_are_kept(self, bound):
+        sample, population = shifted()
+        weighter = KernelMeanMatching(method="inductive", bound=bound).fit(
+            sample, population=population
+        )
+        assert weighter.weights_.max() <= bound * (1 + 1e-9)
+        assert weighter.weights_.mean() == pytest.approx(1)
+
+    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    def test_a_bound_that_few_centres_cannot_meet_is_told(self):
+        sample, population = shifted(d=5, m=1000, n=500)
+        with pytest.warns(ConvergenceWarning, match="No function of the 5 centres"):
+            weighter = KernelMeanMatching(
+                method="inductive", n_components=5, bandwidth=0.3, bound=1.05
+            ).fit(sample, population=population)
+        assert weighter.weights_.max() <= 1.05 * (1 + 1e-9)
+
+    def test_rows_out_of_reach_of_all_centres_keep_a_weight(self):
+        sample, population = shifted(d=30, m=400, n=400, by=0.3)
+        weighter = KernelMeanMatching(method="inductive", n_components=20).fit(
+            sample, population=population
+        )
+        assert np.mean(weighter.weights_ == 0) < 0.1
+        assert weighter.weigh(sample) == pytest.approx(weighter.weights_)
 
     def test_dropping_a_row_hardly_moves_the_weights(self):
         sample, population = shifted(m=300)
@@ -262,6 +312,67 @@ class TestInductive:
 
 
 class TestHardCases:
+    @pytest.mark.parametrize("slack", [0.1, 0.5])
+    def test_low_rank_with_slack(self, slack):
+        sample, population = shifted()
+        low, exact = (
+            KernelMeanMatching(method=method, slack=slack, ridge=1.0).fit(
+                sample, population=population
+            )
+            for method in ("low-rank", "exact")
+        )
+        assert low.certificate_.converged
+        assert low.mmd_after_ == pytest.approx(exact.mmd_after_, abs=0.01)
+
+    @pytest.mark.parametrize("bound", [1.1, 1.3, 3.3])
+    def test_low_rank_with_design_weights_and_a_bound(self, bound):
+        sample, population = shifted()
+        design = np.random.default_rng(0).uniform(0.5, 2, 300)
+        weighter = KernelMeanMatching(method="low-rank", bound=bound).fit(
+            sample, population=population, sample_weight=design
+        )
+        assert weighter.certificate_.converged
+        assert (weighter.weights_ <= bound * design / design.mean() * (1 + 1e-9)).all()
+
+    @pytest.mark.parametrize("method", ["exact", "low-rank", "inductive"])
+    @pytest.mark.parametrize("value", [1e20, 1e45, 1e300])
+    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_a_huge_value_in_the_population(self, method, value):
+        sample, population = shifted()
+        population[0, 0] = value
+        weighter = KernelMeanMatching(method=method).fit(sample, population=population)
+        assert np.isfinite(weighter.weights_).all()
+        assert np.isfinite([weighter.mmd_before_, weighter.mmd_after_]).all()
+        if method == "exact":
+            assert weighter.uncovered_ > 0
+            assert weighter.certificate_.converged
+
+    @pytest.mark.parametrize("bandwidth", [0.01, 0.001, 0.0001])
+    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    def test_narrow_kernels_are_taken_in_double_precision(self, bandwidth):
+        sample, population = shifted(d=1, m=200, n=2000)
+        weighter = KernelMeanMatching(bandwidth=bandwidth, scaling=None).fit(
+            sample, population=population
+        )
+        assert weighter.precision_ == "double"
+        gamma = 1 / (2 * bandwidth**2)
+        kappa = 200 * rbf_kernel(sample, population, gamma=gamma).mean(axis=1)
+        gradient = rbf_kernel(sample, gamma=gamma) @ weighter.weights_ - kappa
+        assert gradient[weighter.weights_ > 1e-6].max() - gradient.min() <= 1.1e-3
+
+    @pytest.mark.parametrize("scale", [1e40, 1e-50])
+    def test_the_scale_of_design_weights_does_not_matter(self, scale):
+        sample, population = shifted()
+        plain, scaled = (
+            KernelMeanMatching().fit(
+                sample, population=Population(population, weight=np.full(len(population), size))
+            )
+            for size in (1.0, scale)
+        )
+        assert scaled.weights_ == pytest.approx(plain.weights_, abs=1e-3)
+        assert scaled.mmd_after_ == pytest.approx(plain.mmd_after_)
+
     def test_repeated_rows(self):
         sample, population = shifted(m=60)
         weighter = KernelMeanMatching().fit(np.vstack([sample] * 3), population=population)

@@ -66,6 +66,8 @@ class Certificate:
         By how much the solution leaves the box, and the sum its range, relative to the sum.
     iterations : int
         Gradient steps, or rounds of exchange.
+    tolerance : float
+        The violation that was asked for.
     converged : bool
         Whether the violation is within the tolerance.
     """
@@ -76,6 +78,7 @@ class Certificate:
     bound_residual: float
     sum_residual: float
     iterations: int
+    tolerance: float
     converged: bool
 
 
@@ -201,6 +204,7 @@ class BoxSimplex(Generic[Matrix]):
             bound_residual=float(max((point - self.upper).max(), -point.min(), 0.0) / size),
             sum_residual=float(max(low - reached, reached - high, 0.0) / size),
             iterations=iterations,
+            tolerance=tolerance,
             converged=bool(violation <= tolerance),
         )
 

@@ -82,7 +82,7 @@ def solve_by_exchange(
                 return point, certificate
             proximity = max(proximity / 3, _PROXIMITY)
         elif rounds == used:  # in double precision it goes on from here
-            point = program.settled(found)
+            point, certificate = program.settled(found), None
         else:  # closer to the last point it must settle
             proximity *= 10
         free = (point > 0) & (point < program.upper)

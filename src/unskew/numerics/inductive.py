@@ -25,7 +25,7 @@ from scipy.stats import chi2
 
 from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.kernels import FAR, Kernel, WithMeans, blocks, in_threads
+from unskew.numerics.kernels import Kernel, blocks, in_threads
 from unskew.numerics.low_rank import NystromFeatures
 from unskew.numerics.typing import FloatArray, IntArray
 
@@ -45,27 +45,40 @@ N_FOLDS = 5
 SMOOTHINGS = 10.0 ** np.arange(-9.0, 1.0)
 
 _TOLERANCE = 1e-6
-_NO_BOUND = 1e9
+_NO_BOUND = 1e4
 
 
 @dataclass(frozen=True)
 class InductiveWeights:
-    """A weight function."""
+    r"""A weight function, :math:`a + (1 - a) \sum_l \alpha_l K(x, c_l)` within bounds.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (d,)
+        The sample's range: beyond it the function knows nothing and keeps its value at the edge.
+    bound : float
+        The largest weight, never above the sample's own.
+    even : float
+        The share a of a constant weight of one; zero but where nothing else meets the bound.
+    """
 
     kernel: Kernel
     centres: FloatArray
     coefficients: FloatArray
+    low: FloatArray
+    high: FloatArray
     bound: float
+    even: float = 0.0
 
     def weigh(self, points: FloatArray) -> FloatArray:
-        """Return w(x) for each point, zero where no centre is within the kernel's reach."""
-        values = np.clip(
-            cross_kernel(self.kernel, points, self.centres) @ self.coefficients, 0.0, self.bound
-        )
-        if isinstance(self.kernel, WithMeans):
-            near = cross_kernel(self.kernel.kernel, points, self.centres).max(axis=1)
-            values[near < FAR] = 0.0
-        return values
+        """Return w(x) for each point."""
+        points = np.clip(points, self.low, self.high)
+        return self.at(cross_kernel(self.kernel, points, self.centres))
+
+    def at(self, basis: FloatArray) -> FloatArray:
+        """Return w(x) from the kernel between points and centres."""
+        values = np.maximum(basis @ self.coefficients, 0.0)
+        return np.minimum(self.even + (1 - self.even) * values, self.bound)
 
 
 class InductiveProblem:
@@ -98,8 +111,8 @@ class InductiveProblem:
     def solve(self, smoothing: float, bound: float) -> tuple[InductiveWeights, Certificate]:
         """Return the function that meets the constraints, and the certificate of their dual.
 
-        Where no function of these centres meets them, it is one that is cut to them; the
-        certificate has then not converged.
+        Where no function of these centres meets them, it is the cut one, evened by a constant until
+        it meets the bound; the certificate has then not converged.
         """
         factor = self._factor(smoothing)
         shares = self.design @ self.basis / self.design.sum()
@@ -121,14 +134,24 @@ class InductiveProblem:
         prices, certificate = solve_by_exchange(
             dual, tolerance=_TOLERANCE, start=np.zeros(2 * len(values)), max_iterations=200
         )
-        if not certificate.converged:  # too few centres can meet the constraints
-            found = self._with_mean_one(free, bound)
-            return found, self._on_the_primal_side(certificate, found, bound)
+        if not certificate.converged:  # too few centres to meet the constraints
+            return self._evened(free, bound), certificate
         pushes = half @ (prices[: len(values)] - prices[len(values) :]) / scale**2
         found = self._with_mean_one(
             middle + solve_triangular(factor, pushes, lower=True, trans="T"), bound
         )
-        return found, self._on_the_primal_side(certificate, found, bound)
+        weights = found.at(self.basis)
+        # What the prices of the constraints say is left: zero where each is met or has no price.
+        gap = prices @ np.concatenate([weights, bound - weights]) / scale**2
+        objective = found.coefficients @ (0.5 * self._quadratic @ found.coefficients - self._linear)
+        size = self.design.sum()
+        return found, replace(
+            certificate,
+            objective=float(size**2 * objective),
+            gap=float(size**2 * gap),
+            bound_residual=max(float(weights.max()) - bound, 0.0),
+            sum_residual=abs(float(np.average(weights, weights=self.design)) - 1),
+        )
 
     def _factor(self, smoothing: float) -> FloatArray:
         """Return the Cholesky factor of the quadratic form, a little off singular if need be."""
@@ -147,23 +170,20 @@ class InductiveProblem:
             coefficients = np.ones(len(coefficients))
             values = np.maximum(self.basis.sum(axis=1), 0.0)
         scale = _mean_one_factor(values, self.design, bound)
-        # Beyond the sample's own weights a function of this kind knows nothing.
-        most = min(bound, scale * float(values.max()))
-        return InductiveWeights(self.kernel, self.centres, coefficients * scale, most)
-
-    def _on_the_primal_side(
-        self, certificate: Certificate, found: InductiveWeights, bound: float
-    ) -> Certificate:
-        """Return the certificate with the program's own objective and what cutting had to mend."""
-        values = self.basis @ found.coefficients
-        mean = np.average(np.clip(values, 0, bound), weights=self.design)
-        objective = found.coefficients @ (0.5 * self._quadratic @ found.coefficients - self._linear)
-        return replace(
-            certificate,
-            objective=float(self.design.sum() ** 2 * objective),
-            bound_residual=max(float(-values.min()), float(values.max()) - bound, 0.0),
-            sum_residual=abs(float(mean) - 1),
+        return InductiveWeights(
+            self.kernel,
+            self.centres,
+            coefficients * scale,
+            self.points.min(axis=0),
+            self.points.max(axis=0),
+            min(bound, scale * float(values.max())),
         )
+
+    def _evened(self, coefficients: FloatArray, bound: float) -> InductiveWeights:
+        """Return the cut function with as much of a constant as the bound needs."""
+        cut = self._with_mean_one(coefficients, np.inf)
+        even = max(0.0, (cut.bound - bound) / max(cut.bound - 1.0, 1e-300))
+        return replace(cut, bound=min(bound, cut.bound), even=min(even, 1.0))
 
     def _kernel_times(self, points: FloatArray, matrix: FloatArray) -> FloatArray:
         if len(points) > MOST_ROWS_EXACT:
@@ -213,7 +233,7 @@ def choose_smoothing(
 ) -> Smoothing:
     r"""Return the kernel and the smoothing with about the smallest held-out squared error.
 
-    Of the kernels within one standard error of the best, the widest; of its smoothings, the best.
+    Of the kernels within one standard error of the best, the last; of its smoothings, the best.
 
     Up to a constant, the squared distance between w and the true ratio is
     :math:`\frac12 \mathrm{mean}_S w^2 - \mathrm{mean}_U w`. The first mean is over rows that the
@@ -237,11 +257,14 @@ def choose_smoothing(
                 losses[candidate, place, fold] = (
                     0.5 * square - mean[train][centres] @ fitted.coefficients
                 )
-    return _widest_of_the_best(losses)
+    return _simplest_of_the_best(losses)
 
 
-def _widest_of_the_best(losses: FloatArray) -> Smoothing:
-    """Return the widest kernel within one standard error of the best, with its own smoothing."""
+def _simplest_of_the_best(losses: FloatArray) -> Smoothing:
+    """Return the last kernel within one standard error of the best, with its own smoothing.
+
+    Kernels come from the narrowest to the widest, then those with stretched columns likewise.
+    """
     best = np.unravel_index(np.argmin(losses.mean(axis=2)), losses.shape[:2])
     behind = losses - losses[best]
     error = behind.std(axis=2) / np.sqrt(max(1, losses.shape[2] - 1))

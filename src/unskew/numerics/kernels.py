@@ -22,6 +22,7 @@ from unskew.numerics.typing import FloatArray
 
 __all__ = [
     "FAR",
+    "FARTHEST",
     "CustomKernel",
     "GaussianKernel",
     "Kernel",
@@ -33,12 +34,25 @@ __all__ = [
 FAR = 0.01
 """A kernel value below which two rows have nothing to do with each other (3 bandwidths apart)."""
 
+FARTHEST = 1e15
+"""How far out a row is taken to be at most, so that its square is finite."""
+
+_LARGE_HALF_NORM = 1e3
+
 BLOCK_VALUES = 1 << 20
 """Values of a block: small enough to stay in the cache between the product and the exponential."""
 
 
 class Kernel(ABC):
-    """A positive definite function of two rows."""
+    """A positive definite function of two rows.
+
+    Attributes
+    ----------
+    far : float
+        The value below which two rows have nothing to do with each other.
+    """
+
+    far = FAR
 
     @abstractmethod
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
@@ -77,7 +91,7 @@ class GaussianKernel(Kernel):
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
         """Return rows in units of the bandwidth, with −‖x‖²/2 and 1 as two more columns."""
-        scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
+        scaled = _within_range(rows, self.bandwidth)
         halves = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
         columns = np.column_stack([scaled, halves, np.ones(len(scaled))])
         return np.ascontiguousarray(columns, dtype=dtype)
@@ -87,6 +101,8 @@ class GaussianKernel(Kernel):
         swapped = right.T.copy()
         swapped[[-2, -1]] = swapped[[-1, -2]]  # so that each side's half norm meets a one
         values = left @ swapped
+        if min(left[:, -2].min(initial=0), right[:, -2].min(initial=0)) < -_LARGE_HALF_NORM:
+            np.minimum(values, 0, out=values)  # rounding may have made it a large positive one
         return np.exp(values, out=values)
 
     def draw_frequencies(
@@ -112,8 +128,7 @@ class LaplaceKernel(Kernel):
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
         """Return rows in units of the bandwidth."""
-        scaled = np.asarray(rows, dtype=np.float64) / self.bandwidth
-        return np.ascontiguousarray(scaled, dtype=dtype)
+        return np.ascontiguousarray(_within_range(rows, self.bandwidth), dtype=dtype)
 
     def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return exp(−Σ|x − y|), column by column."""
@@ -166,6 +181,8 @@ class WithMeans(Kernel):
 class CustomKernel(Kernel):
     """Any positive definite function of two matrices, as scikit-learn's pairwise kernels are."""
 
+    far = -np.inf  # which values of it are small is not known
+
     def __init__(self, function: Callable[[FloatArray, FloatArray], Any]) -> None:
         self.function = function
 
@@ -175,6 +192,8 @@ class CustomKernel(Kernel):
 
     def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return what the function says, once it is known to be usable."""
+        if not len(left) or not len(right):  # which not every function takes
+            return np.empty((len(left), len(right)))
         values = np.asarray(self.function(left, right), dtype=np.float64)
         if values.shape != (len(left), len(right)):
             raise ParameterError(
@@ -184,6 +203,15 @@ class CustomKernel(Kernel):
         if not np.isfinite(values).all():
             raise InputError("The kernel returned values that are not finite.")
         return values
+
+
+def _within_range(rows: FloatArray, bandwidth: float | FloatArray) -> FloatArray:
+    """Return rows in units of the bandwidth, at most so far out that squares stay finite.
+
+    So far out a kernel is zero anyway.
+    """
+    scaled = np.asarray(rows, dtype=np.float64) / bandwidth
+    return np.clip(scaled, -FARTHEST, FARTHEST)
 
 
 def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:

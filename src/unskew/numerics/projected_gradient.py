@@ -22,17 +22,18 @@ def solve_by_gradient_steps(
 
     Nesterov's acceleration, restarted when it overshoots (O'Donoghue and Candès, "Adaptive restart
     for accelerated gradient schemes", 2015). The step is the inverse of the largest eigenvalue of K
-    on directions that keep the sum, which is far smaller than that of K.
+    on directions that keep the sum, if it is fixed, which is far smaller than that of K.
     """
     matrix, linear = program.matrix, program.linear.astype(np.float32)
-    steepest = 1.2 * _centred_norm(matrix)
-    even = program.feasible(program.upper * (0.5 * sum(program.total) / program.upper.sum()))
-    position = even.astype(np.float32)
+    steepest = 1.2 * _norm(matrix, centred=program.total[0] == program.total[1])
+    place = program.feasible(program.upper * (0.5 * sum(program.total) / program.upper.sum()))
+    position = place.astype(np.float32)
     image = matrix.quick_product(position)
     ahead, ahead_image, momentum = position, image, 1.0
     for step in range(1, max_iterations + 1):
         target = (ahead - (ahead_image - linear) / steepest).astype(np.float64)
-        following = program.feasible(target).astype(np.float32)
+        place = program.feasible(target)
+        following = place.astype(np.float32)
         following_image = matrix.quick_product(following)
         if (ahead - following) @ (following - position) > 0:
             momentum = 1.0
@@ -42,20 +43,19 @@ def solve_by_gradient_steps(
         ahead_image = following_image + push * (following_image - image)
         position, image, momentum = following, following_image, grown
         if step % _CHECK_EVERY == 0:
-            there = program.certify(position.astype(np.float64), image - linear, step, tolerance)
+            there = program.certify(place, image - linear, step, tolerance)
             if there.violation <= 0.5 * tolerance:
                 break
-    point = program.settled(position.astype(np.float64))
-    gradient = matrix.exact_product(point) - program.linear
-    return point, program.certify(point, gradient, step, tolerance)
+    gradient = matrix.exact_product(place) - program.linear
+    return place, program.certify(place, gradient, step, tolerance)
 
 
-def _centred_norm(matrix: SymmetricMatrix) -> float:
-    """Return about the largest eigenvalue of K on vectors that sum to zero, by power steps."""
+def _norm(matrix: SymmetricMatrix, *, centred: bool) -> float:
+    """Return about the largest eigenvalue of K by power steps, centred: on vectors of sum zero."""
     vector = np.random.RandomState(0).normal(size=matrix.size).astype(np.float32)
     for _ in range(8):
-        vector -= vector.mean()
+        vector -= vector.mean() if centred else 0
         vector /= max(float(np.linalg.norm(vector)), 1e-30)
         vector = matrix.quick_product(vector)
-    vector -= vector.mean()
+    vector -= vector.mean() if centred else 0
     return max(float(np.linalg.norm(vector)), 1e-6)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.numerics.kernels import FAR, Kernel, blocks
+from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
@@ -238,8 +238,8 @@ class KernelSums(Summary):
     mass : float
         The population's total weight.
     uncovered : float
-        The weight of the rows that are novel, or at which the kernel of every row is below
-        ``FAR``.
+        The weight of the rows that are novel, or at which the kernel of every row is below its
+        ``far``.
     """
 
     shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "_frequencies"})
@@ -275,9 +275,10 @@ class KernelSums(Summary):
             block = self.kernel.block(
                 self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
             )
-            self.sums += weight[part].astype(block.dtype) @ block
-            beyond[part] |= block.max(axis=1) < FAR
-        self.points += weight @ values
+            share, scale = _shares(weight[part], block.dtype)
+            self.sums += scale * (share @ block).astype(np.float64)
+            beyond[part] |= block.max(axis=1) < self.kernel.far
+        self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
         self.mass += float(weight.sum())
         self.uncovered += float(weight[beyond].sum())
         if self._frequencies is not None:
@@ -299,10 +300,17 @@ def sum_of_waves(
     total = np.zeros(frequencies.shape[1], dtype=complex)
     narrow = frequencies.astype(np.float32)
     for part in blocks(len(points), frequencies.shape[1]):
-        phases = points[part].astype(np.float32) @ narrow
-        share = weight[part].astype(np.float32)
-        total += share @ np.cos(phases) + 1j * (share @ np.sin(phases))
+        phases = np.clip(points[part], -FARTHEST, FARTHEST).astype(np.float32) @ narrow
+        share, scale = _shares(weight[part], np.float32)
+        real, imaginary = ((share @ wave(phases)).astype(np.float64) for wave in (np.cos, np.sin))
+        total += scale * (real + 1j * imaginary)
     return total
+
+
+def _shares(weight: FloatArray, dtype: Any) -> tuple[FloatArray, float]:
+    """Return weights as shares of the largest, which no precision overflows, and the largest."""
+    largest = float(weight.max(initial=0.0)) or 1.0
+    return (weight / largest).astype(dtype), largest
 
 
 class Moments(Summary):

@@ -66,7 +66,8 @@ class KernelMeanMatching(InductiveWeighter):
     ----------
     bandwidth : {"paper", "median", "cv"} or float, default="paper"
         The kernel's σ. "paper" is :math:`\sqrt{d/2}` for d features, that is
-        :math:`\exp(-\lVert x - y \rVert^2 / d)`; "median" the median distance between sample rows;
+        :math:`\exp(-\lVert x - y \rVert^2 / d)`, and d for the Laplace kernel; "median" the median
+        distance between 1,000 distinct sample rows, in the kernel's own metric;
         "cv" tries four multiples of that median, with all columns alike and with each stretched by
         how much it differs between sample and population, and keeps about the one with the smallest
         held-out :math:`\frac12 \mathrm{mean}_S \hat w^2 - \mathrm{mean}_U \hat w`. It needs the
@@ -80,9 +81,11 @@ class KernelMeanMatching(InductiveWeighter):
         A callable takes two matrices of rows and returns the matrix of a positive definite kernel;
         it ignores ``bandwidth``.
     bound : float, default=1000.0
-        The largest weight B, where weights average one.
+        The largest weight B before weights are scaled to ``total``; without slack they then average
+        one.
     slack : float, default=0.0
-        The paper's ε: how far the mean weight may be from one before it is scaled to ``total``.
+        The paper's ε: how far the mean weight may be from one before it is scaled to ``total``. The
+        inductive form has a mean of one whatever it is.
     ridge : float, default=0.0
         Adds ``ridge / 2 · Σ γ²`` to half the squared norm times m². More makes weights more even;
         the result is kernel balancing. The inductive form has its own smoothing instead.
@@ -101,10 +104,12 @@ class KernelMeanMatching(InductiveWeighter):
         :math:`K\gamma - \kappa`, as LIBSVM has it. With low rank it is at least 1e-4 of κ's mean,
         far below what the approximation itself leaves open.
     precision : {"single", "double"}, default="single"
-        In which the kernel of the population is taken; sums are in double precision anyway.
+        In which the kernel of the population is taken; sums are in double precision anyway. Where
+        the sample reaches further than 30 bandwidths, double is used; see ``precision_``.
     memory : float, default=2**31
         Bytes that the kernel matrix may take. Beyond, an exact solution computes the columns that
-        it needs on demand.
+        it needs on demand; the square block of the rows with positive weight is still held, to be
+        factored.
     max_iterations : int, default=5000
         Rounds of the exact solver, which rarely needs more than fifty, or gradient steps with low
         rank. Reaching it gives a warning with the gap that is left.
@@ -125,6 +130,8 @@ class KernelMeanMatching(InductiveWeighter):
         Objective, duality gap, violation of the optimality conditions, residuals of the
         constraints, iterations. With low rank, of the approximate program; with the inductive form,
         of the dual of its program, with the objective and the residuals of the program itself.
+    precision_ : str
+        The precision that was used.
     smoothing_ : float
         The multiple of the function's squared norm that the inductive form chose.
     mmd_before_, mmd_after_ : float
@@ -136,7 +143,8 @@ class KernelMeanMatching(InductiveWeighter):
         approximation could not match, whatever the weights.
     uncovered_ : float
         The share of the population that holds novel values, or at which the kernel of every sample
-        row is below 0.01.
+        row (every landmark with low rank) is below 0.01. Of a kernel of your own it is not known
+        which values are small: novel values alone count.
 
     Notes
     -----
@@ -224,6 +232,9 @@ class KernelMeanMatching(InductiveWeighter):
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         self._check_feasible()
+        for stale in ("inductive_", "smoothing_", "mmd_outside_"):
+            if hasattr(self, stale):
+                delattr(self, stale)
         self.method_ = self._chosen_method(len(sample))
         kept = canonical_order(sample)
         kept = kept[sample.design[kept] > 0]
@@ -249,6 +260,11 @@ class KernelMeanMatching(InductiveWeighter):
                 f"bound={self.bound} with slack={self.slack} cannot be met: weights of at most "
                 f"{self.bound} cannot have a mean of at least {1 - self.slack}. Raise bound to 1 "
                 "or more."
+            )
+        if _is_inductive(self) and self.bound < 1:
+            raise ParameterError(
+                f"bound={self.bound} cannot be met by the inductive form, whose weights have a "
+                "mean of one whatever slack is. Raise bound to 1 or more."
             )
         if self.bandwidth == "cv" and (self.method not in ("auto", "inductive")):
             raise ParameterError(
@@ -278,6 +294,8 @@ class KernelMeanMatching(InductiveWeighter):
         points, place = np.unique(points, axis=0, return_inverse=True)
         place = place.reshape(-1)
         self.centre_ = points.mean(axis=0)
+        if callable(self.kernel):  # it may not be one of differences
+            self.centre_ = np.zeros(points.shape[1])
         points = points - self.centre_
         design = np.bincount(place, weights=sample.design)
         design = design * (len(sample) / design.sum())
@@ -293,7 +311,8 @@ class KernelMeanMatching(InductiveWeighter):
         ]
         components = self._components(len(points), random)
         asked = points[components] if self.method_ == "low-rank" else points
-        dtype = np.float32 if self.precision == "single" else np.float64
+        self.precision_ = self._needed_precision(kernels, points)
+        dtype = np.float32 if self.precision_ == "single" else np.float64
         question = Summaries(
             [
                 KernelSums(self.space_, kernel, asked, self.centre_, frequencies=ws, dtype=dtype)
@@ -335,10 +354,13 @@ class KernelMeanMatching(InductiveWeighter):
             return [CustomKernel(self.kernel)]
         family = GaussianKernel if self.kernel == "gaussian" else LaplaceKernel
         if self.bandwidth == "paper":
-            return [family(float(np.sqrt(points.shape[1] / 2)))]
+            n_columns = points.shape[1]
+            # γ = 1/d in exp(-γ‖x - y‖²), and in exp(-γ‖x - y‖₁).
+            gaussian = family is GaussianKernel
+            return [family(float(np.sqrt(n_columns / 2) if gaussian else n_columns))]
         if isinstance(self.bandwidth, Real):
             return [family(float(self.bandwidth))]
-        middle = _median_distance(points, random)
+        middle = self._median_distance(points, random)
         if self.bandwidth == "median":
             return [family(middle)]
         return [family(middle * factor) for factor in BANDWIDTH_FACTORS]
@@ -356,9 +378,25 @@ class KernelMeanMatching(InductiveWeighter):
         if (stretches == stretches[0]).all():
             return []
         family = GaussianKernel if self.kernel == "gaussian" else LaplaceKernel
-        middle = _median_distance(points * stretches, random)
+        middle = self._median_distance(points * stretches, random)
         with np.errstate(divide="ignore"):  # a column that does not count is infinitely wide
             return [family(middle * factor / stretches) for factor in BANDWIDTH_FACTORS]
+
+    def _median_distance(self, points: FloatArray, random: np.random.RandomState) -> float:
+        """Return the median distance between some of the points, never zero."""
+        few = points[random.permutation(len(points))[:1000]]
+        power = 1 if self.kernel == "laplace" else 2
+        distances = pdist(few, "minkowski", p=power) if len(few) > 1 else np.ones(1)
+        return float(np.median(distances)) or float(distances.max()) or 1.0
+
+    def _needed_precision(self, kernels: list[Kernel], points: FloatArray) -> str:
+        """Return the precision asked for, or double where single would not do.
+
+        Its error is 1e-7 of the largest squared norm, in bandwidths.
+        """
+        widths = [getattr(kernel, "bandwidth", np.inf) for kernel in kernels]
+        farthest = max(float(np.max(np.sum((points / width) ** 2, axis=1))) for width in widths)
+        return "double" if farthest > 1e3 else self.precision
 
     def _components(self, n_samples: int, random: np.random.RandomState) -> IntArray:
         """Draw landmarks or centres evenly from the sample."""
@@ -418,29 +456,32 @@ class KernelMeanMatching(InductiveWeighter):
             problem.distance(vector) for vector in (problem.design, weights)
         )
         certificate = self.certificate_
-        if not certificate.converged:
+        if not certificate.converged and self.method_ == "inductive":
+            warn_caller(
+                ConvergenceWarning(
+                    f"No function of the {len(problem.components)} centres has mean one within "
+                    f"0 and bound={self.bound} on the sample; the weights are cut, and evened by "
+                    f"{self.inductive_.even:.1%} of a constant. Raise bound or n_components."
+                )
+            )
+        elif not certificate.converged:
             warn_caller(
                 ConvergenceWarning(
                     f"Kernel mean matching stopped after {certificate.iterations} iterations with "
-                    f"a violation of {certificate.violation:.2g} (tolerance={self.tolerance}) and "
-                    f"a duality gap of {certificate.gap:.2g} at an objective of "
-                    f"{certificate.objective:.6g}. Raise max_iterations, tolerance or ridge."
+                    f"a violation of {certificate.violation:.2g} "
+                    f"(tolerance={certificate.tolerance:.2g}) and a duality gap of "
+                    f"{certificate.gap:.2g} at an objective of {certificate.objective:.6g}. Raise "
+                    "max_iterations, tolerance or ridge."
                 )
             )
         if self.uncovered_ > 0.01:
+            asked = "landmark" if self.method_ == "low-rank" else "sample row"
             message = (
                 f"{self.uncovered_:.1%} of the population is out of the kernel's reach of every "
-                f"sample row; the distance that remains (MMD) is {self.mmd_after_:.3g}, before "
+                f"{asked}; the distance that remains (MMD) is {self.mmd_after_:.3g}, before "
                 f"weighting {self.mmd_before_:.3g}. No weights make the sample stand for it."
             )
             warn_caller(OverlapWarning(message, self.uncovered_))
-
-
-def _median_distance(points: FloatArray, random: np.random.RandomState) -> float:
-    """Return the median distance between some of the points, never zero."""
-    few = points[random.permutation(len(points))[:1000]]
-    distances = pdist(few) if len(few) > 1 else np.ones(1)
-    return float(np.median(distances)) or float(distances.max()) or 1.0
 
 
 class _Problem(NamedTuple):
