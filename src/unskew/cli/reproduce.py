@@ -36,7 +36,8 @@ def reproduce(
         ),
     ] = None,
     sets: Annotated[
-        list[str] | None, typer.Option(help="A set to run; repeat for more. Default: all nine.")
+        list[str] | None,
+        typer.Option(help="A set to run; repeat for more. Default: all."),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Biased samples per set and panel.")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2,
@@ -67,7 +68,7 @@ def reproduce(
     from rich.console import Console
 
     from unskew.errors import ParameterError
-    from unskew.experiments.datasets import KNOWN, load
+    from unskew.experiments.datasets import KNOWN, available_sets, load
     from unskew.experiments.plan import Plan
     from unskew.experiments.results import report_on
     from unskew.experiments.run import run
@@ -80,8 +81,10 @@ def reproduce(
     }
     if "paper" not in options.get("totals", ("paper",)):
         raise ParameterError("--total must include paper, by which the direction is chosen.")
-    names = dict.fromkeys(sets or KNOWN)
+    names = sets or available_sets(data)
     loaded = {each.name: each for each in (load(name, data) for name in names)}
+    if not sets and (absent := [name for name in KNOWN if name not in loaded]):
+        console.print(f"Not in the data folder, and so left out: {', '.join(absent)}.")
     plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **options)
     with _progress(console) as progress:
         report = report_on(plan, run(plan, output, jobs=jobs, progress=progress))
@@ -155,7 +158,10 @@ def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
     if "logistic" not in plan.mechanisms:
         return  # the figure shows the paper's table
     if not has_matplotlib():
-        console.print("No figure: it needs matplotlib. pip install matplotlib, and run again.")
+        console.print(
+            "No figure: it needs matplotlib. pip install 'unskew[plot]' and run again.",
+            markup=False,
+        )
         return
     with whole_file(folder / "figure.png") as temporary:
         draw_results(report.results, plan.scalings[0], temporary)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.experiments.paper import TABLE_1
 
-__all__ = ["FOLDER_VARIABLE", "KNOWN", "DataSet", "known_sets", "load"]
+__all__ = ["FOLDER_VARIABLE", "KNOWN", "DataSet", "available_sets", "load"]
 
 FOLDER_VARIABLE = "UNSKEW_DATA"
 """The environment variable that names the folder, where no folder is given."""
@@ -89,10 +89,11 @@ class DataSet:
         return sha256(self.X.tobytes() + self.y.tobytes()).hexdigest()[:16]
 
 
-def known_sets(folder: Path | None = None) -> list[str]:
-    """Return the names of the paper's sets, and of others that the folder describes."""
-    described = _descriptions(folder) if folder else {}
-    return [*KNOWN, *(name for name in described if name not in KNOWN)]
+def available_sets(folder: Path | str | None = None) -> list[str]:
+    """Return the sets that a folder describes, the paper's first; without a folder, the paper's."""
+    place = _folder(folder)
+    described = _descriptions(place) if place else KNOWN
+    return sorted(described, key=lambda name: (name not in KNOWN, name.lower()))
 
 
 def load(name: str, folder: Path | str | None = None) -> DataSet:
@@ -106,13 +107,14 @@ def load(name: str, folder: Path | str | None = None) -> DataSet:
         A folder with a ``datasets.json``; by default that of the environment variable UNSKEW_DATA.
         Where neither is given, the set comes from OpenML through scikit-learn's cache.
     """
-    folder = _folder(folder)
-    known = known_sets(folder)
-    spelt = {_spelling(each): each for each in known}
+    place = _folder(folder)
+    available = available_sets(place)
+    spelt = {_spelling(each): each for each in available}
     if _spelling(name) not in spelt:
-        raise ParameterError(f"There is no data set '{name}'. Choose from {', '.join(known)}.")
+        where = f"'{place}' has no data set '{name}'" if place else f"There is no set '{name}'"
+        raise ParameterError(f"{where}. Choose from {', '.join(available)}.")
     name = spelt[_spelling(name)]
-    table, source = _from_folder(name, folder) if folder else _from_openml(name)
+    table, source = _from_folder(name, place) if place else _from_openml(name)
     y = _target(table, name, source)
     if name in KNOWN:
         _check(name, table, y, KNOWN[name], source)
@@ -156,12 +158,7 @@ def _descriptions(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _from_folder(name: str, folder: Path) -> tuple[pa.Table, str]:
-    described = _descriptions(folder)
-    if name not in described:
-        raise InputError(
-            f"'{folder / 'datasets.json'}' describes no set '{name}', only {', '.join(described)}."
-        )
-    entry = described[name]
+    entry = _descriptions(folder)[name]
     path = folder / str(entry.get("file", f"{entry['name']}.parquet"))
     try:
         content = path.read_bytes()

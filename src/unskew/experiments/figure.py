@@ -56,13 +56,15 @@ _TITLES = {
 
 def _panel(axes: Any, rows: Sequence[Row], sets: Sequence[str]) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    step = 0.72 / max(len(methods) - 1, 1)
+    step = 0.78 / len(methods)
     for band in range(0, len(sets), 2):
         axes.axhspan(band - 0.5, band + 0.5, color="#f4f4f4", linewidth=0, zorder=0)
     for place, method in enumerate(methods):
         mine = [row for row in rows if row["method"] == method]
         colour = COLOURS.get(method, OTHER_COLOUR)
-        heights = [sets.index(row["set"]) - 0.36 + place * step for row in mine]
+        heights = [
+            sets.index(row["set"]) + (place - (len(methods) - 1) / 2 + 0.15) * step for row in mine
+        ]
         axes.errorbar(
             [row["nmse_mean"] for row in mine],
             heights,
@@ -81,7 +83,7 @@ def _panel(axes: Any, rows: Sequence[Row], sets: Sequence[str]) -> None:
         if printed:
             axes.errorbar(
                 [row["paper_nmse_mean"] for row, _ in printed],
-                [height for _, height in printed],
+                [height - step / 3 for _, height in printed],  # so that both bars can be seen
                 xerr=[row["paper_nmse_sd"] for row, _ in printed],
                 fmt="x",
                 color="black",

@@ -50,7 +50,7 @@ class Plan:
         The first draws of each direction, on which that one is chosen; never more than ``draws``.
     averaging_draws : int
         The first draws of each direction that enter the average over all directions, with every
-        method; never more than ``draws``.
+        method, under the first scaling only; never more than ``draws``.
     """
 
     sets: tuple[DataSet, ...]
@@ -113,7 +113,7 @@ class Plan:
                 for draw in range(min(self.choosing_draws, self.draws)):
                     case = Case(name, scaling, "logistic", number, draw)
                     yield case, choosing
-                    if draw < self.averaging_draws:
+                    if scaling == self.scalings[0] and draw < self.averaging_draws:
                         yield case, everything
 
     def _directions(self) -> Iterator[tuple[str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,7 +100,7 @@ def differences(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
 
 
 def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
-    """Return the means over all directions of the logistic selection, none of them chosen.
+    """Return the means over all directions of the logistic selection, under the first scaling.
 
     The unit is the direction: ``nmse_sd`` and the interval of the difference from Unweighted are
     over the means of the directions.
@@ -107,34 +108,36 @@ def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
     if "logistic" not in plan.mechanisms:
         return []
     n_draws = min(plan.averaging_draws, plan.choosing_draws, plan.draws)
+    scaling = plan.scalings[0]
     rows = []
     for data in plan.sets:
-        for scaling in plan.scalings:
-            drawn = [
-                _drawn(outcomes, data.name, scaling, "logistic", number, n_draws)
-                for number in range(plan.directions)
-            ]
-            for total in plan.totals:
-                for method in plan.methods:
-                    means, base = (
-                        np.array([_errors(each, column, total).mean() for each in drawn])
-                        for column in (method, "Unweighted")
-                    )
-                    rows.append(
-                        {
-                            "set": data.name,
-                            "scaling": scaling,
-                            "total": total,
-                            "method": method,
-                            "directions": plan.directions,
-                            "draws_per_direction": n_draws,
-                            "nmse_mean": float(means.mean()),
-                            "nmse_sd": _spread(means),
-                            "against": "Unweighted",
-                            **_interval(means - base),
-                        }
-                    )
+        drawn = [
+            _drawn(outcomes, data.name, scaling, "logistic", number, n_draws)
+            for number in range(plan.directions)
+        ]
+        for total in plan.totals:
+            base = _direction_means(drawn, "Unweighted", total)
+            for method in plan.methods:
+                means = _direction_means(drawn, method, total)
+                rows.append(
+                    {
+                        "set": data.name,
+                        "scaling": scaling,
+                        "total": total,
+                        "method": method,
+                        "directions": plan.directions,
+                        "draws_per_direction": n_draws,
+                        "nmse_mean": float(means.mean()),
+                        "nmse_sd": _spread(means),
+                        "against": "Unweighted",
+                        **_interval(means - base),
+                    }
+                )
     return rows
+
+
+def _direction_means(drawn: Sequence[Sequence[Outcome]], method: str, total: str) -> np.ndarray:
+    return np.array([_errors(each, method, total).mean() for each in drawn])
 
 
 def agreement(rows: Sequence[Row], scaling: str) -> Row:
@@ -179,7 +182,7 @@ def about(plan: Plan, kept: Kept) -> Row:
         "directions": plan.directions,
         "choosing_draws": min(plan.choosing_draws, plan.draws),
         "averaging_draws": min(plan.averaging_draws, plan.draws),
-        "sources": {data.name: data.source for data in plan.sets},
+        "sources": {data.name: Path(data.source).name for data in plan.sets},
         "calls": kept.calls,
         "seconds": {part: round(seconds, 1) for part, seconds in spent.most_common()},
         "warnings": dict(warned),
