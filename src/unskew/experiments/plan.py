@@ -50,7 +50,8 @@ class Plan:
         The first draws of each direction, on which that one is chosen; never more than ``draws``.
     averaging_draws : int
         The first draws of each direction that enter the average over all directions, with every
-        method, under the first scaling only; never more than ``draws``.
+        method, under the first scaling and the ``averaging_totals`` only; never more than
+        ``draws``.
     """
 
     sets: tuple[DataSet, ...]
@@ -88,6 +89,11 @@ class Plan:
             raise ParameterError(f"methods lacks {missing.pop()}, which chooses the direction.")
 
     @property
+    def averaging_totals(self) -> tuple[str, ...]:
+        """The totals of the average over all directions: one that is equal for all is enough."""
+        return tuple(total for total in self.totals if total != "population")
+
+    @property
     def settings(self) -> dict[str, object]:
         """What decides the outcome of a draw, apart from its name and data."""
         return {
@@ -103,6 +109,7 @@ class Plan:
     def first_stage(self) -> Iterator[Work]:
         """Yield what can be done before the directions are chosen."""
         everything = {name: list(self.totals) for name in self.methods}
+        averaging = {name: list(self.averaging_totals) for name in self.methods}
         choosing = {name: ["paper"] for name in ("Unweighted", "Ideal")}
         for name in (data.name for data in self.sets):
             for mechanism in self.mechanisms:
@@ -114,7 +121,7 @@ class Plan:
                     case = Case(name, scaling, "logistic", number, draw)
                     yield case, choosing
                     if scaling == self.scalings[0] and draw < self.averaging_draws:
-                        yield case, everything
+                        yield case, averaging
 
     def _directions(self) -> Iterator[tuple[str, int]]:
         if "logistic" in self.mechanisms:

@@ -142,14 +142,17 @@ def _run(
         weighter.fit(drawn.sample, drawn.labels, population=drawn.population)
         weights = weighter.weights_ / weighter.weights_.mean()
         watch.lap(name)
-        sums = {total: (TOTALS[total] or methods[name].paper_total)(drawn) for total in totals}
-        errors = {  # where two totals are the same number, one training serves both
+        sums = {
+            total: (count or methods[name].paper_total)(drawn) for total, count in TOTALS.items()
+        }
+        errors = {
             sum_: nmse(test_labels, predict(weights * (sum_ / len(weights))))
-            for sum_ in dict.fromkeys(sums.values())
+            for sum_ in dict.fromkeys(sums[total] for total in totals)
         }
         scores[name] = Scores(
             ess=effective_sample_size(weights),
-            nmse={total: errors[sum_] for total, sum_ in sums.items()},
+            # A total that was not asked for, but is the same number as one that was, comes free.
+            nmse={total: errors[sum_] for total, sum_ in sums.items() if sum_ in errors},
         )
         watch.lap("training")
     return Outcome(

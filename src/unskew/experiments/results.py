@@ -115,7 +115,7 @@ def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
             _drawn(outcomes, data.name, scaling, "logistic", number, n_draws)
             for number in range(plan.directions)
         ]
-        for total in plan.totals:
+        for total in plan.averaging_totals:
             base = _direction_means(drawn, "Unweighted", total)
             for method in plan.methods:
                 means = _direction_means(drawn, method, total)

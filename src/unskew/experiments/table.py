@@ -36,7 +36,7 @@ def tables(plan: Plan, report: Report) -> list[TextTable]:
         made.append(paper_table(report.results, scaling))
         made += [mechanism_table(report, "logistic", scaling, total) for total in equal]
     if report.averages:
-        made += [average_table(report.averages, total) for total in plan.totals]
+        made += [average_table(report.averages, total) for total in plan.averaging_totals]
     others = (mechanism for mechanism in plan.mechanisms if mechanism != "logistic")
     return made + [mechanism_table(report, name, plan.scalings[0], equal[0]) for name in others]
 
