@@ -134,6 +134,7 @@ def test_the_direction_with_the_largest_mean_gain_of_ideal_is_chosen(toy):
     ("arguments", "message"),
     [
         ({"draws": 0}, "draws must be 1 or more; got 0"),
+        ({"averaging_draws": -1}, "averaging_draws must be 0 or more"),
         ({"sets": ()}, "sets is empty"),
         ({"scalings": ("rang",)}, "scalings: 'rang' is unknown. Choose from range, standard"),
         ({"mechanisms": ("x",)}, "mechanisms: 'x'"),

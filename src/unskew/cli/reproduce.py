@@ -159,7 +159,7 @@ def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
         return  # the figure shows the paper's table
     if not has_matplotlib():
         console.print(
-            "No figure: it needs matplotlib. pip install 'unskew[plot]' and run again.",
+            "No figure: it needs matplotlib. pip install 'unskew[reproduce]' and run again.",
             markup=False,
         )
         return

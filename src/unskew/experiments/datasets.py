@@ -200,8 +200,8 @@ def _from_openml(name: str) -> tuple[pa.Table, str]:
         raise InputError(
             f"{name} could not be had from OpenML ({type(error).__name__}: {error}). Either give a "
             f"folder that holds it as Parquet, by --data or the environment variable "
-            f"{FOLDER_VARIABLE}; or let the computer reach OpenML (data set {identity}; this needs "
-            "pandas)."
+            f"{FOLDER_VARIABLE}; or let the computer reach OpenML (data set {identity}), which "
+            "needs pandas: pip install 'unskew[reproduce]'."
         ) from error
     return pa.table({**columns, str(target.name): _as_arrow(target)}), f"OpenML {identity}"
 

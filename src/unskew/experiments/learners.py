@@ -19,7 +19,7 @@ from sklearn.svm import SVR
 
 from unskew.experiments.methods import Array, kernel_width
 
-__all__ = ["LEARNERS", "Learner", "Trained", "estimator", "paper_svr"]
+__all__ = ["LEARNERS", "Learner", "Trained", "estimator", "gaussian_svr", "paper_svr"]
 
 Trained = Callable[[Array], Array]
 Learner = Callable[[Array, Array, Array], Trained]
@@ -28,11 +28,13 @@ CACHE_MEGABYTES = 1000
 
 
 def paper_svr(sample: Array, labels: Array, test: Array) -> Trained:
-    r"""Return the paper's SVR: C = 1, ε = 0.1, Gaussian kernel with σ = √(d/2), by LIBSVM.
+    """Return the paper's SVR: C = 1, ε = 0.1, Gaussian kernel with σ = √(d/2), by LIBSVM."""
+    return gaussian_svr(sample, labels, test, width=kernel_width(sample.shape[1]))
 
-    It is ``SVR(C=1, epsilon=0.1, gamma=1/d)``, with the kernel computed once for all weights.
-    """
-    gamma = 1.0 / (2.0 * kernel_width(sample.shape[1]) ** 2)
+
+def gaussian_svr(sample: Array, labels: Array, test: Array, *, width: float) -> Trained:
+    """Return ``SVR(C=1, epsilon=0.1)`` with a kernel that is computed once for all weights."""
+    gamma = 1.0 / (2.0 * width**2)
     kernel, test_kernel = rbf_kernel(sample, gamma=gamma), rbf_kernel(test, sample, gamma=gamma)
 
     def predict(weights: Array) -> Array:

@@ -15,7 +15,7 @@ from unskew.errors import ParameterError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.learners import LEARNERS
 from unskew.experiments.methods import METHODS, TOTALS, Method
-from unskew.experiments.protocol import SCALINGS, Case, Outcome
+from unskew.experiments.protocol import OURS, SCALINGS, Case, Outcome, Reading
 from unskew.experiments.sampling import MECHANISMS
 
 __all__ = ["Plan", "Work", "choose_directions"]
@@ -43,6 +43,8 @@ class Plan:
     methods : dict of Method
     learner : str
         A key of ``LEARNERS``.
+    reading : Reading
+        Of what the paper leaves open.
     seed : int
     directions : int
         How many w are drawn from [-1, 1]^d, of which the paper reports one.
@@ -51,7 +53,7 @@ class Plan:
     averaging_draws : int
         The first draws of each direction that enter the average over all directions, with every
         method, under the first scaling and the ``averaging_totals`` only; never more than
-        ``draws``.
+        ``draws``. With 0 there is no such average.
     """
 
     sets: tuple[DataSet, ...]
@@ -61,15 +63,18 @@ class Plan:
     totals: tuple[str, ...] = tuple(TOTALS)
     methods: Mapping[str, Method] = field(default_factory=lambda: dict(METHODS))
     learner: str = "svr"
+    reading: Reading = OURS
     seed: int = 0
     directions: int = 10
     choosing_draws: int = 10
     averaging_draws: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("draws", "directions", "choosing_draws", "averaging_draws"):
+        for name in ("draws", "directions", "choosing_draws"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be 1 or more; got {getattr(self, name)}.")
+        if self.averaging_draws < 0:
+            raise ParameterError(f"averaging_draws must be 0 or more; got {self.averaging_draws}.")
         for name in ("sets", "scalings", "mechanisms", "totals"):
             if not getattr(self, name):
                 raise ParameterError(f"{name} is empty: there is nothing to do.")
@@ -100,6 +105,7 @@ class Plan:
             "format": FORMAT,
             "seed": self.seed,
             "learner": self.learner,
+            "reading": str(self.reading),
             "unskew": unskew.__version__,
             "numpy": np.__version__,
             "scipy": scipy.__version__,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -24,10 +24,43 @@ from unskew.experiments.learners import Learner, paper_svr
 from unskew.experiments.methods import TOTALS, Array, Drawn, Method
 from unskew.experiments.sampling import MECHANISMS
 
-__all__ = ["SCALINGS", "Case", "Outcome", "Scores", "direction", "nmse", "run_case"]
+__all__ = [
+    "OURS",
+    "SCALINGS",
+    "Case",
+    "Outcome",
+    "Reading",
+    "Scores",
+    "direction",
+    "nmse",
+    "run_case",
+]
 
 SCALINGS = {"range": MinMaxScaler, "standard": StandardScaler}
 """How the inputs are scaled, by all rows of the set: to [0, 1], or to mean 0 and variance 1."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the paper leaves open, besides the scaling of the inputs; the defaults are our choice.
+
+    Parameters
+    ----------
+    target : scaler class
+        How the target is scaled.
+    selecting : scaler class
+        How the inputs are scaled for the selection along w, whatever the learner is given.
+    shuffled : bool
+        Whether each draw splits the rows anew, or the population is always the first n rows.
+    """
+
+    target: Any = StandardScaler
+    selecting: Any = StandardScaler
+    shuffled: bool = True
+
+    def __str__(self) -> str:
+        scalers = f"target={self.target.__name__}, selecting={self.selecting.__name__}"
+        return f"{scalers}, shuffled={self.shuffled}"
 
 
 class Case(NamedTuple):
@@ -38,6 +71,9 @@ class Case(NamedTuple):
     mechanism: str
     direction: int | None
     draw: int
+
+
+OURS = Reading()
 
 
 @dataclass(frozen=True)
@@ -99,6 +135,7 @@ def run_case(
     *,
     seed: int,
     learner: Learner = paper_svr,
+    reading: Reading = OURS,
 ) -> Outcome:
     """Make one draw and return what each method achieved.
 
@@ -112,11 +149,12 @@ def run_case(
     seed : int
     learner : Learner
         By default the paper's SVR.
+    reading : Reading
     """
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            outcome = _run(case, data, methods, wanted, seed, learner)
+            outcome = _run(case, data, methods, wanted, seed, learner, reading)
         except UnskewError as error:
             raise InputError(f"{case.set}, {case.mechanism}, draw {case.draw}: {error}") from error
     outcome.warnings.extend(sorted({str(warning.message) for warning in caught}))
@@ -130,8 +168,9 @@ def _run(
     wanted: Mapping[str, Sequence[str]],
     seed: int,
     learner: Learner,
+    reading: Reading,
 ) -> Outcome:
-    drawn, test, test_labels = _draw(case, data, seed)
+    drawn, test, test_labels = _draw(case, data, seed, reading)
     seconds: dict[str, float] = {}
     watch = _Watch(seconds)
     predict = learner(drawn.sample, drawn.labels, test)
@@ -164,14 +203,14 @@ def _run(
     )
 
 
-def _draw(case: Case, data: DataSet, seed: int) -> tuple[Drawn, Array, Array]:
+def _draw(case: Case, data: DataSet, seed: int, reading: Reading) -> tuple[Drawn, Array, Array]:
     """Split the rows into population and test rows, and select the sample from the population."""
     X = SCALINGS[case.scaling]().fit_transform(data.X)
-    selecting = StandardScaler().fit_transform(data.X)  # whatever the scaling of the learner
-    y = StandardScaler().fit_transform(data.y.reshape(-1, 1)).ravel()
+    selecting = reading.selecting().fit_transform(data.X)
+    y = reading.target().fit_transform(data.y.reshape(-1, 1)).ravel()
     # The scaling is no part of the name: the same rows are drawn under each.
     random = random_stream(seed, case.set, case.mechanism, case.direction, case.draw)
-    rows = random.permutation(len(y))
+    rows = random.permutation(len(y)) if reading.shuffled else np.arange(len(y))
     in_population, in_test = rows[: data.n], rows[data.n : data.n + data.n_test]
     population = X[in_population]
     w = None

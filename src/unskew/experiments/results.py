@@ -105,7 +105,7 @@ def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
     The unit is the direction: ``nmse_sd`` and the interval of the difference from Unweighted are
     over the means of the directions.
     """
-    if "logistic" not in plan.mechanisms:
+    if "logistic" not in plan.mechanisms or not plan.averaging_draws:
         return []
     n_draws = min(plan.averaging_draws, plan.choosing_draws, plan.draws)
     scaling = plan.scalings[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import joblib
 from unskew.errors import ParameterError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.learners import LEARNERS
+from unskew.experiments.methods import Method
 from unskew.experiments.plan import Plan, Work, choose_directions
 from unskew.experiments.protocol import Case, Outcome, run_case
 from unskew.experiments.records import Kept, Records
@@ -92,24 +94,29 @@ def _work(plan: Plan, work: list[Work], records: Records, jobs: int, tally: _Tal
     data = {each.name: each for each in plan.sets}
     # Large draws first, so that the processes end together.
     ordered = sorted(work, key=lambda each: -tally.cost(each))
-    calls = (joblib.delayed(_run)(plan, data[case.set], case, methods) for case, methods in ordered)
+    make = partial(run_case, seed=plan.seed, learner=LEARNERS[plan.learner], reading=plan.reading)
+    calls = (
+        joblib.delayed(_case_and_outcome)(make, case, data[case.set], plan.methods, methods)
+        for case, methods in ordered
+    )
     # Loky's workers import what they need afresh, and take methods given as lambdas.
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(
             n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
         )
-        for case, wanted, outcome in parallel(calls):
-            records.add(case, outcome)
-            tally.count((case, wanted))
+        for done, outcome in parallel(calls):
+            records.add(done[0], outcome)
+            tally.count(done)
 
 
-def _run(
-    plan: Plan, data: DataSet, case: Case, wanted: dict[str, list[str]]
-) -> tuple[Case, dict[str, list[str]], Outcome]:
-    outcome = run_case(
-        case, data, plan.methods, wanted, seed=plan.seed, learner=LEARNERS[plan.learner]
-    )
-    return case, wanted, outcome
+def _case_and_outcome(
+    make: Callable[..., Outcome],
+    case: Case,
+    data: DataSet,
+    methods: Mapping[str, Method],
+    wanted: dict[str, list[str]],
+) -> tuple[Work, Outcome]:
+    return (case, wanted), make(case, data, methods, wanted)
 
 
 class _Tally:
