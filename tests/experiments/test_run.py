@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 
-from unskew import HistogramWeights, InputError, ParameterError
+from unskew import HistogramWeights, InputError, ParameterError, UnskewError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.methods import METHODS, Method
 from unskew.experiments.plan import Plan, choose_directions
@@ -82,6 +83,13 @@ def test_one_line_adds_a_method(plan, toy, tmp_path):
     lines = (tmp_path / FILE_NAME).read_text().splitlines()
     added = [json.loads(line) for line in lines][-len(made) - 1 : -1]
     assert all(set(entry["methods"]) == {"Histogram"} for entry in added)
+
+
+def test_a_process_that_is_ended_from_outside_is_told_in_words(toy, tmp_path):
+    deadly = Method(lambda _: os._exit(1))
+    plan = Plan(sets=(toy,), draws=1, mechanisms=("label",), methods={**METHODS, "Deadly": deadly})
+    with pytest.raises(UnskewError, match="ended from outside"):
+        run(plan, tmp_path, jobs=2)
 
 
 def test_other_settings_are_not_mixed(plan, toy, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import joblib
 
-from unskew.errors import ParameterError
+from unskew.errors import ParameterError, UnskewError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.learners import LEARNERS
 from unskew.experiments.methods import Method
@@ -104,9 +105,15 @@ def _work(plan: Plan, work: list[Work], records: Records, jobs: int, tally: _Tal
         parallel = joblib.Parallel(
             n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
         )
-        for done, outcome in parallel(calls):
-            records.add(done[0], outcome)
-            tally.count(done)
+        try:
+            for done, outcome in parallel(calls):
+                records.add(done[0], outcome)
+                tally.count(done)
+        except BrokenProcessPool as error:
+            raise UnskewError(
+                "A process was ended from outside, perhaps for want of memory. Finished draws are "
+                "kept: run again, with fewer jobs if need be."
+            ) from error
 
 
 def _case_and_outcome(
