@@ -47,6 +47,7 @@ def test_a_second_run_makes_nothing_and_a_longer_one_only_what_is_missing(plan, 
     made.clear()
     run(plan, tmp_path, progress=lambda finished: made.append(finished))
     assert made == []
+    assert (tmp_path / FILE_NAME).stat().st_size == size
     longer = Plan(sets=(toy,), draws=4, directions=2, choosing_draws=2, averaging_draws=1)
     kept = run(longer, tmp_path, progress=lambda finished: made.append(finished))
     assert {finished.case.draw for finished in made} == {3}

@@ -41,6 +41,7 @@ class Plan:
         under the first scaling only, and with a direction of its own in each draw: nothing is
         chosen there.
     methods : dict of Method
+        By name. Kept draws know a method by its name alone: give another method another name.
     learner : str
         A key of ``LEARNERS``.
     reading : Reading

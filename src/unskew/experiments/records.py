@@ -61,13 +61,16 @@ class Records:
 
     def add_set(self, data: DataSet) -> None:
         """Keep a data set's fingerprint, or refuse data that are not those of the kept draws."""
-        kept = self._fingerprints.setdefault(data.name, data.fingerprint)
-        if kept != data.fingerprint:
+        kept = self._fingerprints.get(data.name)
+        if kept is None:
+            self._fingerprints[data.name] = data.fingerprint
+            entry = {"set": data.name, "fingerprint": data.fingerprint, "source": data.source}
+            self._write(entry)
+        elif kept != data.fingerprint:
             raise InputError(
                 f"'{self.path}' holds draws from other data for {data.name} than those of "
                 f"'{data.source}'. Take another output folder, or delete the file."
             )
-        self._write({"set": data.name, "fingerprint": kept, "source": data.source})
 
     def add_call(self, *, made: int, jobs: int, seconds: float) -> None:
         """Keep how long a call took that made draws."""

@@ -81,7 +81,7 @@ def _choices(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _missing(wanted: Iterable[Work], records: Records) -> list[Work]:
-    """Return what the records lack, once for each draw, the costliest sets first."""
+    """Return what the records lack, once for each draw."""
     merged: dict[Case, dict[str, list[str]]] = {}
     for case, methods in wanted:
         for method, totals in methods.items():
