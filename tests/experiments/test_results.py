@@ -157,7 +157,7 @@ def test_tables_show_what_there_is(plan, report):
     first = paper_table(as_printed(1.1), "range")
     assert len(first.rows) == 36
     assert first.rows[0][:5] == (
-        *("abalone", "Unweighted", "0.719 ± 0.019", "0.654 ± 0.019", "+0.065"),
+        *("abalone", "Unweighted", "0.719±0.019", "0.654±0.019", "+0.065"),
     )
     assert "10.0% in the median" in verdict(as_printed(1.1), "range")
     assert "1.00. Clustered is better than Unweighted on 9 of 9" in verdict(as_printed(), "range")

@@ -153,4 +153,4 @@ def _change(row: Row) -> str:
 def _with_spread(mean: float | None, spread: float | None) -> str:
     if mean is None:
         return ""
-    return f"{mean:.3f}" if spread is None else f"{mean:.3f} ± {spread:.3f}"
+    return f"{mean:.3f}" if spread is None else f"{mean:.3f}±{spread:.3f}"
