@@ -166,6 +166,10 @@ def _figures(report: Report) -> dict[str, Any]:
         "scale_share": f"{_scale_share(ranged):.0%}",
         "ideal_ess": f"{_median_ess(beside, 'Ideal'):.0%}",
         "kmm_ess": f"{_median_ess(beside, 'KMM'):.1%}",
+        **{
+            f"sd_{method.lower()}": f"{_sd_ratio(beside, method):.1f}"
+            for method in dict.fromkeys(row["method"] for row in beside)
+        },
         "spread": f"{_spread_of_directions(report.averages):.0%}",
         "minutes": f"{sum(call['seconds'] for call in calls) / 60:.0f}",
         "calls": len(calls),
@@ -184,19 +188,20 @@ def _figures(report: Report) -> dict[str, Any]:
 
 
 def _words(report: Report) -> dict[str, str]:
-    """Return the command that makes the results, and what the panels lack."""
-    draws = report.run["draws"]
-    sets = {name: set() for name in dict.fromkeys(row["mechanism"] for row in report.results)}
+    """Return what the further panels leave out."""
+    shown: dict[tuple[str, str], set[str]] = {}
     for row in report.results:
-        sets[row["mechanism"]].add(row["set"])
-    absent = sorted(sets["logistic"] - set.intersection(*sets.values()))
+        shown.setdefault((row["mechanism"], row["scaling"]), set()).add(row["set"])
+    table = shown["logistic", "range"]
+    others = [sets for (mechanism, _), sets in shown.items() if mechanism != "logistic"]
     return {
-        "command": f"unskew reproduce --draws {draws} -o FOLDER",
-        "folders": "FOLDER",
-        "mechanisms_note": f"Left out here, for the time it takes: {', '.join(absent)}."
-        if absent
-        else "",
+        "mechanisms_note": _left_out(table - set.intersection(*others)),
+        "standard_note": _left_out(table - shown["logistic", "standard"]),
     }
+
+
+def _left_out(sets: set[str]) -> str:
+    return f"Left out here, for the time it takes: {', '.join(sorted(sets))}." if sets else ""
 
 
 _PARTS = {"training": "training and predicting", "KMM": "kernel mean matching", "kernel": "kernels"}
@@ -226,6 +231,12 @@ def _scale_share(rows: list[Row]) -> float:
 
 def _median_ess(rows: list[Row], method: str) -> float:
     return float(np.median([row["ess"] / row["m"] for row in rows if row["method"] == method]))
+
+
+def _sd_ratio(rows: list[Row], method: str) -> float:
+    """Return our standard deviation over draws relative to the printed one, median over sets."""
+    chosen = [row for row in rows if row["method"] == method]
+    return float(np.median([row["nmse_sd"] / row["paper_nmse_sd"] for row in chosen]))
 
 
 def _spread_of_directions(rows: list[Row]) -> float:

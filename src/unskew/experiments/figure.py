@@ -42,6 +42,7 @@ def draw_results(rows: Sequence[Row], scaling: str, path: Path) -> None:
         axes.set_xlabel("test error (NMSE)")
     panels[0].set_yticks(range(len(sets)), sets)
     panels[0].set_ylim(len(sets) - 0.45, -0.55)
+    panels[0].set_xlim(left=0)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     figure.savefig(path, format="png", dpi=160)
