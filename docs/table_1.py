@@ -97,8 +97,8 @@ def _tables(report: Report) -> dict[str, str]:
         "table_standard": markdown(paper_table(report.results, "standard")),
         "same_total": markdown(mechanism_table(report, "logistic", "range", "sample")),
         "same_total_n": markdown(mechanism_table(report, "logistic", "range", "population")),
-        "average_paper": markdown(average_table(report.averages, "paper")),
-        "average_sample": markdown(average_table(report.averages, "sample")),
+        "average_paper": markdown(average_table(report.averages, "range", "paper")),
+        "average_sample": markdown(average_table(report.averages, "range", "sample")),
         "mechanisms": "\n\n".join(
             f"{_STORIES[name]}\n\n{markdown(mechanism_table(report, name, 'range', 'sample'))}"
             for name in others
@@ -241,7 +241,8 @@ def _sd_ratio(rows: list[Row], method: str) -> float:
 
 def _spread_of_directions(rows: list[Row]) -> float:
     """Return the median over sets of Unweighted's spread over directions, relative to its mean."""
-    chosen = [row for row in rows if (row["method"], row["total"]) == ("Unweighted", "paper")]
+    wanted = ("range", "Unweighted", "paper")
+    chosen = [row for row in rows if (row["scaling"], row["method"], row["total"]) == wanted]
     return float(np.median([row["nmse_sd"] / row["nmse_mean"] for row in chosen]))
 
 

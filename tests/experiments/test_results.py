@@ -11,7 +11,7 @@ from unskew.experiments.plan import Plan
 from unskew.experiments.protocol import Case, Outcome, Scores
 from unskew.experiments.records import Kept
 from unskew.experiments.results import agreement, report_on
-from unskew.experiments.table import markdown, paper_table, tables, verdict
+from unskew.experiments.table import average_table, markdown, paper_table, tables, verdict
 
 FIELDS = [
     *("set", "scaling", "total", "mechanism", "method", "nmse_mean", "nmse_sd", "draws"),
@@ -161,6 +161,15 @@ def test_tables_show_what_there_is(plan, report):
     )
     assert "10.0% in the median" in verdict(as_printed(1.1), "range")
     assert "1.00. Clustered is better than Unweighted on 9 of 9" in verdict(as_printed(), "range")
+
+
+def test_averages_under_two_scalings_are_not_mixed(report):
+    other = [{**row, "scaling": "standard", "nmse_mean": 9.0} for row in report.averages]
+    alone, among = (
+        average_table(rows, "range", "paper")
+        for rows in (report.averages, [*report.averages, *other])
+    )
+    assert alone == among
 
 
 def test_one_draw_has_no_spread(plan, errors):

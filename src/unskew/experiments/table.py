@@ -36,7 +36,10 @@ def tables(plan: Plan, report: Report) -> list[TextTable]:
         made.append(paper_table(report.results, scaling))
         made += [mechanism_table(report, "logistic", scaling, total) for total in equal]
     if report.averages:
-        made += [average_table(report.averages, total) for total in plan.averaging_totals]
+        made += [
+            average_table(report.averages, plan.scalings[0], total)
+            for total in plan.averaging_totals
+        ]
     others = (mechanism for mechanism in plan.mechanisms if mechanism != "logistic")
     return made + [mechanism_table(report, name, plan.scalings[0], equal[0]) for name in others]
 
@@ -65,11 +68,10 @@ def paper_table(rows: Sequence[Row], scaling: str) -> TextTable:
     return TextTable(f"Table 1, inputs scaled: {scaling}", headings, lines, 2)
 
 
-def average_table(rows: Sequence[Row], total: str) -> TextTable:
+def average_table(rows: Sequence[Row], scaling: str, total: str) -> TextTable:
     """Return the means over all directions, with the intervals of the gains over Unweighted."""
-    chosen = [row for row in rows if row["total"] == total]
-    title = f"All {rows[0]['directions']} directions w, inputs scaled: {rows[0]['scaling']}, "
-    return _by_method(title + _total(total), chosen)
+    chosen = [row for row in rows if (row["scaling"], row["total"]) == (scaling, total)]
+    return _by_method(f"All directions w, inputs scaled: {scaling}, {_total(total)}", chosen)
 
 
 def mechanism_table(report: Report, mechanism: str, scaling: str, total: str) -> TextTable:
