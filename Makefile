@@ -4,10 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-kmm bench-theory docs clean
+.PHONY: demo reproduce test lint bench bench-kmm bench-theory docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
+
+# DATA is a folder with the paper's sets; without one they come from OpenML.
+reproduce: $(VENV)/.ready-reproduce
+	$(BIN)/unskew reproduce $(if $(DATA),--data $(DATA))
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2
@@ -38,6 +42,7 @@ bench-theory: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures
+	$(BIN)/python -m docs.table_1
 
 clean:
 	rm -rf $(VENV)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 DATASETS = Path(__file__).resolve().parents[2] / "shared" / "datasets"
@@ -49,3 +53,36 @@ def mixed() -> pd.DataFrame:
             "moved": moments,
         }
     )
+
+
+def _write_set(folder: Path, name: str, columns: dict, **description) -> None:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    index = folder / "datasets.json"
+    entries = json.loads(index.read_text())["datasets"] if index.exists() else []
+    index.write_text(json.dumps({"datasets": [*entries, {"name": name, **description}]}))
+
+
+def _made_up(n_rows: int = 160, seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    a, b = random.normal(size=(2, n_rows))
+    return {"a": a, "b": b, "y": a**2 + b + 0.1 * random.normal(size=n_rows)}
+
+
+@pytest.fixture
+def write_set() -> Callable[..., None]:
+    """A function that adds a set to a folder in the format of the paper's data."""
+    return _write_set
+
+
+@pytest.fixture
+def made_up() -> Callable[..., dict[str, np.ndarray]]:
+    """A function that makes a regression set; its last column is the target."""
+    return _made_up
+
+
+@pytest.fixture
+def data_folder(tmp_path) -> Path:
+    """A folder of data sets with a made-up one, ``toy``."""
+    _write_set(tmp_path / "data", "toy", _made_up())
+    return tmp_path / "data"

@@ -3,8 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew import InputError
-from unskew.experiments.sampling import logistic_selection
+from unskew import InputError, ParameterError
+from unskew.experiments.sampling import (
+    MECHANISMS,
+    label_selection,
+    logistic_selection,
+    quadratic_selection,
+    threshold_selection,
+)
 
 
 def test_probabilities_follow_the_papers_formula():
@@ -57,3 +63,55 @@ def test_bad_rows(X):
 def test_a_direction_of_another_length():
     with pytest.raises(InputError, match="each of the 2 columns"):
         logistic_selection(np.ones((3, 2)), direction=[1.0])
+
+
+def test_quadratic_selection_follows_its_formula():
+    X = np.random.default_rng(0).normal(3.0, 2.0, size=(500, 3))
+    w = np.array([0.5, -1.0, 0.2])
+    squares = ((X - X.mean(axis=0)) @ w) ** 2
+    odds = np.exp(2 * (squares - squares.mean()) / squares.std())
+    mask, probabilities = quadratic_selection(X, direction=w, random_state=0)
+    assert probabilities == pytest.approx(odds / (1 + odds))
+    assert mask.mean() == pytest.approx(probabilities.mean(), abs=0.06)
+
+
+def test_threshold_selection_knows_one_column_and_two_probabilities():
+    X = np.random.default_rng(0).normal(size=(501, 3))
+    for sign in (1.0, -1.0):
+        chances = threshold_selection(X, direction=[0.3, sign, -0.9], random_state=0).probabilities
+        above = X[:, 1] > np.median(X[:, 1])
+        often = above if sign > 0 else ~above
+        assert chances[often] == pytest.approx(np.exp(2) / (1 + np.exp(2)))
+        assert chances[~often] == pytest.approx(1 / (1 + np.exp(2)))
+
+
+def test_a_threshold_at_the_largest_value_still_splits():
+    chances = threshold_selection([[0.0], [1.0], [1.0]], direction=[1.0]).probabilities
+    assert chances[0] < 0.5 < chances[1] == chances[2]
+
+
+def test_label_selection_follows_its_formula_and_needs_labels():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(400, 2)), random.exponential(size=400)
+    odds = np.exp((y - y.mean()) / y.std())
+    probabilities = label_selection(X, y, random_state=0).probabilities
+    assert probabilities == pytest.approx(odds / (1 + odds))
+    with pytest.raises(InputError, match="y is None"):
+        label_selection(X)
+    with pytest.raises(InputError, match="each of the 400 rows"):
+        label_selection(X, y[:-1])
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_has_one_signature(name):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20_000, 3)), random.normal(size=20_000)
+    select = MECHANISMS[name]
+    first, second = (select(X, y, direction=[1.0, 0.5, 0.0], random_state=1) for _ in range(2))
+    assert np.array_equal(first.mask, second.mask)
+    assert (first.probabilities > 0).all()
+    # Horvitz and Thompson: the inverse probabilities of the selected rows estimate the whole.
+    weights = 1 / first.probabilities[first.mask].clip(0.01)
+    assert weights.sum() == pytest.approx(20_000, rel=0.1)
+    with pytest.raises(ParameterError, match="slope"):
+        select(X, y, slope=np.inf)

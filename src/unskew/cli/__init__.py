@@ -11,6 +11,7 @@ import typer
 
 from unskew import __version__
 from unskew.cli.demo import demo
+from unskew.cli.reproduce import reproduce
 from unskew.errors import OverlapError, UnskewError
 
 __all__ = ["app", "main"]
@@ -44,6 +45,7 @@ def _options(
 
 
 app.command()(demo)
+app.command()(reproduce)
 
 
 def main() -> None:

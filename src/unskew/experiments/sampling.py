@@ -1,7 +1,12 @@
-"""Drawing biased samples on purpose."""
+"""Drawing biased samples on purpose.
+
+Every mechanism has the signature of :func:`logistic_selection`, so that an experiment can run
+under each of them; ``MECHANISMS`` holds them by name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +16,14 @@ from sklearn.utils import check_random_state
 
 from unskew.errors import InputError, ParameterError
 
-__all__ = ["Selection", "logistic_selection"]
+__all__ = [
+    "MECHANISMS",
+    "Selection",
+    "label_selection",
+    "logistic_selection",
+    "quadratic_selection",
+    "threshold_selection",
+]
 
 
 class Selection(NamedTuple):
@@ -23,6 +35,7 @@ class Selection(NamedTuple):
 
 def logistic_selection(
     X: ArrayLike,
+    y: ArrayLike | None = None,  # noqa: ARG001  (one signature for all mechanisms)
     *,
     direction: ArrayLike | None = None,
     slope: float = 4.0,
@@ -37,6 +50,8 @@ def logistic_selection(
     ----------
     X : array-like of shape (n_rows, n_features)
         Numbers without gaps.
+    y : array-like of shape (n_rows,), optional
+        Labels; not used here.
     direction : array-like of shape (n_features,), optional
         The paper's w; by default drawn uniformly from :math:`[-1, 1]^d`.
     slope : float, default=4.0
@@ -59,6 +74,131 @@ def logistic_selection(
     >>> probabilities.round(3)
     array([0.003, 0.056, 0.5  , 0.944, 0.997])
     """
+    rows, vector, random = _checked(X, direction, random_state)
+    return _selected(_finite(slope) * _standardised(_projection(rows, vector)), random)
+
+
+def quadratic_selection(
+    X: ArrayLike,
+    y: ArrayLike | None = None,  # noqa: ARG001
+    *,
+    direction: ArrayLike | None = None,
+    slope: float = 2.0,
+    random_state: Any = None,
+) -> Selection:
+    r"""Select rows far out along a direction, on either side; those in the middle are rare.
+
+    As :func:`logistic_selection`, with v the standardised *square* of the projection: the logarithm
+    of the odds is no linear function of x, nor is it monotone.
+
+    .. math:: v = \mathrm{slope} \cdot \frac{z^2 - \overline{z^2}}{\sigma_{z^2}}, \qquad
+              z = w \cdot (x - \bar x)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.experiments.sampling import quadratic_selection
+    >>> rows = np.arange(5.0).reshape(-1, 1)
+    >>> quadratic_selection(rows, direction=[1.0], random_state=0).probabilities.round(3)
+    array([0.916, 0.232, 0.084, 0.232, 0.916])
+    """
+    rows, vector, random = _checked(X, direction, random_state)
+    return _selected(_finite(slope) * _standardised(_projection(rows, vector) ** 2), random)
+
+
+def threshold_selection(
+    X: ArrayLike,
+    y: ArrayLike | None = None,  # noqa: ARG001
+    *,
+    direction: ArrayLike | None = None,
+    slope: float = 4.0,
+    random_state: Any = None,
+) -> Selection:
+    r"""Select rows by one column alone: often on one side of its median, rarely on the other.
+
+    The column is the axis nearest to ``direction`` (its entry with the largest absolute value), and
+    the entry's sign says which side is selected often. As ``v`` jumps from -slope/2 to slope/2, the
+    odds of the two sides differ by :math:`e^{\mathrm{slope}}`; with the default, 12 and 88 % are
+    selected. Values at the median belong to the lower side, unless no value lies above it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.experiments.sampling import threshold_selection
+    >>> rows = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 8.0], [4.0, 9.0]])
+    >>> threshold_selection(rows, direction=[-1.0, 0.5], random_state=0).probabilities.round(3)
+    array([0.881, 0.881, 0.119, 0.119])
+    """
+    rows, vector, random = _checked(X, direction, random_state)
+    column = int(np.argmax(np.abs(vector)))
+    values = rows[:, column]
+    median = np.median(values)
+    above = values > median if values.max() > median else values >= median
+    side = np.where(above, 1.0, -1.0) * (1.0 if vector[column] >= 0 else -1.0)
+    return _selected(_finite(slope) / 2 * side, random)
+
+
+def label_selection(
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    direction: ArrayLike | None = None,
+    slope: float = 1.0,
+    random_state: Any = None,
+) -> Selection:
+    r"""Select rows with a probability that rises with the label itself.
+
+    .. math:: v = \mathrm{slope} \cdot \frac{y - \bar y}{\sigma_y}
+
+    No weights that are functions of x can undo it, except as far as x tells y: the paper's
+    assumption :math:`\Pr[s \mid x, y] = \Pr[s \mid x]` does not hold. ``direction`` is not used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.experiments.sampling import label_selection
+    >>> rows, labels = np.zeros((3, 1)), [0.0, 1.0, 2.0]
+    >>> label_selection(rows, labels, random_state=0).probabilities.round(3)
+    array([0.227, 0.5  , 0.773])
+    """
+    rows, _, random = _checked(X, direction, random_state)
+    if y is None:
+        raise InputError("y is None: label_selection selects by the labels. Pass them.")
+    labels = _numbers(y, "y")
+    if labels.shape != (len(rows),) or not np.isfinite(labels).all():
+        raise InputError(f"y must have a finite number for each of the {len(rows)} rows of X.")
+    return _selected(_finite(slope) * _standardised(labels - labels.mean()), random)
+
+
+MECHANISMS: dict[str, Callable[..., Selection]] = {
+    "logistic": logistic_selection,
+    "quadratic": quadratic_selection,
+    "threshold": threshold_selection,
+    "label": label_selection,
+}
+
+
+def _selected(v: NDArray[np.float64], random: np.random.RandomState) -> Selection:
+    probabilities = expit(v)
+    return Selection(random.uniform(size=len(v)) < probabilities, probabilities)
+
+
+def _projection(rows: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (rows - rows.mean(axis=0)) @ direction
+
+
+def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values with mean 0 and standard deviation 1, or zeros where all are equal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = values.std()
+    if not np.isfinite(spread):
+        raise InputError("X holds values too large to take their variance. Rescale it.")
+    return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
+
+
+def _checked(
+    X: ArrayLike, direction: ArrayLike | None, random_state: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.RandomState]:
     rows = _numbers(X, "X")
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InputError("X must be a table of finite numbers with at least one row and column.")
@@ -71,15 +211,13 @@ def logistic_selection(
             f"direction must have a finite number for each of the {rows.shape[1]} columns; got "
             f"{direction}."
         )
+    return rows, vector, random
+
+
+def _finite(slope: float) -> float:
     if not np.isfinite(slope):
         raise ParameterError(f"slope must be finite; got {slope}.")
-    projection = (rows - rows.mean(axis=0)) @ vector
-    spread = projection.std()
-    if not np.isfinite(spread):
-        raise InputError("X holds values too large to take their variance. Rescale it.")
-    v = slope * projection / spread if spread > 0 else np.zeros(len(rows))
-    probabilities = expit(v)
-    return Selection(random.uniform(size=len(rows)) < probabilities, probabilities)
+    return slope
 
 
 def _numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:

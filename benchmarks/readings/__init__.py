@@ -1,0 +1,1 @@
+"""Other readings of what the paper leaves open."""

@@ -1,0 +1,202 @@
+"""``unskew reproduce``: the paper's Table 1, beside the printed one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unskew.experiments.plan import Plan
+    from unskew.experiments.results import Report
+    from unskew.experiments.run import Finished
+    from unskew.experiments.table import TextTable
+
+_READING = (
+    "Ours and the paper's: mean ± standard deviation over draws, for the direction w with the "
+    "largest gain of Ideal over Unweighted. The paper lets Ideal's and Clustered's weights sum to "
+    "about n, Unweighted's and KMM's to m, and that alone moves the error: the columns Σw=m and "
+    "Σw=n have the errors with every method at the same total. ESS: effective share of the sample."
+)
+
+_PLAIN_EVERY = 15.0  # seconds between lines of progress where there is no terminal
+
+
+def reproduce(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the sets as Parquet; else that of UNSKEW_DATA; else OpenML."
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(help="A set to run; repeat for more. Default: all."),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Biased samples per set and panel.")] = 10,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the results and finished draws.")
+    ] = Path("unskew-table-1"),
+    scaling: Annotated[
+        list[str] | None,
+        typer.Option(help="range or standard; repeat for more. Default: both."),
+    ] = None,
+    total: Annotated[
+        list[str] | None,
+        typer.Option(help="paper, sample or population; repeat for more. Default: all."),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(help="logistic, quadratic, threshold or label; repeat. Default: all."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another seed, other draws.")] = 0,
+) -> None:
+    """Repeat the paper's experiment, and show our figures beside the printed ones.
+
+    A run can be stopped at any time: called again with the same output folder, it makes only the
+    draws that are missing.
+
+    [bold]Example:[/bold] unskew reproduce --data DIR --sets housing --sets abalone -o results
+    """
+    from rich.console import Console
+
+    from unskew.errors import ParameterError
+    from unskew.experiments.datasets import KNOWN, available_sets, load
+    from unskew.experiments.plan import Plan
+    from unskew.experiments.results import report_on
+    from unskew.experiments.run import run
+
+    console = Console(highlight=False)
+    options: dict[str, Any] = {
+        name: tuple(dict.fromkeys(given))
+        for name, given in (("scalings", scaling), ("totals", total), ("mechanisms", mechanism))
+        if given
+    }
+    if "paper" not in options.get("totals", ("paper",)):
+        raise ParameterError("--total must include paper, by which the direction is chosen.")
+    names = sets or available_sets(data)
+    loaded = {each.name: each for each in (load(name, data) for name in names)}
+    if not sets and (absent := [name for name in KNOWN if name not in loaded]):
+        console.print(f"Not in the data folder, and so left out: {', '.join(absent)}.")
+    plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **options)
+    with _progress(console) as progress:
+        report = report_on(plan, run(plan, output, jobs=jobs, progress=progress))
+    _write(plan, report, output)
+    _draw(plan, report, output, console)
+    _print(plan, report, output, console)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Any]:
+    """Give a function that shows how far the run is: a bar on a terminal, else a line at times."""
+    if not console.is_terminal:
+        yield _PlainProgress(console)
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+    started = monotonic()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("Drawing, weighing, training", total=1.0, left="")
+
+        def show(finished: Finished) -> None:
+            bar.update(task, completed=finished.share, left=_left(finished, monotonic() - started))
+
+        yield show
+
+
+class _PlainProgress:
+    """Prints a line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = self._last = monotonic()
+
+    def __call__(self, finished: Finished) -> None:
+        now = monotonic()
+        if now - self._last >= _PLAIN_EVERY:
+            self._last = now
+            self._console.print(_left(finished, now - self._started), soft_wrap=True)
+
+
+def _left(finished: Finished, elapsed: float) -> str:
+    """Return how far the run is, in words."""
+    minutes, seconds = divmod(round(elapsed * (1 / finished.share - 1)), 60)
+    return (
+        f"{finished.made:,} of {finished.made + finished.missing:,} draws ({finished.case.set}), "
+        f"about {minutes}:{seconds:02d} left"
+    )
+
+
+def _write(plan: Plan, report: Report, folder: Path) -> None:
+    """Write every result file whole."""
+    import json
+
+    from unskew.cli.files import whole_file
+    from unskew.experiments.table import markdown, tables, verdict
+
+    for name, content in report._asdict().items():
+        with whole_file(folder / f"{name}.json") as temporary:
+            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    parts = [f"## {table.title}\n\n{markdown(table)}\n" for table in tables(plan, report)]
+    parts += [f"{scaling}: {verdict(report.results, scaling)}\n" for scaling in plan.scalings]
+    with whole_file(folder / "table.md") as temporary:
+        temporary.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
+    from unskew.cli.files import whole_file
+    from unskew.experiments.figure import draw_results, has_matplotlib
+
+    if "logistic" not in plan.mechanisms:
+        return  # the figure shows the paper's table
+    if not has_matplotlib():
+        console.print(
+            "No figure: it needs matplotlib. pip install 'unskew[reproduce]' and run again.",
+            markup=False,
+        )
+        return
+    with whole_file(folder / "figure.png") as temporary:
+        draw_results(report.results, plan.scalings[0], temporary)
+
+
+def _print(plan: Plan, report: Report, folder: Path, console: Console) -> None:
+    from rich.markup import escape
+
+    from unskew.experiments.table import paper_table, verdict
+
+    if "logistic" in plan.mechanisms:
+        for scaling in plan.scalings:
+            _print_table(paper_table(report.results, scaling), console)
+            console.print(verdict(report.results, scaling))
+        console.print(_READING, style="dim")
+    if report.run["warnings"]:
+        console.print(f"{sum(report.run['warnings'].values())} draws gave warnings: see run.json.")
+    console.print(
+        f"All results, with intervals: [bold]{escape(str(folder / 'table.md'))}[/bold]",
+        soft_wrap=True,
+    )
+
+
+def _print_table(table: TextTable, console: Console) -> None:
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(title=table.title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    for place, heading in enumerate(table.headings):
+        side: Any = "left" if place < table.words else "right"
+        shown.add_column(heading, justify=side, no_wrap=True)
+    last = None
+    for row in table.rows:
+        if last not in (None, row[0]):
+            shown.add_section()
+        shown.add_row("" if row[0] == last else row[0], *row[1:])
+        last = row[0]
+    console.print(shown)

@@ -1,0 +1,67 @@
+"""The learners with which weights are judged.
+
+A learner takes a sample, its labels and the test rows, and returns a function from weights to
+predictions: what does not depend on the weights is then done once for all methods. Any estimator of
+scikit-learn's makes one, and takes part once it stands in ``LEARNERS``:
+
+    LEARNERS["ridge"] = estimator(Ridge())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVR
+
+from unskew.experiments.methods import Array, kernel_width
+
+__all__ = ["LEARNERS", "Learner", "Trained", "estimator", "gaussian_svr", "paper_svr"]
+
+Trained = Callable[[Array], Array]
+Learner = Callable[[Array, Array, Array], Trained]
+
+CACHE_MEGABYTES = 1000
+
+
+def paper_svr(sample: Array, labels: Array, test: Array) -> Trained:
+    """Return the paper's SVR: C = 1, ε = 0.1, Gaussian kernel with σ = √(d/2), by LIBSVM."""
+    return gaussian_svr(sample, labels, test, width=kernel_width(sample.shape[1]))
+
+
+def gaussian_svr(sample: Array, labels: Array, test: Array, *, width: float) -> Trained:
+    """Return ``SVR(C=1, epsilon=0.1)`` with a kernel that is computed once for all weights."""
+    gamma = 1.0 / (2.0 * width**2)
+    kernel, test_kernel = rbf_kernel(sample, gamma=gamma), rbf_kernel(test, sample, gamma=gamma)
+
+    def predict(weights: Array) -> Array:
+        # A row of weight zero has no part in the solution. LIBSVM drops such rows by itself, but
+        # then scikit-learn's predict takes the wrong columns of a kernel that is given as a matrix.
+        kept = np.flatnonzero(weights)
+        among, against = kernel, test_kernel
+        if len(kept) < len(weights):
+            among, against = kernel[np.ix_(kept, kept)], test_kernel[:, kept]
+        svr = SVR(kernel="precomputed", C=1.0, epsilon=0.1, cache_size=CACHE_MEGABYTES)
+        svr.fit(among, labels[kept], sample_weight=weights[kept])
+        return np.asarray(svr.predict(against))
+
+    return predict
+
+
+def estimator(prototype: Any) -> Learner:
+    """Return a learner that trains clones of a scikit-learn estimator."""
+
+    def learner(sample: Array, labels: Array, test: Array) -> Trained:
+        def predict(weights: Array) -> Array:
+            fitted = clone(prototype).fit(sample, labels, sample_weight=weights)
+            return np.asarray(fitted.predict(test))
+
+        return predict
+
+    return learner
+
+
+LEARNERS: dict[str, Learner] = {"svr": paper_svr}
