@@ -34,6 +34,7 @@ _MOST_GROWTH = 0.4
 _SHARE_FREED = 0.5
 _PATIENCE = 8
 _FEW_WRONG = 0.02
+_MANY_LEFT = 0.1
 
 
 def solve_by_exchange(
@@ -69,20 +70,22 @@ def solve_by_exchange(
         certificate = _certify(program, point, 0, tolerance)
         if certificate.converged:
             return point, certificate
-    proximity, rounds = _PROXIMITY, 0
+    proximity, rounds, known, double = _PROXIMITY, 0, None, False
     # Beyond the largest proximity nothing but rounding keeps it from settling.
     while rounds < max_iterations and proximity <= _LARGEST_PROXIMITY:
-        exchange = _Exchange(program, point, proximity, tolerance, double=rounds > 0)
+        exchange = _Exchange(program, point, proximity, tolerance, known=known, double=double)
         found, settled, used = exchange.settle(free, max_iterations - rounds)
         rounds += used
-        if settled:
+        if settled or not double:
             point = program.settled(found)
-            certificate = _certify(program, point, rounds, tolerance)
+            image = program.matrix.exact_product(point)
+            certificate = program.certify(point, image - program.linear, rounds, tolerance)
             if certificate.converged:
                 return point, certificate
+            # The next pass knows this point's gradient; if that is not enough, all is in double.
+            double = known is not None or not settled
+            known = point, image
             proximity = max(proximity / 3, _PROXIMITY)
-        elif rounds == used:  # in double precision it goes on from here
-            point, certificate = program.settled(found), None
         else:  # closer to the last point it must settle
             proximity *= 10
         free = (point > 0) & (point < program.upper)
@@ -102,7 +105,7 @@ def _first_free(program: BoxSimplex[BlockMatrix]) -> BoolArray:
     liked = np.argsort(-program.linear, kind="stable")
     enough = np.searchsorted(np.cumsum(program.upper[liked]), 2 * program.total[0]) + 1
     free = np.zeros(len(liked), dtype=np.bool_)
-    free[liked[: max(enough, min(_MOST_AT_START, len(liked) // 10), 1)]] = True
+    free[liked[: max(enough, min(_MOST_AT_START, len(liked) // 4), 1)]] = True
     return free
 
 
@@ -116,6 +119,7 @@ class _Exchange:
         proximity: float,
         tolerance: float,
         *,
+        known: tuple[FloatArray, FloatArray] | None,
         double: bool,
     ) -> None:
         self._program = program
@@ -123,7 +127,7 @@ class _Exchange:
         self._proximity = proximity
         self._tolerance = tolerance
         self._system = FreeSystem(program.matrix, proximity, exact=double)
-        self._known: tuple[FloatArray, FloatArray] | None = None
+        self._known = known
 
     @property
     def _exact(self) -> bool:
@@ -161,11 +165,7 @@ class _Exchange:
             n_wrong = int(np.count_nonzero(below | above | rise | fall))
             n_free = int(np.count_nonzero(free))
             if not n_wrong:
-                noise = np.abs(reduced[free]).max(initial=0.0)
-                if self._exact or noise <= 0.1 * self._tolerance:
-                    return point, True, rounds
-                self._become_exact(point)
-                continue
+                return point, True, rounds
             worst_now = float(np.abs(reduced[rise | fall]).max(initial=0.0))
             progress = n_wrong < fewest or worst_now < 0.7 * least
             fewest, least = min(fewest, n_wrong), min(least, worst_now)
@@ -175,7 +175,11 @@ class _Exchange:
             if not progress and n_wrong <= _FEW_WRONG * n_free:
                 self._become_exact(point)
             worst = worst_now
-            n_freed = min(_MOST_GROWTH * n_free, _SHARE_FREED * np.count_nonzero(rise))
+            # The more entries turned negative, the fewer are worth a trial.
+            growth = (
+                _MOST_GROWTH if np.count_nonzero(below) > _MANY_LEFT * n_free else 2 * _MOST_GROWTH
+            )
+            n_freed = min(growth * n_free, _SHARE_FREED * np.count_nonzero(rise))
             rise &= reduced <= _rank_value(reduced[rise], int(n_freed) + 10)
             free = (free & ~below & ~above) | rise | fall
             at_upper = (at_upper & ~fall) | above

@@ -21,7 +21,7 @@ __all__ = ["FreeSystem"]
 
 _FEW_CHANGES = 1 / 20
 _MANY_ROWS = 1500
-_N_LANDMARKS = 200
+_N_LANDMARKS = 100
 
 
 class FreeSystem:
@@ -210,10 +210,11 @@ class _Iterated:
         self._cross = np.ascontiguousarray(self._block[:, chosen])
         own = self._cross[chosen].astype(np.float64)
         np.einsum("ii->i", own)[:] *= 1 + 1e-6
-        cross = self._cross.astype(np.float64)
-        explained = np.einsum("ij,ji->i", cross, np.linalg.solve(own, cross.T))
-        self._rest = max(float(np.mean(diagonal - explained)), 1e-3)
-        self._inner = np.linalg.inv(self._rest * own + cross.T @ cross)
+        some = self._cross[:: max(1, len(rows) // 500)].astype(np.float64)
+        explained = np.einsum("ij,ji->i", some, np.linalg.solve(own, some.T))
+        self._rest = max(float(diagonal.mean() - explained.mean()), 1e-3)
+        square = (self._cross.T @ self._cross).astype(np.float64)
+        self._inner = np.linalg.inv(self._rest * own + square)
         self._most = max(len(rows) // 40, 30)  # beyond, a factor is cheaper
         self._ones = self._precondition(np.ones(len(rows), dtype=np.float32))
 
