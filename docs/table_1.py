@@ -145,7 +145,6 @@ def _figures(report: Report) -> dict[str, Any]:
     without = agreement([row for row in report.results if row["method"] != "KMM"], "range")
     run = report.run
     seconds = run["seconds"]
-    calls = run["calls"]
     spent = sum(seconds.values())
     return {
         "draws": run["draws"],
@@ -171,8 +170,6 @@ def _figures(report: Report) -> dict[str, Any]:
             for method in dict.fromkeys(row["method"] for row in beside)
         },
         "spread": f"{_spread_of_directions(report.averages):.0%}",
-        "minutes": f"{sum(call['seconds'] for call in calls) / 60:.0f}",
-        "calls": len(calls),
         "core_minutes": f"{spent / 60:.0f}",
         "shares": ", ".join(
             f"{_PARTS.get(part, part)} {value / spent:.0%}"
