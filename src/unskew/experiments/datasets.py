@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -191,12 +192,13 @@ def _from_openml(name: str) -> tuple[pa.Table, str]:
 
     identity = KNOWN[name].openml
     try:
-        fetched = fetch_openml(data_id=identity, as_frame=True)
+        with warnings.catch_warnings():
+            # What keeps it from its retries is told once, in the error below.
+            warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+            fetched = fetch_openml(data_id=identity, as_frame=True)
         frame, target = fetched.data, fetched.target
         columns = {column: _as_arrow(frame[column]) for column in frame.columns}
-    except (
-        Exception
-    ) as error:  # pandas missing, no network, a damaged cache: all mean the same here
+    except Exception as error:  # pandas missing, no network, a damaged cache mean the same here
         raise InputError(
             f"{name} could not be had from OpenML ({type(error).__name__}: {error}). Either give a "
             f"folder that holds it as Parquet, by --data or the environment variable "
