@@ -42,8 +42,8 @@ WARN_ABOVE = 0.01
 WARN_OF_REGIONS_ABOVE = 0.25
 """The share of the population above which it warns of regions without sample rows.
 
-Strong selection leaves tails of several per cent without rows: who must know asks for "raise", looks
-at ``overlap_``, or asks for a diagnosis.
+Strong selection leaves tails of several per cent without rows: who must know asks for "raise",
+looks at ``overlap_``, or asks for a diagnosis.
 """
 OVERLAP_ROWS = 4000
 """How many rows of the population, drawn evenly, are searched for regions without sample rows."""
