@@ -44,7 +44,7 @@ def demo(
     from rich.console import Console
     from rich.markup import escape
 
-    from unskew.cli.files import whole_file
+    from unskew.files import whole_file
     from unskew.experiments.demonstration import N_TEST, summarise
 
     console = Console(highlight=False)

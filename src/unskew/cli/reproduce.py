@@ -139,7 +139,7 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
     """Write every result file whole."""
     import json
 
-    from unskew.cli.files import whole_file
+    from unskew.files import whole_file
     from unskew.experiments.table import markdown, tables, verdict
 
     for name, content in report._asdict().items():
@@ -152,7 +152,7 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
 
 
 def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
-    from unskew.cli.files import whole_file
+    from unskew.files import whole_file
     from unskew.experiments.figure import draw_results, has_matplotlib
 
     if "logistic" not in plan.mechanisms:
