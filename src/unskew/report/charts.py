@@ -1,0 +1,290 @@
+"""The charts, as Vega-Lite.
+
+Text from the data is only ever a value in a row under a field name of ours: no column's name becomes
+a field, which Vega would parse as a path, nor part of an expression. Colours are the style sheet's
+variables, so one drawing serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from unskew.diagnostics.diagnosis import Distribution, FeatureBalance, Histogram
+from unskew.report.numbers import count, decimal, share, signed
+from unskew.report.untrusted import visible
+
+__all__ = ["CONFIG", "distribution", "love", "weights"]
+
+Spec = dict[str, Any]
+
+FONT = '"Segoe UI", Inter, Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+CONFIG: Spec = {
+    "background": "transparent",
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": "var(--line)",
+        "gridColor": "var(--rule)",
+        "tickColor": "var(--line)",
+        "labelColor": "var(--muted)",
+        "labelFontSize": 12,
+        "labelPadding": 6,
+        "title": None,
+    },
+    "axisY": {"domain": False, "ticks": False, "labelColor": "var(--ink)"},
+}
+SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"
+
+FURTHEST = 3.0
+"""Standard deviations beyond which the love plot tells that a feature lies there, not where."""
+MOST_CATEGORIES = 10
+
+
+def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
+    """Mean differences before and after weighting, one row a feature; within the band they are small."""
+    rows = [row for feature, label in _labelled(features) if (row := _love_row(feature, label))]
+    span = [
+        row[place] for row in rows for place in ("before", "after") if row.get(place) is not None
+    ]
+    least = 1.6 * (band or 0.1)
+    low, high = min([-least, *span]), max([least, *span])
+    x_scale = alt.Scale(domain=[1.05 * low, 1.05 * high], nice=False)
+
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("feature:N", sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3], labelPadding=10))
+    )
+    x = alt.X("before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, format="+.2~f"))
+    tips = [
+        alt.Tooltip(f"{field}:N", title=title)
+        for field, title in (("name", "feature"), ("said_before", "sample"), ("said_after", "weighted"))
+        if field != "said_after" or any("said_after" in row for row in rows)
+    ]
+    layers: list[alt.Chart] = []
+    if band is not None:
+        layers.append(
+            alt.Chart(alt.Data(values=[{"low": -band, "high": band}]))
+            .mark_rect(color="var(--band)")
+            .encode(x=alt.X("low:Q", scale=x_scale), x2="high:Q")
+        )
+    layers.append(
+        alt.Chart(alt.Data(values=[{"zero": 0}]))
+        .mark_rule(color="var(--line)")
+        .encode(x=alt.X("zero:Q", scale=x_scale))
+    )
+    point = {"size": 95, "opacity": 1, "stroke": "var(--card)", "strokeWidth": 1}
+    layers += [
+        base.mark_rule(color="var(--link)", strokeWidth=2).encode(x=x, x2="after:Q"),
+        base.mark_point(fill=SAMPLE, **point).encode(
+            x=x, shape=alt.Shape("before_shape:N", scale=None), tooltip=tips
+        ),
+        base.mark_point(fill=WEIGHTED, **point).encode(
+            x=alt.X("after:Q", scale=x_scale),
+            shape=alt.Shape("after_shape:N", scale=None),
+            tooltip=tips,
+        ),
+    ]
+    return _spec(alt.layer(*layers).properties(width="container", height=alt.Step(24)))
+
+
+def _love_row(feature: FeatureBalance, label: str) -> Spec | None:
+    if feature.before.mean is None:
+        return None
+    row: Spec = {"feature": label, "name": visible(feature.name)}
+    for place, difference in (("before", feature.before), ("after", feature.after)):
+        if difference is None or difference.mean is None:
+            continue
+        row[place] = max(-FURTHEST, min(FURTHEST, difference.mean))
+        row[f"{place}_shape"] = (
+            "circle"
+            if row[place] == difference.mean
+            else ("triangle-right" if difference.mean > 0 else "triangle-left")
+        )
+        of = f" ({visible(difference.category, 40)})" if difference.category is not None else ""
+        row[f"said_{place}"] = signed(difference.mean) + of
+    return row
+
+
+def weights(histogram: Histogram) -> Spec:
+    """How many rows have which weight, where weights have mean one."""
+    rows = [
+        {
+            "low": low,
+            "high": high,
+            "rows": number,
+            "said_range": f"{decimal(low)} to {decimal(high)}",
+            "said_rows": count(number),
+        }
+        for low, high, number in zip(
+            histogram.edges, histogram.edges[1:], histogram.counts, strict=False
+        )
+    ]
+    low, high = histogram.edges[0], histogram.edges[-1]
+    domain = [min(low, 0.8), max(high, 1.25)]
+    x = alt.X(
+        "low:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=_ticks(*domain), format="~r", grid=False),
+    )
+    bars = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_rect(fill=WEIGHTED, stroke="var(--card)", strokeWidth=1)
+        .encode(
+            x=x,
+            x2="high:Q",
+            y=alt.Y("rows:Q", axis=alt.Axis(tickCount=4, format=",d", tickMinStep=1)),
+            y2=alt.datum(0),
+            tooltip=[
+                alt.Tooltip("said_range:N", title="weight"),
+                alt.Tooltip("said_rows:N", title="rows"),
+            ],
+        )
+    )
+    mean = (
+        alt.Chart(alt.Data(values=[{"low": 1}]))
+        .mark_rule(color="var(--ink)", strokeDash=[4, 3])
+        .encode(x=x)
+    )
+    return _spec(alt.layer(bars, mean).properties(width="container", height=190))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between low and high, with their doubles and quintuples if they are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5)):
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 4:
+            break
+    return ticks
+
+
+def distribution(shown: Distribution) -> Spec:
+    """One column: the population as bars, sample and weighted sample as lines or marks."""
+    return _of_categories(shown) if shown.edges is None else _of_numbers(shown, shown.edges)
+
+
+def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
+    widths = [max(high - low, 0.0) for low, high in zip(edges, edges[1:], strict=False)]
+    whole = sum(widths)
+    even = whole == 0 or max(widths) - min(widths) <= 0.01 * max(widths)
+    rows: list[Spec] = []
+    for place, width in enumerate(widths):
+        # Of uneven bins the area, not the height, is the share.
+        scale = 1.0 if even else (whole / len(widths) / width if width else 1.0)
+        row: Spec = {
+            "low": edges[place],
+            "high": edges[place + 1],
+            "population": scale * shown.population[place],
+            "sample": scale * shown.sample[place],
+            **_said(shown, place),
+        }
+        if shown.weighted is not None:
+            row["weighted"] = scale * shown.weighted[place]
+        rows.append(row)
+    x_scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False)
+    axis = alt.Axis(tickCount=4, grid=False, format="~s" if _large(edges) else ",~g")
+    y_axis = alt.Axis(labels=False, grid=False)
+    bars = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_rect(fill="var(--population)", stroke="var(--population-line)", strokeWidth=0.75)
+        .encode(
+            x=alt.X("low:Q", scale=x_scale, axis=axis),
+            x2="high:Q",
+            y=alt.Y("population:Q", axis=y_axis),
+            y2=alt.datum(0),
+            tooltip=_tips(shown),
+        )
+    )
+    outline = [*rows, {**rows[-1], "low": edges[-1]}]  # the last step needs its end
+    steps = alt.Chart(alt.Data(values=outline)).encode(x=alt.X("low:Q", scale=x_scale))
+    layers = [bars, steps.mark_line(color=SAMPLE, interpolate="step-after", strokeWidth=2).encode(
+        y=alt.Y("sample:Q", axis=y_axis)
+    )]
+    if shown.weighted is not None:
+        layers.append(
+            steps.mark_line(
+                color=WEIGHTED, interpolate="step-after", strokeWidth=2, strokeDash=[5, 2]
+            ).encode(y=alt.Y("weighted:Q", axis=y_axis))
+        )
+    return _spec(alt.layer(*layers).properties(width="container", height=130))
+
+
+def _of_categories(shown: Distribution) -> Spec:
+    places = sorted(
+        range(len(shown.labels)), key=lambda place: -max(shown.population[place], shown.sample[place])
+    )[:MOST_CATEGORIES]
+    labels = _distinct([visible(shown.labels[place], 40) for place in sorted(places)])
+    rows = []
+    for place, label in zip(sorted(places), labels, strict=True):
+        row: Spec = {
+            "category": label,
+            "population": shown.population[place],
+            "sample": shown.sample[place],
+            **_said(shown, place),
+        }
+        if shown.weighted is not None:
+            row["weighted"] = shown.weighted[place]
+        rows.append(row)
+    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("category:N", sort=None))
+    axis = alt.Axis(tickCount=4, format=".0%")
+    tips = _tips(shown)
+    layers = [
+        base.mark_bar(
+            fill="var(--population)", stroke="var(--population-line)", strokeWidth=0.75, height=13
+        ).encode(x=alt.X("population:Q", axis=axis), tooltip=tips),
+        base.mark_point(shape="diamond", fill=SAMPLE, stroke="var(--card)", size=85, opacity=1)
+        .encode(x=alt.X("sample:Q", axis=axis), tooltip=tips),
+    ]
+    if shown.weighted is not None:
+        layers.append(
+            base.mark_point(shape="circle", fill=WEIGHTED, stroke="var(--card)", size=65, opacity=1)
+            .encode(x=alt.X("weighted:Q", axis=axis), tooltip=tips)
+        )
+    return _spec(alt.layer(*layers).properties(width="container", height=alt.Step(22)))
+
+
+def _said(shown: Distribution, place: int) -> Spec:
+    said = {
+        "said_label": visible(shown.labels[place]),
+        "said_sample": share(shown.sample[place]),
+        "said_population": share(shown.population[place]),
+    }
+    if shown.weighted is not None:
+        said["said_weighted"] = share(shown.weighted[place])
+    return said
+
+
+def _tips(shown: Distribution) -> list[alt.Tooltip]:
+    parts = ["label", "sample", *(["weighted"] if shown.weighted is not None else []), "population"]
+    return [
+        alt.Tooltip(f"said_{part}:N", title="" if part == "label" else part) for part in parts
+    ]
+
+
+def _large(edges: tuple[float, ...]) -> bool:
+    return max(abs(edges[0]), abs(edges[-1])) >= 10_000
+
+
+def _labelled(features: Sequence[FeatureBalance]) -> list[tuple[FeatureBalance, str]]:
+    labels = _distinct([visible(feature.name, 60) for feature in features])
+    return list(zip(features, labels, strict=True))
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Number labels that shortening has made equal: rows of a chart are told apart by theirs."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        distinct.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return distinct
+
+
+def _spec(chart: alt.LayerChart) -> Spec:
+    spec: Spec = chart.to_dict()
+    spec.pop("config", None)  # CONFIG, once for all charts of a page
+    return spec
