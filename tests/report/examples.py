@@ -54,7 +54,7 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
     region = random.choice(len(REGIONS), n_population, p=[0.3, 0.26, 0.22, 0.179, 0.041])
     income = np.exp(random.normal(10.4, 0.45, n_population))
     age = random.gamma(9, 5.2, n_population)
-    lean = 0.035 * (age - 47) + 0.9 * (np.log(income) - 10.4) + 0.5 * (region == 0)
+    lean = 0.09 * (age - 52) + 2.2 * (np.log(income) - 10.5) + 0.8 * (region == 0)
     chance = np.where(REGIONS.index("islands") == region, 0.0, 1 / (1 + np.exp(-lean)))
     chosen = random.choice(n_population, n_sample, replace=False, p=chance / chance.sum())
     weights = 1 / chance[chosen] * np.exp(0.1 * random.normal(size=n_sample))

@@ -38,15 +38,26 @@ CONFIG: Spec = {
     "axisY": {"domain": False, "ticks": False, "labelColor": "var(--ink)"},
 }
 SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"
+RING: Spec = {"fill": "var(--card)", "stroke": SAMPLE, "strokeWidth": 2.2, "size": 110, "opacity": 1}
+DISC: Spec = {"fill": WEIGHTED, "strokeWidth": 0, "size": 62, "opacity": 1}
+BAR: Spec = {
+    "fill": "var(--population)", "stroke": "var(--population-line)", "strokeWidth": 0.75
+}
+"""Sample and weighted sample: told apart by shape too, and both seen where they coincide."""
+
+SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
+PLAIN_LABELS: Spec = {"format": ",~r"}
+SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B')"}  # billions
 
 FURTHEST = 3.0
-"""Standard deviations beyond which the love plot tells that a feature lies there, not where."""
+"""Standard deviations at which the love plot's axis ends at the latest."""
 MOST_CATEGORIES = 10
 
 
 def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
     """Mean differences before and after weighting, one row a feature; within the band they are small."""
-    rows = [row for feature, label in _labelled(features) if (row := _love_row(feature, label))]
+    end = axis_end(features)
+    rows = [row for feature, label in _labelled(features) if (row := _love_row(feature, label, end))]
     span = [
         row[place] for row in rows for place in ("before", "after") if row.get(place) is not None
     ]
@@ -54,10 +65,10 @@ def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
     low, high = min([-least, *span]), max([least, *span])
     x_scale = alt.Scale(domain=[1.05 * low, 1.05 * high], nice=False)
 
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart().encode(
         y=alt.Y("feature:N", sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3], labelPadding=10))
     )
-    x = alt.X("before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, format="+.2~f"))
+    x = alt.X("before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, **SIGNED_LABELS))
     tips = [
         alt.Tooltip(f"{field}:N", title=title)
         for field, title in (("name", "feature"), ("said_before", "sample"), ("said_after", "weighted"))
@@ -75,35 +86,46 @@ def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
         .mark_rule(color="var(--line)")
         .encode(x=alt.X("zero:Q", scale=x_scale))
     )
-    point = {"size": 95, "opacity": 1, "stroke": "var(--card)", "strokeWidth": 1}
     layers += [
         base.mark_rule(color="var(--link)", strokeWidth=2).encode(x=x, x2="after:Q"),
-        base.mark_point(fill=SAMPLE, **point).encode(
+        base.mark_point(**RING).encode(
             x=x, shape=alt.Shape("before_shape:N", scale=None), tooltip=tips
         ),
-        base.mark_point(fill=WEIGHTED, **point).encode(
+        base.mark_point(**DISC).encode(
             x=alt.X("after:Q", scale=x_scale),
             shape=alt.Shape("after_shape:N", scale=None),
             tooltip=tips,
         ),
     ]
-    return _spec(alt.layer(*layers).properties(width="container", height=alt.Step(24)))
+    return _spec(layers, rows, height=24 * len(rows))
 
 
-def _love_row(feature: FeatureBalance, label: str) -> Spec | None:
+def axis_end(features: Sequence[FeatureBalance]) -> float:
+    """Return where the love plot's axis ends: what lies beyond is marked, not placed."""
+    sizes = [
+        abs(side.mean)
+        for feature in features
+        for side in (feature.before, feature.after)
+        if side is not None and side.mean is not None and math.isfinite(side.mean)
+    ]
+    return min(FURTHEST, max(sizes, default=1.0) or 1.0)
+
+
+def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec | None:
     if feature.before.mean is None:
         return None
-    row: Spec = {"feature": label, "name": visible(feature.name)}
+    row: Spec = {"feature": label, "name": feature_label(feature)}
     for place, difference in (("before", feature.before), ("after", feature.after)):
         if difference is None or difference.mean is None:
             continue
-        row[place] = max(-FURTHEST, min(FURTHEST, difference.mean))
+        row[place] = max(-end, min(end, difference.mean))
         row[f"{place}_shape"] = (
             "circle"
             if row[place] == difference.mean
             else ("triangle-right" if difference.mean > 0 else "triangle-left")
         )
-        of = f" ({visible(difference.category, 40)})" if difference.category is not None else ""
+        other = difference.category is not None and difference.category != feature.before.category
+        of = f" ({visible(difference.category, 40)})" if other else ""
         row[f"said_{place}"] = signed(difference.mean) + of
     return row
 
@@ -130,7 +152,7 @@ def weights(histogram: Histogram) -> Spec:
         axis=alt.Axis(values=_ticks(*domain), format="~r", grid=False),
     )
     bars = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart()
         .mark_rect(fill=WEIGHTED, stroke="var(--card)", strokeWidth=1)
         .encode(
             x=x,
@@ -148,7 +170,7 @@ def weights(histogram: Histogram) -> Spec:
         .mark_rule(color="var(--ink)", strokeDash=[4, 3])
         .encode(x=x)
     )
-    return _spec(alt.layer(bars, mean).properties(width="container", height=190))
+    return _spec([bars, mean], rows, height=190)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -186,31 +208,27 @@ def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
             row["weighted"] = scale * shown.weighted[place]
         rows.append(row)
     x_scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False)
-    axis = alt.Axis(tickCount=4, grid=False, format="~s" if _large(edges) else ",~g")
+    axis = alt.Axis(tickCount=4, grid=False, **(SHORT_LABELS if _large(edges) else PLAIN_LABELS))
     y_axis = alt.Axis(labels=False, grid=False)
-    bars = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_rect(fill="var(--population)", stroke="var(--population-line)", strokeWidth=0.75)
-        .encode(
-            x=alt.X("low:Q", scale=x_scale, axis=axis),
+    rows.append({**rows[-1], "low": edges[-1]})  # the last step's end; as a bar, of no width
+    base = alt.Chart().encode(x=alt.X("low:Q", scale=x_scale, axis=axis))
+    step: Spec = {"interpolate": "step-after", "strokeWidth": 2}
+    layers = [
+        base.mark_rect(**BAR).encode(
             x2="high:Q",
             y=alt.Y("population:Q", axis=y_axis),
             y2=alt.datum(0),
             tooltip=_tips(shown),
-        )
-    )
-    outline = [*rows, {**rows[-1], "low": edges[-1]}]  # the last step needs its end
-    steps = alt.Chart(alt.Data(values=outline)).encode(x=alt.X("low:Q", scale=x_scale))
-    layers = [bars, steps.mark_line(color=SAMPLE, interpolate="step-after", strokeWidth=2).encode(
-        y=alt.Y("sample:Q", axis=y_axis)
-    )]
+        ),
+        base.mark_line(color=SAMPLE, **step).encode(y=alt.Y("sample:Q", axis=y_axis)),
+    ]
     if shown.weighted is not None:
         layers.append(
-            steps.mark_line(
-                color=WEIGHTED, interpolate="step-after", strokeWidth=2, strokeDash=[5, 2]
-            ).encode(y=alt.Y("weighted:Q", axis=y_axis))
+            base.mark_line(color=WEIGHTED, strokeDash=[5, 2], **step).encode(
+                y=alt.Y("weighted:Q", axis=y_axis)
+            )
         )
-    return _spec(alt.layer(*layers).properties(width="container", height=130))
+    return _spec(layers, rows, height=130)
 
 
 def _of_categories(shown: Distribution) -> Spec:
@@ -229,22 +247,15 @@ def _of_categories(shown: Distribution) -> Spec:
         if shown.weighted is not None:
             row["weighted"] = shown.weighted[place]
         rows.append(row)
-    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("category:N", sort=None))
+    base = alt.Chart().encode(y=alt.Y("category:N", sort=None), tooltip=_tips(shown))
     axis = alt.Axis(tickCount=4, format=".0%")
-    tips = _tips(shown)
     layers = [
-        base.mark_bar(
-            fill="var(--population)", stroke="var(--population-line)", strokeWidth=0.75, height=13
-        ).encode(x=alt.X("population:Q", axis=axis), tooltip=tips),
-        base.mark_point(shape="diamond", fill=SAMPLE, stroke="var(--card)", size=85, opacity=1)
-        .encode(x=alt.X("sample:Q", axis=axis), tooltip=tips),
+        base.mark_bar(height=13, **BAR).encode(x=alt.X("population:Q", axis=axis)),
+        base.mark_point(**RING).encode(x=alt.X("sample:Q", axis=axis)),
     ]
     if shown.weighted is not None:
-        layers.append(
-            base.mark_point(shape="circle", fill=WEIGHTED, stroke="var(--card)", size=65, opacity=1)
-            .encode(x=alt.X("weighted:Q", axis=axis), tooltip=tips)
-        )
-    return _spec(alt.layer(*layers).properties(width="container", height=alt.Step(22)))
+        layers.append(base.mark_point(**DISC).encode(x=alt.X("weighted:Q", axis=axis)))
+    return _spec(layers, rows, height=23 * len(rows))
 
 
 def _said(shown: Distribution, place: int) -> Spec:
@@ -270,8 +281,15 @@ def _large(edges: tuple[float, ...]) -> bool:
 
 
 def _labelled(features: Sequence[FeatureBalance]) -> list[tuple[FeatureBalance, str]]:
-    labels = _distinct([visible(feature.name, 60) for feature in features])
+    labels = _distinct([feature_label(feature) for feature in features])
     return list(zip(features, labels, strict=True))
+
+
+def feature_label(feature: FeatureBalance) -> str:
+    """Return the name of a feature, with the category that its mean difference is of."""
+    category = feature.before.category
+    of = "" if category is None else f" = {visible(category, 30)}"
+    return visible(feature.name, 60) + of
 
 
 def _distinct(labels: list[str]) -> list[str]:
@@ -284,7 +302,18 @@ def _distinct(labels: list[str]) -> list[str]:
     return distinct
 
 
-def _spec(chart: alt.LayerChart) -> Spec:
-    spec: Spec = chart.to_dict()
+def _spec(layers: list[alt.Chart], rows: list[Spec], height: int) -> Spec:
+    chart = alt.layer(*layers, data=alt.Data(values=[_rounded(row) for row in rows])).properties(
+        width="container", height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+    spec: Spec = chart.to_dict(validate=False)
     spec.pop("config", None)  # CONFIG, once for all charts of a page
     return spec
+
+
+def _rounded(row: Spec) -> Spec:
+    """Return a row with as many digits as a chart can show: half of a page would be the others."""
+    return {
+        name: float(f"{value:.6g}") if isinstance(value, float) else value
+        for name, value in row.items()
+    }

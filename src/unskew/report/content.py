@@ -86,7 +86,7 @@ class Cell:
 class Table:
     """Headings, rows, and which columns hold numbers.
 
-    ``bars`` are shares between 0 and 1, one a row, to be drawn beside the numbers of column 1.
+    ``bars`` are lengths between 0 and 1, one a row, to be drawn beside the numbers of column 1.
     """
 
     headings: tuple[str, ...]
@@ -103,8 +103,8 @@ def figures(diagnosis: Diagnosis) -> list[Figure]:
         Figure("Sample", count(diagnosis.sample_rows), None, "rows"),
         Figure("Population", count(diagnosis.population_rows), None, "rows"),
         Figure("Out of reach", share(overlap.uncovered), None, reach),
-        _test_figure("Can be told apart", diagnosis.bias.classifier, "AUC; 0.50 is chance"),
-        _test_figure("Distance", diagnosis.bias.mmd, "maximum mean discrepancy; 0 is none"),
+        _test_figure("Told apart by a classifier", diagnosis.bias.classifier, "AUC; 0.50 is chance"),
+        _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference", 3),
     ]
     if weights is not None:
         note = f"{share(weights.effective_share)} of the rows"
@@ -113,9 +113,11 @@ def figures(diagnosis: Diagnosis) -> list[Figure]:
     return shown
 
 
-def _test_figure(label: str, test: TwoSampleTest, note: str) -> Figure:
-    after = None if test.after is None else decimal(test.after.statistic)
-    return Figure(label, decimal(test.before.statistic), after, note)
+def _test_figure(label: str, test: TwoSampleTest, note: str, digits: int = 2) -> Figure:
+    before, after = (
+        None if side is None else f"{side.statistic:.{digits}f}" for side in (test.before, test.after)
+    )
+    return Figure(label, before or NOTHING, after, note)
 
 
 def feature_table(diagnosis: Diagnosis) -> Table:
@@ -206,7 +208,7 @@ def rule_table(diagnosis: Diagnosis) -> Table:
                 Cell(f"{count(rule.sample_rows)} of {count(rule.sample_size)}", rule.sample_rows),
             )
         )
-        bars.append(min(1.0, max(0.0, rule.share)))
+        bars.append(rule.share / max(other.share for other in diagnosis.overlap.rules))
     headings = ("Region", "Share of the population", "Sample rows in it")
     return Table(headings, tuple(rows), (False, True, True), tuple(bars))
 

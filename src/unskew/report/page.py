@@ -92,9 +92,10 @@ class _Page:
     @property
     def beyond(self) -> int:
         """How many features of the love plot lie beyond its axis."""
+        end = charts.axis_end(self.love_features)
         return sum(
             any(
-                side is not None and abs(side.mean or 0.0) > charts.FURTHEST
+                side is not None and abs(side.mean or 0.0) > end
                 for side in (feature.before, feature.after)
             )
             for feature in self.love_features

@@ -35,7 +35,6 @@ def svg(spec: dict[str, Any], width: int, label_limit: int) -> str:
         {
             **spec,
             "width": width,
-            "autosize": {"type": "fit-x", "contains": "padding"},
             "padding": 2,
             "config": {**CONFIG, "axisY": axis_y},
         }
