@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from unskew.diagnostics.diagnosis import (
     Verdict,
     WeightSummary,
 )
+from unskew.report import to_html, to_notebook_html
 from unskew.weighters.overlap import Overlap, OverlapRule
 
 REGIONS = ("north", "east", "south", "west", "islands")
@@ -151,7 +154,11 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
                 ("The sample's rows were drawn independently.", "No cell is empty."),
             ),
             BoundStatement(
-                "Theorem 3", "The error changes by at most 41.7.", 41.7, True, ("A bounded kernel.",)
+                "Theorem 3",
+                "The error changes by at most 41.7.",
+                41.7,
+                True,
+                ("A bounded kernel.",),
             ),
         ),
         sample_rows=n_sample,
@@ -262,6 +269,24 @@ EXAMPLES = {
 }
 
 
+@cache
+def example(name: str) -> Diagnosis:
+    """An example by its name, or a survey of so many features."""
+    return survey(int(name)) if name.isdigit() else EXAMPLES[name]()
+
+
+@cache
+def page_of(name: str, static: bool = False) -> str:
+    """The page of an example, made once."""
+    return to_html(example(name), static=static)
+
+
+@cache
+def notebook_of(name: str) -> str:
+    """What a notebook shows of an example, made once."""
+    return to_notebook_html(example(name))
+
+
 def _number(
     name: str, values: np.ndarray, chosen: np.ndarray, weights: np.ndarray
 ) -> FeatureBalance:
@@ -280,14 +305,18 @@ def _number(
             float(shift), float(variance / values.var()), float(min(1, abs(shift) / 2.5)), 0.012
         )
 
-    labels = (*(f"{low:,.4g} to {high:,.4g}" for low, high in zip(edges, edges[1:])), "(missing)")
+    labels = (*(f"{low:,.1f} to {high:,.1f}" for low, high in pairwise(edges)), "(missing)")
     return FeatureBalance(
         name,
         "number",
         difference(np.ones(len(sample))),
         difference(weights),
         Distribution(
-            labels, tuple(map(float, edges)), shares(sample), shares(sample, weights), shares(values)
+            labels,
+            tuple(map(float, edges)),
+            shares(sample),
+            shares(sample, weights),
+            shares(values),
         ),
     )
 
@@ -324,6 +353,4 @@ def _category(
 
 
 def _unweighted(feature: FeatureBalance) -> FeatureBalance:
-    return replace(
-        feature, after=None, distribution=replace(feature.distribution, weighted=None)
-    )
+    return replace(feature, after=None, distribution=replace(feature.distribution, weighted=None))

@@ -1,14 +1,15 @@
 """The charts, as Vega-Lite.
 
-Text from the data is only ever a value in a row under a field name of ours: no column's name becomes
-a field, which Vega would parse as a path, nor part of an expression. Colours are the style sheet's
-variables, so one drawing serves light, dark and print.
+Text from the data is only ever a value in a row under a field name of ours: no column's name
+becomes a field, which Vega would parse as a path, nor part of an expression. Colours are the style
+sheet's variables, so one drawing serves light, dark and print.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -21,7 +22,9 @@ __all__ = ["CONFIG", "distribution", "love", "weights"]
 
 Spec = dict[str, Any]
 
-FONT = '"Segoe UI", Inter, Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+FONT = (
+    '"Segoe UI", Inter, Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+)
 CONFIG: Spec = {
     "background": "transparent",
     "font": FONT,
@@ -38,11 +41,15 @@ CONFIG: Spec = {
     "axisY": {"domain": False, "ticks": False, "labelColor": "var(--ink)"},
 }
 SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"
-RING: Spec = {"fill": "var(--card)", "stroke": SAMPLE, "strokeWidth": 2.2, "size": 110, "opacity": 1}
-DISC: Spec = {"fill": WEIGHTED, "strokeWidth": 0, "size": 62, "opacity": 1}
-BAR: Spec = {
-    "fill": "var(--population)", "stroke": "var(--population-line)", "strokeWidth": 0.75
+RING: Spec = {
+    "fill": "var(--card)",
+    "stroke": SAMPLE,
+    "strokeWidth": 2.2,
+    "size": 110,
+    "opacity": 1,
 }
+DISC: Spec = {"fill": WEIGHTED, "strokeWidth": 0, "size": 62, "opacity": 1}
+BAR: Spec = {"fill": "var(--population)", "stroke": "var(--population-line)", "strokeWidth": 0.75}
 """Sample and weighted sample: told apart by shape too, and both seen where they coincide."""
 
 SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
@@ -55,9 +62,11 @@ MOST_CATEGORIES = 10
 
 
 def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
-    """Mean differences before and after weighting, one row a feature; within the band they are small."""
+    """Mean differences before and after weighting, a row a feature; the band holds small ones."""
     end = axis_end(features)
-    rows = [row for feature, label in _labelled(features) if (row := _love_row(feature, label, end))]
+    rows = [
+        row for feature, label in _labelled(features) if (row := _love_row(feature, label, end))
+    ]
     span = [
         row[place] for row in rows for place in ("before", "after") if row.get(place) is not None
     ]
@@ -68,21 +77,27 @@ def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
     base = alt.Chart().encode(
         y=alt.Y("feature:N", sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3], labelPadding=10))
     )
-    x = alt.X("before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, **SIGNED_LABELS))
+    x = alt.X(
+        "before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, labelSeparation=10, **SIGNED_LABELS)
+    )
     tips = [
         alt.Tooltip(f"{field}:N", title=title)
-        for field, title in (("name", "feature"), ("said_before", "sample"), ("said_after", "weighted"))
+        for field, title in (
+            ("name", "feature"),
+            ("said_before", "sample"),
+            ("said_after", "weighted"),
+        )
         if field != "said_after" or any("said_after" in row for row in rows)
     ]
     layers: list[alt.Chart] = []
     if band is not None:
         layers.append(
-            alt.Chart(alt.Data(values=[{"low": -band, "high": band}]))
+            alt.Chart(alt.InlineData(values=[{"low": -band, "high": band}]))
             .mark_rect(color="var(--band)")
             .encode(x=alt.X("low:Q", scale=x_scale), x2="high:Q")
         )
     layers.append(
-        alt.Chart(alt.Data(values=[{"zero": 0}]))
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
         .mark_rule(color="var(--line)")
         .encode(x=alt.X("zero:Q", scale=x_scale))
     )
@@ -149,7 +164,9 @@ def weights(histogram: Histogram) -> Spec:
     x = alt.X(
         "low:Q",
         scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(values=_ticks(*domain), format="~r", grid=False),
+        axis=alt.Axis(
+            values=_ticks(*domain), format="~r" if domain[0] > 1e-4 else "~g", grid=False
+        ),
     )
     bars = (
         alt.Chart()
@@ -166,7 +183,7 @@ def weights(histogram: Histogram) -> Spec:
         )
     )
     mean = (
-        alt.Chart(alt.Data(values=[{"low": 1}]))
+        alt.Chart(alt.InlineData(values=[{"low": 1}]))
         .mark_rule(color="var(--ink)", strokeDash=[4, 3])
         .encode(x=x)
     )
@@ -174,8 +191,10 @@ def weights(histogram: Histogram) -> Spec:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between low and high, with their doubles and quintuples if they are few."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    """Return powers of ten between low and high: not all if many, and steps between if few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    stride = max(1, math.ceil((last - first) / 8))
+    powers = [power for power in range(first, last + 1) if power % stride == 0]
     for steps in ((1,), (1, 3), (1, 2, 5)):
         ticks = [step * 10.0**power for power in powers for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
@@ -190,7 +209,9 @@ def distribution(shown: Distribution) -> Spec:
 
 
 def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
-    widths = [max(high - low, 0.0) for low, high in zip(edges, edges[1:], strict=False)]
+    if edges[0] == edges[-1]:  # a constant: a bar around it
+        edges = (edges[0] - 0.5, *edges[1:-1], edges[-1] + 0.5)
+    widths = [max(high - low, 0.0) for low, high in pairwise(edges)]
     whole = sum(widths)
     even = whole == 0 or max(widths) - min(widths) <= 0.01 * max(widths)
     rows: list[Spec] = []
@@ -233,7 +254,8 @@ def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
 
 def _of_categories(shown: Distribution) -> Spec:
     places = sorted(
-        range(len(shown.labels)), key=lambda place: -max(shown.population[place], shown.sample[place])
+        range(len(shown.labels)),
+        key=lambda place: -max(shown.population[place], shown.sample[place]),
     )[:MOST_CATEGORIES]
     labels = _distinct([visible(shown.labels[place], 40) for place in sorted(places)])
     rows = []
@@ -271,9 +293,7 @@ def _said(shown: Distribution, place: int) -> Spec:
 
 def _tips(shown: Distribution) -> list[alt.Tooltip]:
     parts = ["label", "sample", *(["weighted"] if shown.weighted is not None else []), "population"]
-    return [
-        alt.Tooltip(f"said_{part}:N", title="" if part == "label" else part) for part in parts
-    ]
+    return [alt.Tooltip(f"said_{part}:N", title="" if part == "label" else part) for part in parts]
 
 
 def _large(edges: tuple[float, ...]) -> bool:
@@ -293,7 +313,7 @@ def feature_label(feature: FeatureBalance) -> str:
 
 
 def _distinct(labels: list[str]) -> list[str]:
-    """Number labels that shortening has made equal: rows of a chart are told apart by theirs."""
+    """Return labels of which no two are equal, as shortening may have made them."""
     seen: dict[str, int] = {}
     distinct = []
     for label in labels:
@@ -303,8 +323,12 @@ def _distinct(labels: list[str]) -> list[str]:
 
 
 def _spec(layers: list[alt.Chart], rows: list[Spec], height: int) -> Spec:
-    chart = alt.layer(*layers, data=alt.Data(values=[_rounded(row) for row in rows])).properties(
-        width="container", height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = alt.layer(
+        *layers, data=alt.InlineData(values=[_rounded(row) for row in rows])
+    ).properties(
+        width="container",
+        height=height,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
     )
     spec: Spec = chart.to_dict(validate=False)
     spec.pop("config", None)  # CONFIG, once for all charts of a page

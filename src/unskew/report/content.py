@@ -103,7 +103,9 @@ def figures(diagnosis: Diagnosis) -> list[Figure]:
         Figure("Sample", count(diagnosis.sample_rows), None, "rows"),
         Figure("Population", count(diagnosis.population_rows), None, "rows"),
         Figure("Out of reach", share(overlap.uncovered), None, reach),
-        _test_figure("Told apart by a classifier", diagnosis.bias.classifier, "AUC; 0.50 is chance"),
+        _test_figure(
+            "Told apart by a classifier", diagnosis.bias.classifier, "AUC; 0.50 is chance"
+        ),
         _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference", 3),
     ]
     if weights is not None:
@@ -115,7 +117,8 @@ def figures(diagnosis: Diagnosis) -> list[Figure]:
 
 def _test_figure(label: str, test: TwoSampleTest, note: str, digits: int = 2) -> Figure:
     before, after = (
-        None if side is None else f"{side.statistic:.{digits}f}" for side in (test.before, test.after)
+        None if side is None else f"{side.statistic:.{digits}f}"
+        for side in (test.before, test.after)
     )
     return Figure(label, before or NOTHING, after, note)
 
@@ -176,6 +179,9 @@ def missing_sentence(shown: Distribution) -> str | None:
         return None
     parts = []
     for place in range(len(shown.edges) - 1, len(shown.labels)):
+        sides = (shown.sample, shown.weighted, shown.population)
+        if not any(side is not None and side[place] > 0 for side in sides):
+            continue
         shares = [f"sample {share(shown.sample[place])}"]
         if shown.weighted is not None:
             shares.append(f"weighted {share(shown.weighted[place])}")
@@ -186,7 +192,11 @@ def missing_sentence(shown: Distribution) -> str | None:
 
 def share_table(shown: Distribution) -> Table:
     """Return the shares of a distribution."""
-    sides = [("Sample", shown.sample), ("Weighted", shown.weighted), ("Population", shown.population)]
+    sides = [
+        ("Sample", shown.sample),
+        ("Weighted", shown.weighted),
+        ("Population", shown.population),
+    ]
     given = [(title, shares) for title, shares in sides if shares is not None]
     rows = tuple(
         (Cell(visible(label), untrusted=True), *(Cell(share(shares[place])) for _, shares in given))
@@ -213,8 +223,8 @@ def rule_table(diagnosis: Diagnosis) -> Table:
     return Table(headings, tuple(rows), (False, True, True), tuple(bars))
 
 
-def weight_sentences(weights: WeightSummary, sample_rows: int) -> list[str]:
-    """Return what can be said of the weights by themselves."""
+def weight_sentences(weights: WeightSummary, sample_rows: int, *, drawn: bool = True) -> list[str]:
+    """Return what can be said of the weights by themselves; ``drawn`` where a histogram follows."""
     sentences = [
         f"The {count(sample_rows)} weighted rows tell as much about a mean as "
         f"{count(weights.effective_sample_size)} evenly weighted ones "
@@ -226,8 +236,8 @@ def weight_sentences(weights: WeightSummary, sample_rows: int) -> list[str]:
     ]
     if weights.zero_rows:
         sentences.append(
-            f"{count(weights.zero_rows)} of {count(sample_rows)} rows have no weight at all; the "
-            "histogram shows the others."
+            f"{count(weights.zero_rows)} of {count(sample_rows)} rows have no weight at all"
+            + ("; the histogram shows the others." if drawn else ".")
         )
     return sentences
 
@@ -250,18 +260,20 @@ def heavy_table(diagnosis: Diagnosis, weights: WeightSummary) -> tuple[Table, in
     chosen = columns[:HEAVY_ROW_COLUMNS]
     rows = tuple(
         (
-            Cell(count(row.row), row.row),
+            Cell(str(row.row), row.row),
             Cell(decimal(row.weight), row.weight),
             Cell(share(row.share), row.share),
             *(
-                Cell(visible(row.values[name], 60) if name in row.values else NOTHING, untrusted=True)
+                Cell(
+                    visible(row.values[name], 60) if name in row.values else NOTHING, untrusted=True
+                )
                 for name in chosen
             ),
         )
         for row in weights.heaviest
     )
     headings = ("Row", "Weight", "Share", *(visible(name, 60) for name in chosen))
-    numeric = (True, True, True, *(False for _ in chosen))
+    numeric = (False, True, True, *(False for _ in chosen))
     return Table(headings, rows, numeric), len(columns) - len(chosen)
 
 
@@ -296,8 +308,8 @@ def method_table(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     rows = (
         "All rows of the population."
         if examined >= total
-        else f"{count(examined)} of the population's {count(total)} rows, drawn evenly, stand for it "
-        "in distances, tests and regions; means, variances, missing values and categories are "
+        else f"{count(examined)} of the population's {count(total)} rows, drawn evenly, stand for "
+        "it in distances, tests and regions; means, variances, missing values and categories are "
         "counted over all rows."
     )
     made = diagnosis.method if diagnosis.method is not None else None
@@ -309,8 +321,8 @@ def method_table(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         (_capital(diagnosis.bias.mmd.name), diagnosis.bias.mmd.method),
         (
             "Features",
-            "Mean difference: the sample's mean less the population's, in standard deviations of the "
-            "population; of categories, the one furthest from zero. Distance: Kolmogorov and "
+            "Mean difference: the sample's mean less the population's, in standard deviations of "
+            "the population; of categories, the one furthest from zero. Distance: Kolmogorov and "
             "Smirnov's for numbers and times, the total variation for categories; between 0 and 1. "
             "Missing: the sample's share of missing values less the population's.",
         ),

@@ -1,8 +1,8 @@
 """The report as one page that stands alone.
 
 The page's security policy lets no request out and runs no script but those of this page, which it
-knows by their hashes; Vega interprets its expressions instead of compiling them. So even a name that
-slipped through every escape would find nothing that executes it.
+knows by their hashes; Vega interprets its expressions instead of compiling them. So even a name
+that slipped through every escape would find nothing that executes it.
 """
 
 from __future__ import annotations

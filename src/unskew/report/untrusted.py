@@ -1,7 +1,8 @@
 r"""Text from the data, which may be anything, as text and nothing else.
 
 Column names, categories and cells reach HTML (where Jinja escapes them), JSON inside a script
-element, SVG and Markdown. Before that, :func:`visible` takes from them what acts without being seen.
+element, SVG and Markdown. Before that, :func:`visible` takes from them what acts without being
+seen.
 """
 
 from __future__ import annotations
