@@ -26,7 +26,13 @@ from unskew.report import to_html, to_notebook_html
 from unskew.weighters.overlap import Overlap, OverlapRule
 
 REGIONS = ("north", "east", "south", "west", "islands")
-THRESHOLDS = {"mean difference": 0.1, "effective share": 0.5, "uncovered": 0.05, "level": 0.05}
+THRESHOLDS = {
+    "chance of finding bias where there is none": 0.05,
+    "uncovered share above which weights cannot help": 0.05,
+    "standardised difference that is left small": 0.1,
+    "area under the curve that is left small": 0.55,
+    "effective share of the sample below which weights are costly": 0.5,
+}
 
 HOSTILE = (
     "<script>window.hit = 1</script>",
@@ -66,11 +72,13 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
     names = ["income", "age", "years at address", "hours online", "rooms", "distance to town"]
     names += [f"question {number}" for number in range(1, n_features)]
     numbers = {"income": income, "age": age}
-    for place, name in enumerate(names[2 : n_features - 1]):
+    for place, name in enumerate(names[2 : n_features - 2]):
         tied = 0.7 / (1 + 0.4 * place) * (-1) ** place
         numbers[name] = tied * (age - 47) / 15.6 + random.normal(size=n_population)
     features = [_number(name, values, chosen, weights) for name, values in numbers.items()]
     features.append(_category("region", region, REGIONS, chosen, weights))
+    rooms = np.minimum(random.poisson(2.2, n_population), 7)
+    features.append(_few("bedrooms", rooms, chosen, weights))
     features.sort(key=lambda feature: -abs(feature.before.mean or 0.0))
     if not weighted:
         features = [_unweighted(feature) for feature in features]
@@ -318,6 +326,15 @@ def _number(
             shares(sample, weights),
             shares(values),
         ),
+    )
+
+
+def _few(name: str, values: np.ndarray, chosen: np.ndarray, weights: np.ndarray) -> FeatureBalance:
+    """A number of few values, which has no bins."""
+    labels = tuple(map(str, range(values.max() + 1)))
+    by_bins = _number(name, values.astype(float), chosen, weights)
+    return replace(
+        by_bins, distribution=_category(name, values, labels, chosen, weights).distribution
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.report.examples import HOSTILE, example
 
-from unskew.diagnostics.diagnosis import Distribution, Histogram
+from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance, Histogram
 from unskew.report import charts, vega
 
 OUR_FIELDS = {
@@ -29,6 +29,10 @@ def fields(spec) -> set[str]:
         own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
         return own.union(*(fields(part) for part in spec.values()))
     return set().union(*(fields(part) for part in spec)) if isinstance(spec, list) else set()
+
+
+def feature(shown: Distribution, kind="number") -> FeatureBalance:
+    return FeatureBalance("x", kind, Difference(0.1, None, 0.1, 0.0), None, shown)
 
 
 def test_the_love_plot_holds_the_differences():
@@ -58,20 +62,29 @@ def test_what_lies_beyond_the_axis_is_marked_at_its_end():
 
 def test_bars_of_uneven_bins_have_the_share_as_area():
     shown = Distribution(("a", "b"), (0.0, 1.0, 4.0), (0.25, 0.75), None, (0.5, 0.5))
-    rows = values(charts.distribution(shown))[:-1]
+    rows = values(charts.distribution(feature(shown)))[:-1]
     areas = [row["sample"] * (row["high"] - row["low"]) for row in rows]
     assert areas[1] / areas[0] == pytest.approx(3)
     even = Distribution(("a", "b"), (0.0, 1.0, 2.0), (0.25, 0.75), None, (0.5, 0.5))
-    assert [row["sample"] for row in values(charts.distribution(even))[:-1]] == [0.25, 0.75]
+    assert [row["sample"] for row in values(charts.distribution(feature(even)))[:-1]] == [
+        0.25,
+        0.75,
+    ]
 
 
 def test_bins_without_edges_and_rare_categories_are_not_drawn():
     shown = Distribution(("0 to 1", "(missing)"), (0.0, 1.0), (0.9, 0.1), None, (1.0, 0.0))
-    assert len(values(charts.distribution(shown))) == 2  # one bar, and the end of the last step
-    shares = tuple(share / 210 for share in range(1, 21))
-    many = Distribution(tuple(map(str, range(20))), None, shares, None, shares)
-    drawn = [row["category"] for row in values(charts.distribution(many))]
-    assert drawn == [str(place) for place in range(10, 20)]
+    assert (
+        len(values(charts.distribution(feature(shown)))) == 2
+    )  # one bar, and the end of the last step
+    shares = (*(share / 210 for share in range(1, 20)), 0.001, 0.0)
+    labels = (*(str(place) for place in range(19)), "(other)", "(missing)")
+    many = Distribution(labels, None, shares, None, shares)
+    drawn = [row["category"] for row in values(charts.distribution(feature(many, "category")))]
+    assert drawn == [*(str(place) for place in range(9, 19)), "(other)", "(missing)"]
+    each = values(charts.distribution(feature(many, "number")))
+    assert [row["category"] for row in each] == list(labels)  # numbers stay in line
+    assert charts.distribution(feature(Distribution((), None, (), None, ()))) is None
 
 
 @pytest.mark.parametrize("edges", [(1.0, 1.0), (0.5, 2.0), (1e-7, 1e6), (1e-300, 1e-299)])
@@ -86,8 +99,8 @@ def test_a_histogram_of_any_width_has_ticks_within_it(edges):
 
 
 def test_no_text_of_the_data_becomes_a_field_or_an_expression():
-    for feature in example("hostile").bias.features:
-        spec = charts.distribution(feature.distribution)
+    for hostile in example("hostile").bias.features:
+        spec = charts.distribution(hostile)
         assert fields(spec) <= OUR_FIELDS
         rest = {key: part for key, part in spec.items() if key != "datasets"}
         tried = [json.dumps(bad)[1:-1] for bad in HOSTILE if bad.strip()]

@@ -58,7 +58,8 @@ SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B
 
 FURTHEST = 3.0
 """Standard deviations at which the love plot's axis ends at the latest."""
-MOST_CATEGORIES = 10
+MOST_CATEGORIES = 12
+NO_CATEGORY = {"(missing)", "(other)", "(not in the sample)"}
 
 
 def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
@@ -203,9 +204,14 @@ def _ticks(low: float, high: float) -> list[float]:
     return ticks
 
 
-def distribution(shown: Distribution) -> Spec:
+def distribution(feature: FeatureBalance) -> Spec | None:
     """One column: the population as bars, sample and weighted sample as lines or marks."""
-    return _of_categories(shown) if shown.edges is None else _of_numbers(shown, shown.edges)
+    shown = feature.distribution
+    if not shown.labels:
+        return None
+    if shown.edges is not None:
+        return _of_numbers(shown, shown.edges)
+    return _of_categories(shown) if feature.kind == "category" else _of_few_values(shown)
 
 
 def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
@@ -252,14 +258,41 @@ def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
     return _spec(layers, rows, height=130)
 
 
+def _of_few_values(shown: Distribution) -> Spec:
+    """Numbers or times of so few values that each has its bar."""
+    axis = alt.Axis(labelAngle=0, labelSeparation=6, labelOverlap=True, domain=True)
+    base = alt.Chart().encode(x=alt.X("category:O", sort=None, axis=axis), tooltip=_tips(shown))
+    rows = _bar_rows(shown, range(len(shown.labels)))
+    return _spec(
+        _bar_layers(base, shown, "y", alt.Axis(labels=False, grid=False)), rows, height=130
+    )
+
+
 def _of_categories(shown: Distribution) -> Spec:
-    places = sorted(
-        range(len(shown.labels)),
-        key=lambda place: -max(shown.population[place], shown.sample[place]),
-    )[:MOST_CATEGORIES]
-    labels = _distinct([visible(shown.labels[place], 40) for place in sorted(places)])
+    base = alt.Chart().encode(y=alt.Y("category:N", sort=None), tooltip=_tips(shown))
+    rows = _bar_rows(shown, shown_categories(shown))
+    layers = _bar_layers(base, shown, "x", alt.Axis(tickCount=4, format=".0%"))
+    return _spec(layers, rows, height=max(60, 23 * len(rows)))
+
+
+def shown_categories(shown: Distribution) -> list[int]:
+    """Return the places of the categories that a chart shows: the most frequent, and the rest's."""
+    places = range(len(shown.labels))
+    return sorted(
+        sorted(
+            places,
+            key=lambda place: (
+                shown.labels[place] not in NO_CATEGORY,
+                -max(shown.population[place], shown.sample[place]),
+            ),
+        )[:MOST_CATEGORIES]
+    )
+
+
+def _bar_rows(shown: Distribution, places: Sequence[int]) -> list[Spec]:
+    labels = _distinct([visible(shown.labels[place], 40) for place in places])
     rows = []
-    for place, label in zip(sorted(places), labels, strict=True):
+    for place, label in zip(places, labels, strict=True):
         row: Spec = {
             "category": label,
             "population": shown.population[place],
@@ -269,15 +302,21 @@ def _of_categories(shown: Distribution) -> Spec:
         if shown.weighted is not None:
             row["weighted"] = shown.weighted[place]
         rows.append(row)
-    base = alt.Chart().encode(y=alt.Y("category:N", sort=None), tooltip=_tips(shown))
-    axis = alt.Axis(tickCount=4, format=".0%")
+    return rows
+
+
+def _bar_layers(
+    base: alt.Chart, shown: Distribution, along: str, axis: alt.Axis
+) -> list[alt.Chart]:
+    channel = alt.X if along == "x" else alt.Y
+    thick: Spec = {"height": 13} if along == "x" else {"width": {"band": 0.8}}
     layers = [
-        base.mark_bar(height=13, **BAR).encode(x=alt.X("population:Q", axis=axis)),
-        base.mark_point(**RING).encode(x=alt.X("sample:Q", axis=axis)),
+        base.mark_bar(**thick, **BAR).encode(**{along: channel("population:Q", axis=axis)}),
+        base.mark_point(**RING).encode(**{along: channel("sample:Q", axis=axis)}),
     ]
     if shown.weighted is not None:
-        layers.append(base.mark_point(**DISC).encode(x=alt.X("weighted:Q", axis=axis)))
-    return _spec(layers, rows, height=23 * len(rows))
+        layers.append(base.mark_point(**DISC).encode(**{along: channel("weighted:Q", axis=axis)}))
+    return layers
 
 
 def _said(shown: Distribution, place: int) -> Spec:

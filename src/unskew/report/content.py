@@ -116,11 +116,10 @@ def figures(diagnosis: Diagnosis) -> list[Figure]:
 
 
 def _test_figure(label: str, test: TwoSampleTest, note: str, digits: int = 2) -> Figure:
-    before, after = (
-        None if side is None else f"{side.statistic:.{digits}f}"
-        for side in (test.before, test.after)
-    )
-    return Figure(label, before or NOTHING, after, note)
+    def told(side: Comparison) -> str:
+        return f"{side.statistic:.{digits}f}" if math.isfinite(side.statistic) else NOTHING
+
+    return Figure(label, told(test.before), None if test.after is None else told(test.after), note)
 
 
 def feature_table(diagnosis: Diagnosis) -> Table:
@@ -332,7 +331,11 @@ def method_table(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 def threshold_table(diagnosis: Diagnosis) -> Table:
     """Return the thresholds by which the verdict was reached."""
     rows = tuple(
-        (Cell(_capital(visible(name).replace("_", " "))), Cell(decimal(value)))
+        (
+            Cell(_capital(visible(name).replace("_", " "))),
+            # Parts of one are told as percentages; a difference and an area are not.
+            Cell(share(value) if "share" in name or "chance" in name else decimal(value)),
+        )
         for name, value in diagnosis.thresholds.items()
     )
     return Table(("Threshold", "Value"), rows, (False, True))

@@ -19,7 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from unskew import __version__
-from unskew.diagnostics.diagnosis import Diagnosis, Distribution, FeatureBalance
+from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
 from unskew.report import charts, content, vega
 from unskew.report.numbers import count
 from unskew.report.untrusted import script_json, visible
@@ -110,8 +110,11 @@ class _Page:
         weights = self.diagnosis.weights
         return weights is not None and sum(weights.histogram.counts) > 0
 
-    def hidden_categories(self, shown: Distribution) -> int:
-        return max(0, len(shown.labels) - charts.MOST_CATEGORIES) if shown.edges is None else 0
+    def hidden_categories(self, feature: FeatureBalance) -> int:
+        if feature.kind != "category":
+            return 0
+        shown = feature.distribution
+        return len(shown.labels) - len(charts.shown_categories(shown))
 
     def specs(self) -> dict[str, Any]:
         specs = {}
@@ -120,7 +123,9 @@ class _Page:
         if self.diagnosis.weights is not None and self.has_weights:
             specs["weights"] = charts.weights(self.diagnosis.weights.histogram)
         for place, feature in enumerate(self.shown_features):
-            specs[f"feature-{place}"] = charts.distribution(feature.distribution)
+            spec = charts.distribution(feature)
+            if spec is not None:
+                specs[f"feature-{place}"] = spec
         return specs
 
     def chart(self, name: str, spec: dict[str, Any], label: str) -> Markup:
@@ -138,7 +143,7 @@ class _Page:
 
 def mean_threshold(thresholds: dict[str, float]) -> float | None:
     """Return the mean difference up to which a feature counts as balanced, if one is told."""
-    return next((value for name, value in thresholds.items() if "mean" in name), None)
+    return next((value for name, value in thresholds.items() if "difference" in name), None)
 
 
 def _policy(style: str, scripts: list[str]) -> str:
