@@ -42,6 +42,7 @@ bench-theory: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures
+	$(BIN)/python -m docs.draw_report
 	$(BIN)/python -m docs.table_1
 
 clean:

@@ -140,9 +140,9 @@ def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec | None:
             if row[place] == difference.mean
             else ("triangle-right" if difference.mean > 0 else "triangle-left")
         )
-        other = difference.category is not None and difference.category != feature.before.category
-        of = f" ({visible(difference.category, 40)})" if other else ""
-        row[f"said_{place}"] = signed(difference.mean) + of
+        row[f"said_{place}"] = signed(difference.mean)
+        if difference.category is not None:
+            row[f"said_{place}"] += f" ({visible(difference.category, 40).strip('()')})"
     return row
 
 
@@ -345,10 +345,11 @@ def _labelled(features: Sequence[FeatureBalance]) -> list[tuple[FeatureBalance, 
 
 
 def feature_label(feature: FeatureBalance) -> str:
-    """Return the name of a feature, with the category that its mean difference is of."""
-    category = feature.before.category
-    of = "" if category is None else f" = {visible(category, 30)}"
-    return visible(feature.name, 60) + of
+    """Return the name of a feature, with the category if both its mean differences are of one."""
+    category, after = feature.before.category, feature.after
+    if category is None or (after is not None and after.category != category):
+        return visible(feature.name, 60)
+    return f"{visible(feature.name, 60)} = {visible(category, 30)}"
 
 
 def _distinct(labels: list[str]) -> list[str]:

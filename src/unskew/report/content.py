@@ -16,7 +16,7 @@ from unskew.diagnostics.diagnosis import (
     TwoSampleTest,
     WeightSummary,
 )
-from unskew.report.numbers import NOTHING, count, decimal, p_value, share, signed
+from unskew.report.numbers import NOTHING, count, decimal, p_value, share, signed, signed_share
 from unskew.report.untrusted import visible
 
 __all__ = [
@@ -157,19 +157,19 @@ def _measure(difference: Difference | None, measure: str) -> Cell:
     if measure == "mean":  # sorted by size: the sign says only the direction
         return Cell(signed(value), abs(value))
     if measure == "missing":
-        return Cell(("+" if value >= 0.0005 else "") + share(value if value else 0.0), abs(value))
+        return Cell(signed_share(value), abs(round(value, 3)))
     return Cell(decimal(value), value)
 
 
 def mean_sentence(feature: FeatureBalance) -> str:
     """Return the mean difference of one feature before and after, in one line."""
-    of = "" if feature.before.category is None else f" of {visible(feature.before.category, 40)}"
-    text = f"Mean difference{of} {signed(feature.before.mean)}"
-    if feature.after is None:
-        return text
-    other = feature.after.category != feature.before.category and feature.after.category is not None
-    of = f" ({visible(feature.after.category, 40)})" if other else ""
-    return f"{text} → {signed(feature.after.mean)}{of}"
+    told = [
+        signed(side.mean)
+        + ("" if side.category is None else f" ({visible(side.category, 40).strip('()')})")
+        for side in (feature.before, feature.after)
+        if side is not None
+    ]
+    return f"Mean difference {' → '.join(told)}"
 
 
 def missing_sentence(shown: Distribution) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "decimal", "p_value", "share", "signed"]
+__all__ = ["count", "decimal", "p_value", "share", "signed", "signed_share"]
 
 NOTHING = "–"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -83,6 +83,19 @@ def signed(value: float | None) -> str:
     if math.isinf(value):
         return f"{sign}∞"
     return sign + (f"{abs(value):,.2f}" if abs(value) < 1e6 else decimal(abs(value)))
+
+
+def signed_share(value: float) -> str:
+    """Return a difference of shares, in points of a hundred.
+
+    Examples
+    --------
+    >>> [signed_share(value).replace(SPACE, " ") for value in (0.0121, -0.3, -1e-17)]
+    ['+1.2 %', '−30.0 %', '0 %']
+    """
+    if round(value, 3) == 0:
+        return f"0{SPACE}%"
+    return f"{'+' if value > 0 else MINUS}{100 * abs(value):.1f}{SPACE}%"
 
 
 def p_value(value: float) -> str:

@@ -134,7 +134,7 @@ class _Page:
         if not self.static:
             return head + Markup(' data-chart="{}"></div>').format(name)
         if name.startswith("feature-"):
-            return head + Markup(f">{vega.svg(spec, CARD, 110)}</div>")
+            return head + Markup(f">{vega.svg(spec, CARD, 120)}</div>")
         wide, narrow = vega.svg(spec, WIDE, 260), vega.svg(spec, NARROW, 110)
         return head + Markup(
             f'><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'

@@ -33,7 +33,7 @@
   // --- charts ----------------------------------------------------------------------------------
   const drawn = [...document.querySelectorAll("[data-chart]")].map((place) => {
     const narrow = place.clientWidth < NARROW;
-    const axisY = { ...config.axisY, labelLimit: narrow ? 110 : 260 };
+    const axisY = { ...config.axisY, labelLimit: narrow ? 120 : 260 };
     return window.vegaEmbed(place, charts[place.dataset.chart], {
       actions: false,
       ast: true, // expressions are interpreted, so the page needs no eval

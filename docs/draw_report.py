@@ -1,0 +1,45 @@
+"""Make the report that the docs show, and take its picture: ``make docs``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from docs.survey import make_survey
+from unskew import KernelMeanMatching, OverlapWarning, diagnose
+
+IMAGES = Path(__file__).parent / "images"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTH, HEIGHT = 1040, 1010
+
+
+def draw_report(page: Path, picture: Path, browser: str) -> None:
+    """Diagnose the survey with weights, write the page, and take a picture of its top."""
+    from playwright.sync_api import sync_playwright
+
+    sample, _, people = make_survey()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverlapWarning)  # the report tells it
+        weighter = KernelMeanMatching().fit(sample, population=people)
+    diagnose(sample, people, weighter).to_html(page)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        shown = chromium.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5
+        )
+        shown.goto(page.resolve().as_uri())
+        shown.wait_for_selector("html.drawn", state="attached")
+        shown.screenshot(path=picture)
+        chromium.close()
+
+
+if __name__ == "__main__":
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        sys.exit(f"The report's picture needs a browser: none of {', '.join(BROWSERS)} is there.")
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "report.html"
+        draw_report(target, IMAGES / "report.png", found)
