@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 from docs.survey import make_survey
-from unskew import KernelMeanMatching, OverlapWarning, diagnose
+from unskew import OverlapWarning, TreeWeights, diagnose
 
 IMAGES = Path(__file__).parent / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -20,10 +20,10 @@ def draw_report(page: Path, picture: Path, browser: str) -> None:
     """Diagnose the survey with weights, write the page, and take a picture of its top."""
     from playwright.sync_api import sync_playwright
 
-    sample, _, people = make_survey()
+    sample, spending, people = make_survey()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverlapWarning)  # the report tells it
-        weighter = KernelMeanMatching().fit(sample, population=people)
+        weighter = TreeWeights(min_samples_leaf=40).fit(sample, spending, population=people)
     diagnose(sample, people, weighter).to_html(page)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

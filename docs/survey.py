@@ -20,11 +20,12 @@ def make_survey(
     """
     random = np.random.default_rng(seed)
     age = np.clip(random.gamma(9, 5.2, n_population), 18, 95).round()
-    region = random.choice(REGIONS, n_population, p=[0.30, 0.26, 0.22, 0.185, 0.035])
+    region = random.choice(REGIONS, n_population, p=[0.31, 0.26, 0.225, 0.185, 0.02])
     school = random.choice(SCHOOLS, n_population, p=[0.15, 0.35, 0.20, 0.30])
     graduate = school == "university"
     income = np.exp(random.normal(10.3, 0.42, n_population) + 0.004 * (age - 47) + 0.2 * graduate)
-    online = random.normal(30 - 0.25 * age, 6, n_population).clip(0)
+    online = random.normal(30 - 0.25 * age, 6, n_population).clip(0).round(1)
+    online[random.uniform(size=n_population) < 0.06] = np.nan
     people = pd.DataFrame(
         {
             "age": age,
@@ -33,9 +34,7 @@ def make_survey(
             "education": school,
             "household size": np.minimum(1 + random.poisson(1.3, n_population), 7),
             "years at address": (random.gamma(1.5, 4, n_population) + 0.12 * (age - 18)).round(1),
-            "hours online": np.where(
-                random.uniform(size=n_population) < 0.06, np.nan, online
-            ).round(1),
+            "hours online": online,
             "owns home": random.uniform(size=n_population) < 1 / (1 + np.exp(-(age - 45) / 15)),
             "distance to town": random.exponential(12, n_population).round(1),
             "visits a year": random.poisson(3, n_population),
