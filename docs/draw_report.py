@@ -13,11 +13,11 @@ from unskew import OverlapWarning, TreeWeights, diagnose
 
 IMAGES = Path(__file__).parent / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1040, 1010
+WIDTH = 1000
 
 
 def draw_report(page: Path, picture: Path, browser: str) -> None:
-    """Diagnose the survey with weights, write the page, and take a picture of its top."""
+    """Diagnose the survey with weights, write the page, and take a picture down to the features."""
     from playwright.sync_api import sync_playwright
 
     sample, spending, people = make_survey()
@@ -27,12 +27,15 @@ def draw_report(page: Path, picture: Path, browser: str) -> None:
     diagnose(sample, people, weighter).to_html(page)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        shown = chromium.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5
-        )
+        shown = chromium.new_page(viewport={"width": WIDTH, "height": 800}, device_scale_factor=1.3)
         shown.goto(page.resolve().as_uri())
         shown.wait_for_selector("html.drawn", state="attached")
-        shown.screenshot(path=picture)
+        end = shown.locator("section[aria-labelledby=balance]").bounding_box()
+        assert end is not None
+        height = end["y"] + end["height"] + 20
+        shown.screenshot(
+            path=picture, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
+        )
         chromium.close()
 
 

@@ -280,7 +280,15 @@ EXAMPLES = {
 @cache
 def example(name: str) -> Diagnosis:
     """An example by its name, or a survey of so many features."""
-    return survey(int(name)) if name.isdigit() else EXAMPLES[name]()
+    if not name.isdigit():
+        return EXAMPLES[name]()
+    few = survey(min(int(name), 16))
+    features = [
+        replace(feature, name=f"{feature.name} {copy}" if copy else feature.name)
+        for copy in range(-(-int(name) // 16))
+        for feature in few.bias.features
+    ]
+    return replace(few, bias=replace(few.bias, features=tuple(features[: int(name)])))
 
 
 @cache

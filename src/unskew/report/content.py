@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from unskew.diagnostics.diagnosis import (
     Comparison,
@@ -16,7 +16,16 @@ from unskew.diagnostics.diagnosis import (
     TwoSampleTest,
     WeightSummary,
 )
-from unskew.report.numbers import NOTHING, count, decimal, p_value, share, signed, signed_share
+from unskew.report.numbers import (
+    NOTHING,
+    SPACE,
+    count,
+    decimal,
+    p_value,
+    share,
+    signed,
+    signed_share,
+)
 from unskew.report.untrusted import visible
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "heavy_table",
     "histogram_table",
     "method_table",
+    "outcome_table",
     "rule_table",
     "share_table",
     "status",
@@ -163,12 +173,12 @@ def _measure(difference: Difference | None, measure: str) -> Cell:
 
 def mean_sentence(feature: FeatureBalance) -> str:
     """Return the mean difference of one feature before and after, in one line."""
-    told = [
-        signed(side.mean)
-        + ("" if side.category is None else f" ({visible(side.category, 40).strip('()')})")
-        for side in (feature.before, feature.after)
-        if side is not None
-    ]
+    sides = [side for side in (feature.before, feature.after) if side is not None]
+    told = [signed(side.mean) for side in sides]
+    categories = [side.category for side in sides]
+    for place, category in enumerate(categories):  # once, if it is the same
+        if category is not None and category not in categories[place + 1 :]:
+            told[place] += f" ({visible(category, 40).strip('()')})"
     return f"Mean difference {' → '.join(told)}"
 
 
@@ -209,7 +219,7 @@ def rule_table(diagnosis: Diagnosis) -> Table:
     """Return the regions that the sample does not reach."""
     rows, bars = [], []
     for rule in diagnosis.overlap.rules:
-        margin = f" (± {100 * rule.margin:.1f})" if rule.margin >= 0.0005 else ""
+        margin = f" (±{SPACE}{100 * rule.margin:.1f})" if rule.margin >= 0.0005 else ""
         rows.append(
             (
                 Cell(visible(rule.text, 400), untrusted=True),
@@ -274,6 +284,29 @@ def heavy_table(diagnosis: Diagnosis, weights: WeightSummary) -> tuple[Table, in
     headings = ("Row", "Weight", "Share", *(visible(name, 60) for name in chosen))
     numeric = (False, True, True, *(False for _ in chosen))
     return Table(headings, rows, numeric), len(columns) - len(chosen)
+
+
+def outcome_table(outcome: Any) -> Table:
+    """Return what weighting does to the labels, each with a margin of 1.96 standard errors."""
+    of_numbers = outcome.labels == ("mean",)
+
+    def told(value: float, error: float) -> Cell:
+        if of_numbers:
+            return Cell(f"{decimal(value)} ± {decimal(1.96 * error)}")
+        return Cell(f"{share(value)} ± {share(1.96 * error)}")
+
+    sides = [("Sample", outcome.before, outcome.before_error)]
+    if outcome.after is not None and outcome.after_error is not None:
+        sides.append(("Weighted sample", outcome.after, outcome.after_error))
+    rows = tuple(
+        (
+            Cell("Mean" if of_numbers else visible(label), untrusted=not of_numbers),
+            *(told(values[place], errors[place]) for _, values, errors in sides),
+        )
+        for place, label in enumerate(outcome.labels)
+    )
+    headings = ("Labels" if of_numbers else "Class", *(title for title, _, _ in sides))
+    return Table(headings, rows, (False, *(True for _ in sides)))
 
 
 def test_table(diagnosis: Diagnosis) -> Table:

@@ -65,6 +65,10 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             heavy, _ = content.heavy_table(diagnosis, weights)
             yield from _table(heavy)
 
+    if getattr(diagnosis, "outcome", None) is not None:
+        yield from _heading("What weighting does to the labels")
+        yield from _table(content.outcome_table(getattr(diagnosis, "outcome", None)))
+
     if diagnosis.bounds:
         yield from _heading("What the theory says")
         for bound in diagnosis.bounds:
