@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 from docs.survey import make_survey
-from unskew import OverlapWarning, TreeWeights, diagnose
+from unskew import TreeWeights, diagnose
 
 IMAGES = Path(__file__).parent / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -21,9 +20,8 @@ def draw_report(page: Path, picture: Path, browser: str) -> None:
     from playwright.sync_api import sync_playwright
 
     sample, spending, people = make_survey()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverlapWarning)  # the report tells it
-        weighter = TreeWeights(min_samples_leaf=40).fit(sample, spending, population=people)
+    weighter = TreeWeights(min_samples_leaf=25, overlap="ignore")  # the report tells of it
+    weighter.fit(sample, spending, population=people)
     diagnose(sample, people, weighter).to_html(page)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

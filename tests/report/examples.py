@@ -18,6 +18,7 @@ from unskew.diagnostics.diagnosis import (
     FeatureBalance,
     HeavyRow,
     Histogram,
+    Outcome,
     TwoSampleTest,
     Verdict,
     WeightSummary,
@@ -174,6 +175,9 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
         examined_rows=n_population,
         method="TreeWeights(min_samples_leaf=40)" if weighted else None,
         thresholds=THRESHOLDS,
+        outcome=Outcome(("mean",), (11565.29,), (33.33,), (11347.7,), (34.6,))
+        if weighted
+        else None,
     )
 
 
@@ -265,6 +269,7 @@ def hostile() -> Diagnosis:
         weights=replace(diagnosis.weights, heaviest=heaviest),
         bounds=(BoundStatement(bad[0], bad[1], 1.0, False, tuple(bad)),),
         method=bad[0],
+        outcome=Outcome(tuple(bad), shares, shares, shares, shares),
     )
 
 

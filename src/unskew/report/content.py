@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from unskew.diagnostics.diagnosis import (
     Comparison,
@@ -13,6 +13,7 @@ from unskew.diagnostics.diagnosis import (
     Difference,
     Distribution,
     FeatureBalance,
+    Outcome,
     TwoSampleTest,
     WeightSummary,
 )
@@ -286,7 +287,7 @@ def heavy_table(diagnosis: Diagnosis, weights: WeightSummary) -> tuple[Table, in
     return Table(headings, rows, numeric), len(columns) - len(chosen)
 
 
-def outcome_table(outcome: Any) -> Table:
+def outcome_table(outcome: Outcome) -> Table:
     """Return what weighting does to the labels, each with a margin of 1.96 standard errors."""
     of_numbers = outcome.labels == ("mean",)
 

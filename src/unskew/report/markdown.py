@@ -65,9 +65,9 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             heavy, _ = content.heavy_table(diagnosis, weights)
             yield from _table(heavy)
 
-    if getattr(diagnosis, "outcome", None) is not None:
+    if diagnosis.outcome is not None:
         yield from _heading("What weighting does to the labels")
-        yield from _table(content.outcome_table(getattr(diagnosis, "outcome", None)))
+        yield from _table(content.outcome_table(diagnosis.outcome))
 
     if diagnosis.bounds:
         yield from _heading("What the theory says")
