@@ -126,20 +126,21 @@ def diagnose(
     comparison = _Compared(
         batch, drawn.rows, codes, sample, theirs, before, drawn.weight, even, random_state
     )
-    classifier, expected_share = comparison.discrimination(family, after)
-    bias = Bias(
-        features=balance_of(codes, totals.columns, sample, before, after, theirs, drawn.weight),
-        mmd=comparison.discrepancy(after),
-        classifier=classifier,
-    )
-    overlap = measure_overlap(
-        batch,
-        drawn.rows,
-        drawn.weight,
-        whole=totals.rows == len(drawn.weight),
-        grow_on=5000,
-        seed=random_state,
-    )
+    with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
+        classifier, expected_share = comparison.discrimination(family, after)
+        bias = Bias(
+            features=balance_of(codes, totals.columns, sample, before, after, theirs, drawn.weight),
+            mmd=comparison.discrepancy(after),
+            classifier=classifier,
+        )
+        overlap = measure_overlap(
+            batch,
+            drawn.rows,
+            drawn.weight,
+            whole=totals.rows == len(drawn.weight),
+            grow_on=5000,
+            seed=random_state,
+        )
     summary = None if after is None else summarise_weights(after, batch)
     return Diagnosis(
         verdict=reach_verdict(

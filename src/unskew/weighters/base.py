@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from numbers import Number
+from numbers import Number, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import InvalidParameterError, StrOptions
+from unskew._compat import Interval, InvalidParameterError, StrOptions
 from unskew.errors import (
     InputError,
     InputTypeError,
@@ -42,11 +42,9 @@ WARN_ABOVE = 0.01
 WARN_OF_REGIONS_ABOVE = 0.25
 """The share of the population above which it warns of regions without sample rows.
 
-Strong selection leaves tails of several per cent without rows: who must know asks for "raise", looks
-at ``overlap_``, or asks for a diagnosis.
+Strong selection leaves tails of several per cent without rows: who must know asks for "raise",
+looks at ``overlap_``, or asks for a diagnosis.
 """
-OVERLAP_ROWS = 4000
-"""How many rows of the population, drawn evenly, are searched for regions without sample rows."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,10 @@ class Weighter(BaseEstimator, ABC):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "total": [StrOptions({"sample", "population"})],
-        "overlap": [StrOptions({"warn", "raise", "ignore"})],
+        "overlap": [
+            StrOptions({"warn", "raise", "ignore"}),
+            Interval(Real, 0, 1, closed="both"),
+        ],
     }
 
     @abstractmethod
@@ -160,7 +161,9 @@ class Weighter(BaseEstimator, ABC):
         if self.overlap == "ignore":
             self.overlap_ = None
             return self._fit(sample, population)
-        drawn = Reservoir(OVERLAP_ROWS)
+        refusing = self.overlap != "warn"
+        rows, grow_on = (20_000, 2000) if refusing else (1000, 500)  # a warning can be rough
+        drawn = Reservoir(rows)
         watched = population.asked_besides(drawn)
         raw = self._fit(sample, watched)
         if drawn.rows is None:  # a method that does not ask
@@ -170,18 +173,22 @@ class Weighter(BaseEstimator, ABC):
             drawn.rows,
             drawn.weight,
             whole=len(drawn.weight) == population.size,
+            grow_on=grow_on,
         )
         self.overlap_ = overlap
         told = []
-        if getattr(self, "uncovered_", 0.0) > WARN_ABOVE:
+        limit = {"warn": WARN_OF_REGIONS_ABOVE, "raise": LIMIT}.get(self.overlap, self.overlap)
+        if getattr(self, "uncovered_", 0.0) > (
+            WARN_ABOVE if isinstance(self.overlap, str) else limit
+        ):
             told.append(self._told_uncovered())
-        if overlap.uncovered > (LIMIT if self.overlap == "raise" else WARN_OF_REGIONS_ABOVE):
+        if overlap.uncovered > limit:
             told.append(str(overlap))
         if told:
             share = max(overlap.uncovered, getattr(self, "uncovered_", 0.0))
             message = " ".join(told)
-            if self.overlap == "raise":
-                raise OverlapError(f'{message} (overlap="raise")', share, overlap.rules)
+            if refusing:
+                raise OverlapError(f"{message} (overlap={self.overlap!r})", share, overlap.rules)
             warn_caller(OverlapWarning(message, share, overlap.rules))
         return raw
 

@@ -171,7 +171,7 @@ def _any_of(masks: Sequence[BoolArray], n_rows: int) -> BoolArray:
 def _far(sample: pa.RecordBatch, rows: pa.RecordBatch, at_most: int, seed: int) -> BoolArray:
     """Return the rows out of reach by distance, judged by a part of a large sample."""
     space = FeatureSpace(scaling="standard").fit(sample)
-    chosen = np.random.RandomState(seed).permutation(len(sample))[: 2 * at_most]
+    chosen = np.random.RandomState(seed).permutation(len(sample))[:at_most]
     points = space.transform(sample.take(pa.array(np.sort(chosen))), side="sample").values
     others = space.transform(rows, side="population").values
     if not (np.abs(points) < FARTHEST).all() or not (np.abs(others) < FARTHEST).all():
