@@ -13,6 +13,7 @@ from pathlib import Path
 
 LAYERS = [  # from the bottom up; names in one entry may not import one another
     {"errors", "_compat"},
+    {"files"},
     {"numerics"},
     {"population"},
     {"weighters"},

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from unskew.weighters.histogram import HistogramWeights as HistogramWeights
     from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
     from unskew.weighters.known_probability import KnownProbability as KnownProbability
+    from unskew.weighters.storage import load_weighter as load_weighter
+    from unskew.weighters.storage import save_weighter as save_weighter
     from unskew.weighters.tree import TreeWeights as TreeWeights
     from unskew.weighters.unweighted import Unweighted as Unweighted
 
@@ -53,6 +55,8 @@ _HOME = {
     "UnskewError": "unskew.errors",
     "Unweighted": "unskew.weighters.unweighted",
     "effective_sample_size": "unskew.numerics.weight_vectors",
+    "load_weighter": "unskew.weighters.storage",
+    "save_weighter": "unskew.weighters.storage",
     "weighted_risk": "unskew.learning.risk",
 }
 

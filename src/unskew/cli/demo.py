@@ -44,8 +44,8 @@ def demo(
     from rich.console import Console
     from rich.markup import escape
 
-    from unskew.cli.files import whole_file
     from unskew.experiments.demonstration import N_TEST, summarise
+    from unskew.files import whole_file
 
     console = Console(highlight=False)
     with whole_file(output) as temporary:  # first, so that a bad path is known before the work

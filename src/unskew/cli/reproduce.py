@@ -139,8 +139,8 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
     """Write every result file whole."""
     import json
 
-    from unskew.cli.files import whole_file
     from unskew.experiments.table import markdown, tables, verdict
+    from unskew.files import whole_file
 
     for name, content in report._asdict().items():
         with whole_file(folder / f"{name}.json") as temporary:
@@ -152,8 +152,8 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
 
 
 def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
-    from unskew.cli.files import whole_file
     from unskew.experiments.figure import draw_results, has_matplotlib
+    from unskew.files import whole_file
 
     if "logistic" not in plan.mechanisms:
         return  # the figure shows the paper's table
