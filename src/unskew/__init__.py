@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
     from unskew.population.population import Population as Population
     from unskew.population.progress import Progress as Progress
+    from unskew.population.sample_files import read_sample as read_sample
     from unskew.population.summaries import Summary as Summary
     from unskew.weighters.cluster import ClusterWeights as ClusterWeights
     from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
@@ -58,6 +59,7 @@ _HOME = {
     "Unweighted": "unskew.weighters.unweighted",
     "effective_sample_size": "unskew.numerics.weight_vectors",
     "load_weighter": "unskew.weighters.storage",
+    "read_sample": "unskew.population.sample_files",
     "save_weighter": "unskew.weighters.storage",
     "weighted_risk": "unskew.learning.risk",
 }

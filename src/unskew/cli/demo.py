@@ -58,20 +58,15 @@ def demo(
 
 
 def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
-    from rich.progress import track
-
+    from unskew.cli.progress import progress_shown
     from unskew.experiments.demonstration import demonstrate
 
-    return list(
-        track(
-            demonstrate(draws, seed=seed),
-            description="Drawing, weighing, training",
-            total=draws,
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    made: list[Draw] = []
+    with progress_shown("Drawing, weighing, training", console) as show:
+        for draw in demonstrate(draws, seed=seed):
+            made.append(draw)
+            show(len(made) / draws, f"{len(made)} of {draws} draws")
+    return made
 
 
 def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -> None:
