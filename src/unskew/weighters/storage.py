@@ -11,7 +11,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -63,15 +63,16 @@ _TRUSTED = [
 """What a file may hold beside plain values, NumPy arrays and scikit-learn's estimators."""
 
 
-def save_weighter(weighter: InductiveWeighter, path: str | Path) -> None:
+def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> None:
     """Save a fitted weighter that can weigh new rows.
 
     Parameters
     ----------
     weighter : InductiveWeighter
         Fitted; one that has ``weigh``.
-    path : str or Path
-        By convention it ends with ``.skops``. The file appears whole or not at all.
+    path : str, Path or binary file
+        By convention it ends with ``.skops``. The file appears whole or not at all, unless it is
+        open already.
 
     Notes
     -----
@@ -117,7 +118,10 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path) -> None:
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_ABOUT, json.dumps(_about()))
-    write_whole(path, buffer.getvalue())
+    if isinstance(path, str | Path):
+        write_whole(path, buffer.getvalue())
+    else:
+        path.write(buffer.getvalue())
 
 
 def load_weighter(path: str | Path) -> InductiveWeighter:

@@ -1,0 +1,77 @@
+"""The options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Columns",
+    "Exclude",
+    "Identifier",
+    "Population",
+    "PopulationWeight",
+    "Quiet",
+    "Report",
+    "Sample",
+    "SampleWeight",
+    "Target",
+    "unless",
+]
+
+Sample = Annotated[
+    str,
+    typer.Argument(
+        metavar="SAMPLE",
+        help="The rows to weigh: a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for "
+        "CSV from standard input.",
+        show_default=False,
+    ),
+]
+Population = Annotated[
+    str,
+    typer.Argument(
+        metavar="POPULATION",
+        help="Rows as the world draws them: a Parquet or CSV file, a glob in quotes, or a folder.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The label's column in SAMPLE; POPULATION needs none."),
+]
+Identifier = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help="Names the rows of SAMPLE; otherwise they have numbers."
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN,…", help="The features. Default: every column without another part."
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN,…", help="Columns of SAMPLE that are no features."),
+]
+SampleWeight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Design weights of SAMPLE's rows.")
+]
+PopulationWeight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Design weights of POPULATION's rows.")
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report for people (.html): one file, no network."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+
+
+def unless(quiet: bool, note: Callable[[str], None]) -> Callable[[str], None]:
+    """Return the function, or with ``quiet`` one that does nothing."""
+    return (lambda _: None) if quiet else note

@@ -1,0 +1,7 @@
+"""Reports that commands write."""
+
+from __future__ import annotations
+
+
+def write_report(*args, **kwargs):
+    raise NotImplementedError
