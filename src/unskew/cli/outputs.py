@@ -65,11 +65,9 @@ def note_to_stderr(text: str) -> None:
 
 @contextmanager
 def told_as_notes(note: Callable[[str], None]) -> Iterator[None]:
-    """Turn warnings in the block into notes, each once."""
+    """Turn warnings in a block that succeeds into notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                note(message)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        note(message)

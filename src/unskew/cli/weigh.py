@@ -120,7 +120,7 @@ def weigh(
                 weighter.fit(
                     rows.features, rows.labels, population=people, sample_weight=rows.design
                 )
-        _check_overlap(weighter, allow_uncovered)
+                _check_overlap(weighter, allow_uncovered)
         write_weights(rows.identifiers, weighter.weights_, place[output], output)
         if save is not None:
             with writing(save), place[save].open("wb") as file:

@@ -24,6 +24,7 @@ from unskew.population.sources.parquet import unreadable as unreadable_parquet
 __all__ = ["read_sample"]
 
 _LARGEST_BLOCK = 2**31 - 1
+_PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
@@ -89,9 +90,12 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path, identifiers: Sequence[str]) -> pa.Table:
+    packing = _PACKINGS.get(path.suffix.lower())
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            content = stream.read()
+        content = path.read_bytes()
+        if packing is not None:
+            with pa.CompressedInputStream(pa.BufferReader(content), packing) as stream:
+                content = stream.read()
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
     return _parse_csv(content, path, identifiers)

@@ -152,7 +152,7 @@ def load_weighter(path: str | Path) -> InductiveWeighter:
     try:
         weighter = skops.io.loads(data, trusted=_TRUSTED)
         _check_trees(weighter)
-    except Exception as error:  # whatever a crafted or damaged file makes of it
+    except Exception as error:  # as below
         raise _damaged(path, error) from error
     if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weights_"):
         raise _damaged(path, "it holds no fitted weighter")
@@ -194,9 +194,9 @@ def _read_about(path: Path, data: bytes) -> dict[str, Any]:
         raise InputError(
             f"'{path}' is refused: it is no weighter that unskew saved (it lacks {_ABOUT})."
         ) from None
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # whatever a crafted or damaged file makes of it
         raise _damaged(path, error) from error
     if not isinstance(about, dict) or not isinstance(about.get("format"), int):
         raise _damaged(path, f"{_ABOUT} does not tell the format")
