@@ -48,7 +48,8 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
 @pytest.mark.parametrize(
     ("method", "settings", "weighter"),
     [
-        ("tree", ["min_samples_leaf=20", "honest=True"], TreeWeights(min_samples_leaf=20, honest=True)),
+        ("tree", ["min_samples_leaf=20", "honest=True"],
+         TreeWeights(min_samples_leaf=20, honest=True)),
         ("kmm", ["bandwidth=median"], KernelMeanMatching(bandwidth="median")),
         ("cluster", ["random_state=3"], ClusterWeights(random_state=3)),
         ("histogram", ["buckets={'age': [30, 60], 'income': 3}"],
@@ -60,9 +61,9 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
 def test_every_method_with_its_parameters(unskew, survey, answers, method, settings, weighter):
     columns = ["age", "town"] if method == "frequency" else FEATURES
     given = [word for setting in settings for word in ("--set", setting)]
-    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend", "--method", method,
-                    *given, "--columns", ",".join(columns), "--total", "population",
-                    "--allow-uncovered", 1, "-o", "w.parquet")  # fmt: skip
+    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
+                    "--method", method, *given, "--columns", ",".join(columns),
+                    "--total", "population", "--allow-uncovered", 1, "-o", "w.parquet")  # fmt: skip
     assert result.code == 0, result.err
     written = pq.read_table("w.parquet")
     assert written.column_names == ["row", "weight"]
@@ -89,7 +90,7 @@ def test_every_form_of_input_gives_the_same_weights(unskew, survey, answers, peo
     samples = ["answers.csv", "answers.parquet", "answers.csv.gz", "part-*.csv", "indexed.parquet"]
     for sample, population in [
         *((sample, "people.parquet") for sample in samples),
-        *(("answers.csv", population) for population in ("people.csv", "folder", "folder/*.parquet")),
+        *(("answers.csv", people) for people in ("people.csv", "folder", "folder/*.parquet")),
         ("-", "people.parquet"),
     ]:  # fmt: skip
         content = (survey / "answers.csv").read_bytes()
@@ -127,8 +128,9 @@ def test_design_weights_on_both_sides(unskew, survey, answers, people):
     people = people.assign(persons=random.integers(1, 4, len(people)))
     answers.to_csv("answers.csv", index=False)
     people.to_parquet("people.parquet")
-    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend", "--id", "customer",
-                    "--sample-weight", "design", "--population-weight", "persons",
+    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
+                    "--id", "customer", "--sample-weight", "design",
+                    "--population-weight", "persons",
                     "-o", "w.parquet")  # fmt: skip
     assert result.code == 0, result.err
     expected = TreeWeights().fit(

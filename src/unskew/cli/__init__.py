@@ -60,7 +60,7 @@ def main() -> None:
     """Run the command line; an error of unskew's is one line on standard error, no traceback."""
     try:
         with _signals_as_exits():
-            app()
+            app(prog_name="unskew")
     except UnskewError as error:
         _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
     except BrokenPipeError:  # the reader of our output has had enough

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from unskew.cli.completion import columns_of
+
 __all__ = [
     "Columns",
     "Exclude",
@@ -21,6 +23,8 @@ __all__ = [
     "Target",
     "unless",
 ]
+
+_SAMPLE, _POPULATION = 0, 1  # their positions among the arguments
 
 Sample = Annotated[
     str,
@@ -41,29 +45,52 @@ Population = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The label's column in SAMPLE; POPULATION needs none."),
+    typer.Option(
+        metavar="COLUMN",
+        help="The label's column in SAMPLE; POPULATION needs none.",
+        autocompletion=columns_of(_SAMPLE),
+    ),
 ]
 Identifier = Annotated[
     str | None,
     typer.Option(
-        "--id", metavar="COLUMN", help="Names the rows of SAMPLE; otherwise they have numbers."
+        "--id",
+        metavar="COLUMN",
+        help="Names the rows; otherwise they have numbers, from 0.",
+        autocompletion=columns_of(_SAMPLE),
     ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMN,…", help="The features. Default: every column without another part."
+        metavar="COLUMN,…",
+        help="The features. Default: every column without another part.",
+        autocompletion=columns_of(_SAMPLE),
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN,…", help="Columns of SAMPLE that are no features."),
+    typer.Option(
+        metavar="COLUMN,…",
+        help="Columns of SAMPLE that are no features.",
+        autocompletion=columns_of(_SAMPLE),
+    ),
 ]
 SampleWeight = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Design weights of SAMPLE's rows.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Design weights of SAMPLE's rows.",
+        autocompletion=columns_of(_SAMPLE),
+    ),
 ]
 PopulationWeight = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Design weights of POPULATION's rows.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Design weights of POPULATION's rows.",
+        autocompletion=columns_of(_POPULATION),
+    ),
 ]
 Report = Annotated[
     Path | None,
