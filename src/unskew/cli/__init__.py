@@ -18,6 +18,7 @@ import typer
 from unskew import __version__
 from unskew.cli.apply import apply
 from unskew.cli.demo import demo
+from unskew.cli.diagnose import diagnose
 from unskew.cli.reproduce import reproduce
 from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
@@ -52,7 +53,7 @@ def _options(
     pass
 
 
-for command in (weigh, apply, demo, reproduce):
+for command in (weigh, apply, diagnose, demo, reproduce):
     app.command()(command)
 
 

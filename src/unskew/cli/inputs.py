@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from unskew import Population, Progress
 
-__all__ = ["Roles", "SampleFile", "open_population", "open_sample", "read_rows"]
+__all__ = [
+    "Roles",
+    "SampleFile",
+    "identifiers_of",
+    "open_population",
+    "open_sample",
+    "read_rows",
+    "read_weights",
+]
 
 STDIN = "-"
 
@@ -102,6 +110,32 @@ def open_population(
     if extra:
         population = Population(source, columns=features, weight=weight, progress=progress)
     return population
+
+
+def read_weights(source: str, sample: SampleFile) -> Any:
+    """Read weights as ``unskew weigh`` writes them, in the sample's order."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    (name,) = sample.identifiers.column_names
+    table = read_rows(source, identifier=name)
+    if name not in table.column_names or "weight" not in table.column_names:
+        raise InputError(
+            f"The weights in '{source}' must have columns '{name}' and 'weight'; they have "
+            f"{_listing(table.column_names)}. --id names the column that both files share."
+        )
+    theirs = identifiers_of(table, name).column(name)
+    mine = sample.identifiers.column(name)
+    if theirs.type != mine.type:
+        theirs, mine = (column.cast("string") for column in (theirs, mine))
+    places = pc.index_in(mine, value_set=theirs.combine_chunks())
+    if len(theirs) != len(mine) or places.null_count:
+        raise InputError(
+            f"The weights in '{source}' are not this sample's: {len(theirs):,} rows against "
+            f"{len(mine):,}, and {places.null_count:,} of the sample's have none."
+        )
+    values = numbers_of(table, "weight", source)
+    return values[np.asarray(places.to_numpy())]
 
 
 def identifiers_of(table: pa.Table, identifier: str | None) -> pa.Table:

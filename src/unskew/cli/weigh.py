@@ -76,7 +76,7 @@ def weigh(
     """
     from rich.console import Console
 
-    from unskew import ParameterError, save_weighter
+    from unskew import ParameterError, diagnose, save_weighter
     from unskew.cli.inputs import Roles, open_population, open_sample
     from unskew.cli.outputs import (
         check_output,
@@ -121,40 +121,57 @@ def weigh(
                     rows.features, rows.labels, population=people, sample_weight=rows.design
                 )
                 _check_overlap(weighter, allow_uncovered)
-        write_weights(rows.identifiers, weighter.weights_, place[output], output)
-        if save is not None:
-            with writing(save), place[save].open("wb") as file:
-                save_weighter(weighter, file)
-        if report is not None:
-            write_report(rows, people, weighter.weights_, place[report], report, quiet=quiet)
+            write_weights(rows.identifiers, weighter.weights_, place[output], output)
+            if save is not None:
+                with writing(save), place[save].open("wb") as file:
+                    save_weighter(weighter, file)
+            if report is not None:
+                with told_as_notes(note_to_stderr):
+                    found = diagnose(
+                        rows.features, people, weighter, y=rows.labels, sample_weight=rows.design
+                    )
+                write_report(found, place[report], report)
     if not quiet:
         seconds = monotonic() - started
-        typer.echo(_summary(rows, people.size, weighter, method, seconds))
+        for line in _summary(rows, people.size, weighter, method, seconds):
+            typer.echo(line)
         typer.echo("Written: " + ", ".join(str(path) for path in outputs))
+
+
+def _uncovered(weighter: Any) -> float:
+    """Return the share out of reach, by the method itself or by regions and distances."""
+    return max(weighter.uncovered_, weighter.overlap_.uncovered)
 
 
 def _check_overlap(weighter: Any, allowed: float) -> None:
     from unskew import OverlapError
 
-    share = weighter.uncovered_
-    if share > allowed:
-        raise OverlapError(
-            f"Refused: {share:.1%} of the population is out of the sample's reach, and no weights "
-            f"make the sample stand for it (at most {allowed:.1%} is allowed; --allow-uncovered "
-            f"{share + 0.0005:.3f} would go on).",
-            share,
-        )
+    share, rules = _uncovered(weighter), weighter.overlap_.rules
+    if share <= allowed:
+        return
+    where = "; ".join(map(str, rules[:3])) + (f"; and {len(rules) - 3} more" if rules[3:] else "")
+    if share > weighter.overlap_.uncovered:
+        where = f"as {type(weighter).__name__} counts it" + (f"; {where}" if where else "")
+    raise OverlapError(
+        f"Refused: {share:.1%} of the population is out of the sample's reach ({where}), and no "
+        f"weights make the sample stand for it. At most {allowed:.1%} is allowed; "
+        f"--allow-uncovered {share + 0.0005:.3f} would go on.",
+        share,
+        rules,
+    )
 
 
 def _summary(
     rows: SampleFile, population_rows: int, weighter: Any, method: Method, seconds: float
-) -> str:
+) -> list[str]:
     from unskew import effective_sample_size
+    from unskew.cli.reports import regions
 
     effective = effective_sample_size(weighter.weights_)
-    return (
+    return [
         f"{len(rows):,} sample rows weighed against {population_rows:,} population rows by "
-        f"{method} in {seconds:.1f} s.\n"
-        f"Effective sample size: {effective:,.1f} ({effective / len(rows):.0%} of the rows).\n"
-        f"Out of the sample's reach: {weighter.uncovered_:.2%} of the population."
-    )
+        f"{method} in {seconds:.1f} s.",
+        f"Effective sample size: {effective:,.1f} ({effective / len(rows):.0%} of the rows).",
+        f"Out of the sample's reach: {_uncovered(weighter):.2%} of the population.",
+        *regions(weighter.overlap_.rules),
+    ]
