@@ -68,7 +68,7 @@ def apply(
             note_to_stderr(
                 f"No features of the weighter, and not used: {', '.join(sorted(others))}."
             )
-        with told_as_notes(note_to_stderr):
+        with told_as_notes():
             weights = _weigh(loaded, features, weighter)
         write_weights(identifiers_of(rows, identifier), weights, temporary, output)
     if not quiet:

@@ -45,35 +45,22 @@ def diagnose(
 
     unskew diagnose answers.csv customers.parquet --target spend --json
     """
-    from rich.console import Console
-
     from unskew import diagnose as diagnosis_of
-    from unskew.cli.inputs import Roles, open_population, open_sample, read_weights
-    from unskew.cli.outputs import check_outputs, note_to_stderr, told_as_notes
-    from unskew.cli.progress import of_a_pass, progress_shown
+    from unskew.cli.inputs import Roles, both_sides, read_weights
+    from unskew.cli.outputs import check_outputs, told_as_notes
     from unskew.cli.reports import lines_of, write_report
     from unskew.files import whole_files
 
     outputs = [] if report is None else [report]
     check_outputs(outputs, [sample, population, *([] if weights is None else [weights])])
     roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
-    console = Console(stderr=True, highlight=False)
-    with whole_files(outputs) as temporaries:
-        rows = open_sample(sample, roles)
+    sides = both_sides(sample, population, roles, weight=population_weight, quiet=quiet)
+    with whole_files(outputs) as temporaries, sides as (rows, people):
         judged = None if weights is None else read_weights(weights, rows)
-        with progress_shown("Reading the population", console, quiet=quiet) as show:
-            people = open_population(
-                population,
-                rows,
-                target=target,
-                weight=population_weight,
-                progress=of_a_pass(show),
-                note=options.unless(quiet, note_to_stderr),
+        with told_as_notes():
+            found = diagnosis_of(
+                rows.features, people, judged, y=rows.labels, sample_weight=rows.design
             )
-            with told_as_notes(note_to_stderr):
-                found = diagnosis_of(
-                    rows.features, people, judged, y=rows.labels, sample_weight=rows.design
-                )
         for temporary, path in zip(temporaries, outputs, strict=True):
             write_report(found, temporary, path)
     if as_json:

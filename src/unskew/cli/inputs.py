@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Roles",
     "SampleFile",
+    "both_sides",
     "identifiers_of",
-    "open_population",
-    "open_sample",
     "read_rows",
     "read_weights",
 ]
@@ -58,6 +58,32 @@ def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
 
     data = sys.stdin.buffer if source == STDIN else source
     return read_sample(data, identifiers=[identifier] if identifier else [])
+
+
+@contextmanager
+def both_sides(
+    sample: str, population: str, roles: Roles, *, weight: str | None, quiet: bool
+) -> Iterator[tuple[SampleFile, Population]]:
+    """Give sample and population; passes over the population in the block are shown."""
+    from rich.console import Console
+
+    from unskew.cli.outputs import note_to_stderr
+    from unskew.cli.progress import of_a_pass, progress_shown
+
+    rows = open_sample(sample, roles)
+    console = Console(stderr=True, highlight=False)
+    with progress_shown("Reading the population", console, quiet=quiet) as show:
+        yield (
+            rows,
+            open_population(
+                population,
+                rows,
+                target=roles.target,
+                weight=weight,
+                progress=of_a_pass(show),
+                note=(lambda _: None) if quiet else note_to_stderr,
+            ),
+        )
 
 
 def open_sample(source: str, roles: Roles) -> SampleFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,6 @@ __all__ = [
     "Sample",
     "SampleWeight",
     "Target",
-    "unless",
 ]
 
 _SAMPLE, _POPULATION = 0, 1  # their positions among the arguments
@@ -97,8 +95,3 @@ Report = Annotated[
     typer.Option(metavar="FILE", help="Write a report for people (.html): one file, no network."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
-
-
-def unless(quiet: bool, note: Callable[[str], None]) -> Callable[[str], None]:
-    """Return the function, or with ``quiet`` one that does nothing."""
-    return (lambda _: None) if quiet else note

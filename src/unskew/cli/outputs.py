@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,14 +29,25 @@ def check_output(path: Path) -> Path:
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
-    """Refuse to write two outputs to one file, or over an input."""
+    """Refuse to write two outputs to one file, or where an input is, or will be the next time."""
     places = [path.resolve() for path in outputs]
     for place, path in zip(places, outputs, strict=True):
         if places.count(place) > 1:
             raise ParameterError(f"Two outputs have the same name, '{path}'.")
-    for given in inputs:
-        if Path(given).resolve() in places:
-            raise ParameterError(f"'{given}' would be written over, and it is an input.")
+        for given in inputs:
+            if _is_among(place, Path(given)):
+                raise ParameterError(
+                    f"The output '{path}' is among the input '{given}'. Write it elsewhere."
+                )
+
+
+def _is_among(place: Path, given: Path) -> bool:
+    resolved = given.resolve()
+    if place == resolved:
+        return True
+    # A table in a folder, or one that a glob matches, would be read as an input the next time.
+    in_folder = resolved.is_dir() and place.is_relative_to(resolved)
+    return place.name.lower().endswith(_TABLES) and (in_folder or place.match(str(resolved)))
 
 
 def write_weights(identifiers: pa.Table, weights: Any, temporary: Path, path: Path) -> None:
@@ -64,10 +75,10 @@ def note_to_stderr(text: str) -> None:
 
 
 @contextmanager
-def told_as_notes(note: Callable[[str], None]) -> Iterator[None]:
+def told_as_notes() -> Iterator[None]:
     """Turn warnings in a block that succeeds into notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        note(message)
+        note_to_stderr(message)

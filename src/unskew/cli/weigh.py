@@ -74,23 +74,44 @@ def weigh(
     unskew weigh survey.csv census.parquet --method histogram --set buckets=4 \
       --columns age,town --population-weight persons -o weights.parquet
     """
-    from rich.console import Console
-
-    from unskew import ParameterError, diagnose, save_weighter
-    from unskew.cli.inputs import Roles, open_population, open_sample
-    from unskew.cli.outputs import (
-        check_output,
-        check_outputs,
-        note_to_stderr,
-        told_as_notes,
-        write_weights,
-    )
-    from unskew.cli.progress import of_a_pass, progress_shown
+    from unskew import diagnose, save_weighter
+    from unskew.cli.inputs import Roles, both_sides
+    from unskew.cli.outputs import check_output, check_outputs, told_as_notes, write_weights
     from unskew.cli.reports import write_report
     from unskew.files import whole_files, writing
 
     started = monotonic()
     weighter = make_weighter(method, setting or [], total=total.value)
+    _check_method(weighter, method, target, save)
+    outputs = [check_output(output), *(path for path in (report, save) if path is not None)]
+    check_outputs(outputs, [sample, population])
+    roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
+    sides = both_sides(sample, population, roles, weight=population_weight, quiet=quiet)
+    # The files come first, so that a bad path is known before the work.
+    with whole_files(outputs) as temporaries, sides as (rows, people):
+        place = dict(zip(outputs, temporaries, strict=True))
+        data = {"y": rows.labels, "sample_weight": rows.design}
+        with told_as_notes():
+            weighter.fit(rows.features, population=people, **data)
+            _check_overlap(weighter, allow_uncovered)
+        write_weights(rows.identifiers, weighter.weights_, place[output], output)
+        if save is not None:
+            with writing(save), place[save].open("wb") as file:
+                save_weighter(weighter, file)
+        if report is not None:
+            with told_as_notes():
+                found = diagnose(rows.features, people, weighter, **data)
+            write_report(found, place[report], report)
+    if not quiet:
+        for line in _summary(rows, people.size, weighter, method, monotonic() - started):
+            typer.echo(line)
+        typer.echo("Written: " + ", ".join(map(str, outputs)))
+
+
+def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
+    """Refuse what can be known to fail before anything is read."""
+    from unskew import ParameterError
+
     if target is None and method is Method.TREE:
         raise ParameterError(
             "--method tree grows its tree on the labels: name their column by --target, or take "
@@ -100,42 +121,6 @@ def weigh(
         raise ParameterError(
             "--save: this method cannot weigh new rows as it is. Add --set method=inductive."
         )
-    outputs = [check_output(output), *(path for path in (report, save) if path is not None)]
-    check_outputs(outputs, [sample, population])
-    roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
-    console = Console(stderr=True, highlight=False)
-    with whole_files(outputs) as temporaries:  # first, so that a bad path is known before the work
-        place = dict(zip(outputs, temporaries, strict=True))
-        rows = open_sample(sample, roles)
-        with progress_shown("Reading the population", console, quiet=quiet) as show:
-            people = open_population(
-                population,
-                rows,
-                target=target,
-                weight=population_weight,
-                progress=of_a_pass(show),
-                note=options.unless(quiet, note_to_stderr),
-            )
-            with told_as_notes(note_to_stderr):
-                weighter.fit(
-                    rows.features, rows.labels, population=people, sample_weight=rows.design
-                )
-                _check_overlap(weighter, allow_uncovered)
-            write_weights(rows.identifiers, weighter.weights_, place[output], output)
-            if save is not None:
-                with writing(save), place[save].open("wb") as file:
-                    save_weighter(weighter, file)
-            if report is not None:
-                with told_as_notes(note_to_stderr):
-                    found = diagnose(
-                        rows.features, people, weighter, y=rows.labels, sample_weight=rows.design
-                    )
-                write_report(found, place[report], report)
-    if not quiet:
-        seconds = monotonic() - started
-        for line in _summary(rows, people.size, weighter, method, seconds):
-            typer.echo(line)
-        typer.echo("Written: " + ", ".join(str(path) for path in outputs))
 
 
 def _uncovered(weighter: Any) -> float:
