@@ -47,6 +47,7 @@ def matching(width: float, total: methods.Total) -> methods.Method:
             bandwidth=width * methods.kernel_width(drawn.sample.shape[1]),
             scaling=None,
             method="exact",
+            overlap="ignore",
         ),
         total,
     )

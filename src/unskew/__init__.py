@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unskew import theory as theory
+    from unskew.diagnostics.diagnose import diagnose as diagnose
+    from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
     from unskew.errors import InputError as InputError
     from unskew.errors import InputFileError as InputFileError
     from unskew.errors import InputTypeError as InputTypeError
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from unskew.weighters.histogram import HistogramWeights as HistogramWeights
     from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
     from unskew.weighters.known_probability import KnownProbability as KnownProbability
+    from unskew.weighters.overlap import Overlap as Overlap
+    from unskew.weighters.overlap import OverlapRule as OverlapRule
     from unskew.weighters.storage import load_weighter as load_weighter
     from unskew.weighters.storage import save_weighter as save_weighter
     from unskew.weighters.tree import TreeWeights as TreeWeights
@@ -39,6 +43,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ClusterWeights": "unskew.weighters.cluster",
+    "Diagnosis": "unskew.diagnostics.diagnosis",
     "FrequencyWeights": "unskew.weighters.frequency",
     "HistogramWeights": "unskew.weighters.histogram",
     "InputError": "unskew.errors",
@@ -47,7 +52,9 @@ _HOME = {
     "KernelMeanMatching": "unskew.weighters.kernel_mean_matching",
     "KnownProbability": "unskew.weighters.known_probability",
     "LearnerError": "unskew.errors",
+    "Overlap": "unskew.weighters.overlap",
     "OverlapError": "unskew.errors",
+    "OverlapRule": "unskew.weighters.overlap",
     "OverlapWarning": "unskew.errors",
     "ParameterError": "unskew.errors",
     "Population": "unskew.population.population",
@@ -57,6 +64,7 @@ _HOME = {
     "TreeWeights": "unskew.weighters.tree",
     "UnskewError": "unskew.errors",
     "Unweighted": "unskew.weighters.unweighted",
+    "diagnose": "unskew.diagnostics.diagnose",
     "effective_sample_size": "unskew.numerics.weight_vectors",
     "load_weighter": "unskew.weighters.storage",
     "read_sample": "unskew.population.sample_files",

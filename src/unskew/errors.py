@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "InputError",
@@ -47,14 +49,15 @@ class LearnerError(UnskewError, TypeError):
 
 
 class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warning)
-    """Carries the share of the population that no sample row can stand for."""
+    """Carries the share of the population that no sample row can stand for, and where it is."""
 
-    def __init__(self, message: str, share: float) -> None:
+    def __init__(self, message: str, share: float, rules: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.share = share
+        self.rules = tuple(rules)
 
-    def __reduce__(self) -> tuple[type, tuple[str, float]]:
-        return type(self), (str(self), self.share)
+    def __reduce__(self) -> tuple[type, tuple[str, float, tuple[Any, ...]]]:
+        return type(self), (str(self), self.share, self.rules)
 
 
 class OverlapError(_WithShare, UnskewError, ValueError):
@@ -64,6 +67,8 @@ class OverlapError(_WithShare, UnskewError, ValueError):
     ----------
     share : float
         The share of the population's mass that no sample row can stand for.
+    rules : tuple of OverlapRule
+        Where it is, by falling share; each prints as a sentence.
     """
 
 
@@ -74,6 +79,8 @@ class OverlapWarning(_WithShare, UserWarning):
     ----------
     share : float
         The share of the population's mass that no sample row can stand for.
+    rules : tuple of OverlapRule
+        Where it is, by falling share; each prints as a sentence.
     """
 
 

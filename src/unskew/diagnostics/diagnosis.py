@@ -21,6 +21,7 @@ __all__ = [
     "FeatureBalance",
     "HeavyRow",
     "Histogram",
+    "Outcome",
     "TwoSampleTest",
     "Verdict",
     "WeightSummary",
@@ -65,11 +66,11 @@ class Distribution:
     Attributes
     ----------
     labels : tuple of str
-        Of the bins, in the column's units, or the categories; the last may be "(missing)", "(other)"
-        or "(not in the sample)".
+        Of the bins, in the column's units, or the categories; the last may be "(missing)",
+        "(other)" or "(not in the sample)".
     edges : tuple of float or None
-        The borders of the bins, one more than bins; None for categories. Times are in days since the
-        sample's first. Bins for missing values have none: there are ``len(edges) - 1`` bins first.
+        The borders of the bins, one more than bins; None for categories. Times are in days since
+        the sample's first. A bin for missing values, which comes last, has none.
     sample, weighted, population : tuple of float
         Shares that sum to one; ``weighted`` is None without weights.
     """
@@ -250,6 +251,28 @@ class BoundStatement:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What weighting does to the labels.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The classes; of numbers only "mean".
+    before, after : tuple of float
+        Each class's share, or the mean label, in the sample and in the weighted sample; ``after``
+        is None without weights.
+    before_error, after_error : tuple of float
+        Their standard errors, the weights being taken as given.
+    """
+
+    labels: tuple[str, ...]
+    before: tuple[float, ...]
+    before_error: tuple[float, ...]
+    after: tuple[float, ...] | None
+    after_error: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The answer in plain words.
 
@@ -275,7 +298,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Is the sample biased, how badly, where, can it be fixed, did it work?
+    """Whether a sample is biased, how badly and where, and whether weights mend it.
 
     Made by :func:`unskew.diagnose`.
 
@@ -297,6 +320,8 @@ class Diagnosis:
         What made the weights.
     thresholds : dict of str to float
         By which the verdict was reached.
+    outcome : Outcome or None
+        What weighting does to the labels, if they were given.
     """
 
     verdict: Verdict
@@ -309,6 +334,7 @@ class Diagnosis:
     examined_rows: int
     method: str | None
     thresholds: dict[str, float]
+    outcome: Outcome | None = None
 
     def __str__(self) -> str:
         return str(self.verdict)

@@ -68,7 +68,9 @@ METHODS: dict[str, Method] = {
     # Weight 1 / Pr[s = 1 | x].
     "Ideal": Method(lambda drawn: KnownProbability(drawn.probabilities), inverse_probabilities),
     # Weight |C ∩ U| / |C ∩ S| in the leaves C of a regression tree, which sum to |U|.
-    "Clustered": Method(lambda _: TreeWeights(min_samples_leaf=4), population_size),
+    "Clustered": Method(
+        lambda _: TreeWeights(min_samples_leaf=4, overlap="ignore"), population_size
+    ),
     # B = 1000 and ε = 0, so that the mean weight is 1. The inputs have been scaled.
     "KMM": Method(
         lambda drawn: KernelMeanMatching(
@@ -77,6 +79,7 @@ METHODS: dict[str, Method] = {
             bound=1000.0,
             slack=0.0,
             method="exact",
+            overlap="ignore",
         )
     ),
 }

@@ -7,7 +7,6 @@ share δ of the draws.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -189,7 +188,8 @@ def certificate_outcomes(
         X, places = rows[selected], cells[selected]
         y = np.sin(2 * np.pi * X[:, 0] / k) + 0.3 * random.normal(size=len(X))
         learner = KernelRidge(alpha=1.0, kernel="rbf", gamma=16.0 / k**2)
-        weighter = unskew.HistogramWeights(buckets={0: np.arange(1.0, k).tolist()})
+        buckets = {0: np.arange(1.0, k).tolist()}
+        weighter = unskew.HistogramWeights(buckets=buckets, overlap="ignore")
         model = unskew.Reweighted(learner, weighter).fit(X, y, population=rows)
         perfect = model.weighter_.scale_ / setting.probabilities[places]
         other = KernelRidge(alpha=1.0, kernel="rbf", gamma=16.0 / k**2)
@@ -230,11 +230,13 @@ def matching_outcomes(delta: float, draws: int, *, seed: int = 0) -> dict[str, l
         selected = random.uniform(size=len(population)) < probability
         sample, perfect = population[selected], 0.6 / probability[selected]
         weighter = unskew.KernelMeanMatching(
-            bandwidth=float(1 / np.sqrt(2 * gamma)), scaling=None, bound=4.0, tolerance=1e-8
+            bandwidth=float(1 / np.sqrt(2 * gamma)),
+            scaling=None,
+            bound=4.0,
+            tolerance=1e-8,
+            overlap="ignore",  # a kernel as narrow as this leaves rows out of reach
         )
-        with warnings.catch_warnings():  # a kernel as narrow as this leaves rows out of reach
-            warnings.simplefilter("ignore", unskew.OverlapWarning)
-            weights = weighter.fit(sample, population=population).weights_
+        weights = weighter.fit(sample, population=population).weights_
         K = rbf_kernel(sample, gamma=gamma)
         largest = theory.largest_eigenvalue(K)
         smallest = theory.smallest_eigenvalue(K, largest=largest.upper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
+from unskew.weighters.typing import OnUncovered
 
 __all__ = ["Reweighted"]
 
@@ -60,6 +61,9 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         averages the predictions.
     resample_size : int, optional
         How many rows the multiplicities sum to; by default what the weights sum to, rounded.
+    overlap : {"warn", "raise", "ignore"} or float, optional
+        What to do where the sample does not reach part of the population, instead of what the
+        weighter's own ``overlap`` says.
     rounds : int, default=10
         How many learners rejection sampling trains.
     random_state : int, RandomState instance or None, default=None
@@ -107,6 +111,11 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         "weighter": [Weighter],
         "resample": [StrOptions({"multiplicity", "rejection"}), None],
         "resample_size": [Interval(Integral, 1, None, closed="left"), None],
+        "overlap": [
+            StrOptions({"warn", "raise", "ignore"}),
+            Interval(Real, 0, 1, closed="both"),
+            None,
+        ],
         "rounds": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -118,6 +127,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         *,
         resample: Literal["multiplicity", "rejection"] | None = None,
         resample_size: int | None = None,
+        overlap: OnUncovered | None = None,
         rounds: int = 10,
         random_state: Any = None,
     ) -> None:
@@ -125,6 +135,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         self.weighter = weighter
         self.resample = resample
         self.resample_size = resample_size
+        self.overlap = overlap
         self.rounds = rounds
         self.random_state = random_state
 
@@ -170,9 +181,10 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
                 'it. Pass resample="multiplicity" or resample="rejection" to train it on a '
                 "resampled sample, or use a learner that takes weights."
             )
-        self.weighter_ = clone(self.weighter).fit(
-            X, y, population=population, sample_weight=sample_weight
-        )
+        weighter = clone(self.weighter)
+        if self.overlap is not None:
+            weighter.set_params(overlap=self.overlap)
+        self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
         self.weights_: FloatArray = self.weighter_.weights_
         for stale in ("multiplicities_", "feature_names_in_"):
             self.__dict__.pop(stale, None)

@@ -113,12 +113,7 @@ class ColumnCodes:
             for position, (code, column) in enumerate(
                 zip(self.columns, batch.columns, strict=True)
             ):
-                try:
-                    numbers, unknown = code.encode(column)
-                except (pa.ArrowException, InputError) as error:
-                    raise InputError(
-                        f"Column '{self.names[position]}' of the {side} cannot be used: {error}"
-                    ) from error
+                numbers, unknown = self._encode(code, column, position, side)
                 values[:, position] = numbers
                 novel = _either(novel, unknown)
             # One sum tells whether anything is missing or infinite; mostly nothing is.
@@ -127,6 +122,44 @@ class ColumnCodes:
                 missing = _any(np.isnan(values[:, ~self.has_missing]), axis=1)
                 novel = _either(novel, missing if missing.any() else None)
         return Encoded(values, novel)
+
+    def encode_column(self, column: pa.Array, position: int, *, side: str) -> FloatArray:
+        """Return the codes of one column, as :meth:`transform` would; novel values are -1."""
+        check_kinds(self.names[position], self.types[position], column.type, side=side)
+        code = self.columns[position]
+        values = self._encode(code, column, position, side)[0]
+        return np.where(np.isnan(values), np.nan, -1.0) if isinstance(code, _EmptyCode) else values
+
+    def n_categories(self, position: int) -> int:
+        """Return how many categories the sample has in a column; 0 unless it holds some."""
+        code = self.columns[position]
+        return len(code.categories) if isinstance(code, _CategoryCode) else 0
+
+    def counts_categories(self, position: int) -> bool:
+        """Whether the codes of a column are ranks of categories, and so not to be averaged."""
+        return isinstance(self.columns[position], _CategoryCode | _EmptyCode)
+
+    def _encode(
+        self, code: _Code, column: pa.Array, position: int, side: str
+    ) -> tuple[FloatArray, BoolArray | None]:
+        try:
+            return code.encode(column)
+        except (pa.ArrowException, InputError) as error:
+            raise InputError(
+                f"Column '{self.names[position]}' of the {side} cannot be used: {error}"
+            ) from error
+
+    def is_novel(self, values: FloatArray, column: int) -> BoolArray:
+        """Return which codes of a column stand for values that no sample row has."""
+        code = self.columns[column]
+        if isinstance(code, _EmptyCode):
+            return ~np.isnan(values)
+        novel = values == -1.0 if isinstance(code, _CategoryCode) else np.zeros(len(values), bool)
+        return novel if self.has_missing[column] else novel | np.isnan(values)
+
+    def tell(self, column: int, code: float) -> str:
+        """Return a code as a person would write the value."""
+        return self.columns[column].tell(code, self.types[column])
 
     def _check_kinds(self, batch: pa.RecordBatch, side: str) -> None:
         for name, kind, other in zip(self.names, self.types, batch.schema.types, strict=True):
@@ -237,6 +270,9 @@ class _NumberCode:
             )
         return values, None
 
+    def tell(self, code: float, kind: pa.DataType) -> str:
+        return str(bool(code)).lower() if types.is_boolean(kind) else f"{code:,.6g}"
+
 
 class _TimeCode:
     """Days since the sample's first moment: small numbers, which float32 keeps apart."""
@@ -248,6 +284,15 @@ class _TimeCode:
         elapsed = pc.subtract(self.microseconds(column), self.origin)
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
+
+    def tell(self, code: float, kind: pa.DataType) -> str:
+        moment = pa.scalar(self.origin + round(code * _MICROSECONDS_A_DAY), pa.int64())
+        if types.is_date(kind) or types.is_timestamp(kind):
+            told = str(moment.cast(pa.timestamp("us")))
+            return told.removesuffix(".000000").removesuffix(" 00:00:00")
+        if types.is_time(kind):
+            return str(moment.cast(pa.time64("us"))).removesuffix(".000000")
+        return f"{moment.as_py() / _MICROSECONDS_A_DAY:,.6g} days"
 
     @staticmethod
     def microseconds(column: pa.Array) -> pa.Array:
@@ -284,6 +329,9 @@ class _CategoryCode:
         unknown: BoolArray = numbers == -1.0
         return numbers, unknown if unknown.any() else None
 
+    def tell(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
+        return str(self.categories[int(code)])
+
     @staticmethod
     def _indices_and_values(column: pa.Array) -> tuple[pa.Array, pa.Array]:
         # Only the few distinct values are compared as text, never each row's.
@@ -309,6 +357,9 @@ class _EmptyCode:
             present &= ~np.isnan(column.to_numpy(zero_copy_only=False))
         values = np.where(present, 0.0, np.nan)
         return values, present if present.any() else None
+
+    def tell(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
+        return "missing" if np.isnan(code) else "present"
 
 
 _Code = _NumberCode | _TimeCode | _CategoryCode | _EmptyCode

@@ -27,7 +27,7 @@ from unskew.population.progress import Progress, Reporter
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.sources import Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
-from unskew.population.summaries import Summary, Total
+from unskew.population.summaries import Summaries, Summary, Total
 
 __all__ = ["Population"]
 
@@ -92,6 +92,7 @@ class Population:
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen = _Seen()
+        self._asked_besides: list[Summary] = []
 
     @classmethod
     def of(cls, data: Any) -> Population:
@@ -168,6 +169,12 @@ class Population:
                 twin._types[source_name] = read_as
         return twin
 
+    def asked_besides(self, summary: Summary) -> Self:
+        """Return this population with one question more, answered in the first pass over it."""
+        twin = copy.copy(self)
+        twin._asked_besides = [*self._asked_besides, summary]
+        return twin
+
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
         """Answer the summary's question in one pass over the rows.
 
@@ -191,6 +198,11 @@ class Population:
         >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(Total()).mass
         5.0
         """
+        if self._asked_besides:
+            both = Summaries([summary, *self._asked_besides])
+            self._asked_besides = []
+            self.reduce(both, threads=threads)
+            return summary
         if self._seen.started and not self._source.rereadable:
             raise InputError(
                 "The population is an iterator or reader that has been read already. Give a list "

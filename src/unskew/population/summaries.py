@@ -361,7 +361,8 @@ class Reservoir(Summary):
     """A uniform sample of rows without replacement, the same for every engine and thread count.
 
     Each row draws a random key from its number in the population and the seed; the rows with the
-    smallest keys stay.
+    smallest keys stay. Once as many have been seen as are to stay, the largest key among them is a
+    ceiling, which the parts of a pass share: what lies above it need not even be copied.
 
     Parameters
     ----------
@@ -378,10 +379,13 @@ class Reservoir(Summary):
         Their weights: the draw itself is by row, not by weight.
     """
 
+    shared = frozenset({"_ceiling"})
+
     def __init__(self, size: int, *, seed: int = 0) -> None:
         self.size = size
         self.seed = seed
         self.rows: Any = None
+        self._ceiling = [np.uint64(2**64 - 1)]  # no row above it can stay; parts share it
         self.weight = np.empty(0)
         self.numbers = np.empty(0, dtype=np.int64)
         self._keys = np.empty(0, dtype=np.uint64)
@@ -391,10 +395,9 @@ class Reservoir(Summary):
         keys = row_keys(self.seed, self.position, len(batch))
         numbers = np.arange(self.position, self.position + len(batch))
         self.position += len(batch)
-        if len(self._keys) == self.size:  # most rows of a long population fail here
-            kept = np.flatnonzero(keys < self._keys.max(initial=0))
-        else:
-            kept = np.argsort(keys, kind="stable")[: self.size]
+        kept = np.flatnonzero(keys <= self._ceiling[0])  # most rows of a long population fail here
+        if len(kept) > self.size:
+            kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
         self._add(_take(batch, kept), weight[kept], numbers[kept], keys[kept])
 
     def merge(self, other: Reservoir) -> None:
@@ -420,6 +423,8 @@ class Reservoir(Summary):
         self.weight = np.concatenate([self.weight, weight])[kept]
         self.numbers = all_numbers[kept]
         self._keys = all_keys[kept]
+        if len(self._keys) == self.size:
+            self._ceiling[0] = min(self._ceiling[0], self._keys.max(initial=0))
 
 
 def _take(rows: Any, positions: IntArray) -> Any:

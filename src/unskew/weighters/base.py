@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from numbers import Number
+from numbers import Number, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,15 +18,33 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import InvalidParameterError, StrOptions
-from unskew.errors import InputError, InputTypeError, OverlapError, ParameterError
+from unskew._compat import Interval, InvalidParameterError, StrOptions
+from unskew.errors import (
+    InputError,
+    InputTypeError,
+    OverlapError,
+    OverlapWarning,
+    ParameterError,
+    warn_caller,
+)
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
 from unskew.population.encode import ColumnCodes
 from unskew.population.population import Population
 from unskew.population.rows import Rows, as_rows
+from unskew.population.summaries import Reservoir
+from unskew.weighters.overlap import LIMIT, Overlap, measure_overlap
 
 __all__ = ["InductiveWeighter", "Sample", "Weighter", "canonical_order"]
+
+WARN_ABOVE = 0.01
+"""The share of the population above which a method warns of what it leaves uncovered itself."""
+WARN_OF_REGIONS_ABOVE = 0.25
+"""The share of the population above which it warns of regions without sample rows.
+
+Strong selection leaves tails of several per cent without rows: who must know asks for "raise",
+looks at ``overlap_``, or asks for a diagnosis.
+"""
 
 
 @dataclass(frozen=True)
@@ -81,9 +99,15 @@ class Weighter(BaseEstimator, ABC):
     """Gives every row of a biased sample a weight, so that the sample stands for the population."""
 
     total: Any
+    overlap: Any
+    overlap_: Overlap | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "total": [StrOptions({"sample", "population"})]
+        "total": [StrOptions({"sample", "population"})],
+        "overlap": [
+            StrOptions({"warn", "raise", "ignore"}),
+            Interval(Real, 0, 1, closed="both"),
+        ],
     }
 
     @abstractmethod
@@ -118,7 +142,7 @@ class Weighter(BaseEstimator, ABC):
         self._check_parameters()
         sample = self._sample(X, y, sample_weight)
         matched = Population.of(population).matched(sample.rows, ignored=self._own_column_names())
-        raw = self._fit(sample, matched)
+        raw = self._fit_and_check_overlap(sample, matched)
         _check_marks(matched, len(sample))
         target = float(len(sample)) if self.total == "sample" else matched.mass
         if not raw.any():
@@ -132,6 +156,45 @@ class Weighter(BaseEstimator, ABC):
                 "weight is too far from the others."
             )
         return self
+
+    def _fit_and_check_overlap(self, sample: Sample, population: Population) -> FloatArray:
+        if self.overlap == "ignore":
+            self.overlap_ = None
+            return self._fit(sample, population)
+        refusing = self.overlap != "warn"
+        rows, grow_on = (20_000, 2000) if refusing else (1000, 500)  # a warning can be rough
+        drawn = Reservoir(rows)
+        watched = population.asked_besides(drawn)
+        raw = self._fit(sample, watched)
+        if drawn.rows is None:  # a method that does not ask
+            watched.reduce(drawn)
+        overlap = measure_overlap(
+            sample.rows.batch,
+            drawn.rows,
+            drawn.weight,
+            whole=len(drawn.weight) == population.size,
+            grow_on=grow_on,
+        )
+        self.overlap_ = overlap
+        told = []
+        limit = {"warn": WARN_OF_REGIONS_ABOVE, "raise": LIMIT}.get(self.overlap, self.overlap)
+        if getattr(self, "uncovered_", 0.0) > (
+            WARN_ABOVE if isinstance(self.overlap, str) else limit
+        ):
+            told.append(self._told_uncovered())
+        if overlap.uncovered > limit:
+            told.append(str(overlap))
+        if told:
+            share = max(overlap.uncovered, getattr(self, "uncovered_", 0.0))
+            message = " ".join(told)
+            if refusing:
+                raise OverlapError(f"{message} (overlap={self.overlap!r})", share, overlap.rules)
+            warn_caller(OverlapWarning(message, share, overlap.rules))
+        return raw
+
+    def _told_uncovered(self) -> str:
+        """Say what ``uncovered_`` means for this method, and what was done with it."""
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         try:
@@ -152,7 +215,7 @@ class Weighter(BaseEstimator, ABC):
             if sample_weight is None
             else check_weights(sample_weight, name="sample_weight", n_rows=len(rows))
         )
-        return self._own_columns(Sample(rows, _checked_labels(y, len(rows)), design, X))
+        return self._own_columns(Sample(rows, checked_labels(y, len(rows)), design, X))
 
     def _own_column_names(self) -> list[str]:
         """Return the sample's columns that are no features, and that the population may lack."""
@@ -224,7 +287,7 @@ def _check_rows(rows: Rows) -> None:
         )
 
 
-def _checked_labels(y: Any, n_rows: int) -> Any:
+def checked_labels(y: Any, n_rows: int) -> Any:
     if y is None:
         return None
     if hasattr(y, "to_numpy"):  # a pandas, Polars or PyArrow column

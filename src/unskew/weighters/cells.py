@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from unskew._compat import StrOptions
-from unskew.errors import InputError, OverlapError, OverlapWarning, warn_caller
+from unskew.errors import InputError, OverlapError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import FeatureSpace
 from unskew.population.population import Population
@@ -30,9 +30,6 @@ from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
 __all__ = ["CellWeighter", "Cells", "Counted", "Partition"]
 
 Empty = Literal["merge", "drop", "raise"]
-
-WARN_ABOVE = 0.01
-"""The uncovered share of the population above which a warning is given."""
 
 
 class Partition(Protocol):
@@ -101,7 +98,8 @@ class CellWeighter(InductiveWeighter, ABC):
         )
         self.locator_, answer = locators[chosen], answers[chosen]
         self.uncovered_: float = answer.uncovered / answer.mass
-        self._report_uncovered()
+        if self.empty == "raise" and self.uncovered_ > 0:
+            raise OverlapError(f'{self._found_uncovered()} (empty="raise").', self.uncovered_)
         self.population_counts_: FloatArray = answer.counts
         self.sample_counts_: FloatArray = self.locator_.sample_counts
         # Weight |C ∩ U| / |C ∩ S|; a cell with no sample rows has no row to carry one.
@@ -133,21 +131,20 @@ class CellWeighter(InductiveWeighter, ABC):
             weights[uncovered] = self.locator_.nearest_cells(rest, side=side) @ self.cell_weights_
         return weights
 
-    def _report_uncovered(self) -> None:
-        share = self.uncovered_
-        found = (
-            f"{share:.1%} of the population lies in cells without sample rows, or holds values "
-            "that no sample row has"
+    def _found_uncovered(self) -> str:
+        return (
+            f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "
+            "values that no sample row has"
         )
-        if self.empty == "raise" and share > 0:
-            raise OverlapError(f'{found} (empty="raise").', share)
-        if share > WARN_ABOVE:
-            done = {
-                "merge": 'It was counted in the cell of the nearest sample row (empty="merge")',
-                "drop": 'It was left out (empty="drop")',
-            }[self.empty]
-            message = f"{found}. {done}; the weights cannot make the sample stand for it."
-            warn_caller(OverlapWarning(message, share))
+
+    def _told_uncovered(self) -> str:
+        done = {
+            "merge": 'It was counted in the cell of the nearest sample row (empty="merge")',
+            "drop": 'It was left out (empty="drop")',
+        }[self.empty]
+        return (
+            f"{self._found_uncovered()}. {done}; the weights cannot make the sample stand for it."
+        )
 
 
 class CellLocator:

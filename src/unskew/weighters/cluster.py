@@ -16,7 +16,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import FeatureSpace, Scaling
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 
 class ClusterWeights(CellWeighter):
@@ -36,12 +36,20 @@ class ClusterWeights(CellWeighter):
         first two warn when it is more than 1 % of the population.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
     random_state : int, RandomState instance or None, default=0
         For the default k-means; a clusterer that is given has its own.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
     clusterer_ : estimator
         The fitted clusterer.
     uncovered_ : float
@@ -77,12 +85,14 @@ class ClusterWeights(CellWeighter):
         scaling: Scaling = "standard",
         empty: Empty = "merge",
         total: Total = "sample",
+        overlap: OnUncovered = "warn",
         random_state: Any = 0,
     ) -> None:
         self.clusterer = clusterer
         self.scaling = scaling
         self.empty = empty
         self.total = total
+        self.overlap = overlap
         self.random_state = random_state
 
     def _cells(self, sample: Sample) -> Cells:

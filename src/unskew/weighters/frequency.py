@@ -8,7 +8,7 @@ from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.grid import GridPartition, Values
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 
 class FrequencyWeights(CellWeighter):
@@ -26,10 +26,18 @@ class FrequencyWeights(CellWeighter):
         two warn when it is more than 1 % of the population.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
     uncovered_ : float
         The share of the population at points that no sample row has.
     cells_ : ndarray of shape (n_samples,)
@@ -46,9 +54,12 @@ class FrequencyWeights(CellWeighter):
     array([0.75, 0.75, 1.5 ])
     """
 
-    def __init__(self, *, empty: Empty = "merge", total: Total = "sample") -> None:
+    def __init__(
+        self, *, empty: Empty = "merge", total: Total = "sample", overlap: OnUncovered = "warn"
+    ) -> None:
         self.empty = empty
         self.total = total
+        self.overlap = overlap
 
     def _cells(self, sample: Sample) -> Cells:
         encoder = ColumnCodes().fit(sample.rows.batch)

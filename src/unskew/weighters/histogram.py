@@ -17,7 +17,7 @@ from unskew.population.kinds import Kind
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 DEFAULT_BUCKETS = 5
 
@@ -44,10 +44,18 @@ class HistogramWeights(CellWeighter):
         two warn when it is more than 1 % of the population.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
     uncovered_ : float
         The share of the population in cells that hold no sample row.
     cells_ : ndarray of shape (n_samples,)
@@ -77,11 +85,13 @@ class HistogramWeights(CellWeighter):
         strategy: Literal["quantile", "width"] = "quantile",
         empty: Empty = "merge",
         total: Total = "sample",
+        overlap: OnUncovered = "warn",
     ) -> None:
         self.buckets = buckets
         self.strategy = strategy
         self.empty = empty
         self.total = total
+        self.overlap = overlap
 
     def _cells(self, sample: Sample) -> Cells:
         encoder = ColumnCodes().fit(sample.rows.batch)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import InputError, OverlapWarning, ParameterError, warn_caller
+from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.numerics.box_simplex import BoxSimplex, Certificate
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
@@ -33,7 +33,7 @@ from unskew.population.encode import FeatureSpace, Scaling
 from unskew.population.population import Population
 from unskew.population.summaries import KernelSums, Reservoir, Summaries, sum_of_waves
 from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 __all__ = ["KernelMeanMatching"]
 
@@ -115,12 +115,20 @@ class KernelMeanMatching(InductiveWeighter):
         rank. Reaching it gives a warning with the gap that is left.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
     random_state : int, RandomState instance or None, default=0
         Draws landmarks, centres, folds and frequencies.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
     method_ : str
         The method that was used.
     bandwidth_ : float or ndarray
@@ -202,6 +210,7 @@ class KernelMeanMatching(InductiveWeighter):
         memory: float = 2**31,
         max_iterations: int = 5000,
         total: Total = "sample",
+        overlap: OnUncovered = "warn",
         random_state: Any = 0,
     ) -> None:
         self.bandwidth = bandwidth
@@ -217,6 +226,7 @@ class KernelMeanMatching(InductiveWeighter):
         self.memory = memory
         self.max_iterations = max_iterations
         self.total = total
+        self.overlap = overlap
         self.random_state = random_state
 
     certificate_: Certificate
@@ -474,14 +484,14 @@ class KernelMeanMatching(InductiveWeighter):
                     "max_iterations, tolerance or ridge."
                 )
             )
-        if self.uncovered_ > 0.01:
-            asked = "landmark" if self.method_ == "low-rank" else "sample row"
-            message = (
-                f"{self.uncovered_:.1%} of the population is out of the kernel's reach of every "
-                f"{asked}; the distance that remains (MMD) is {self.mmd_after_:.3g}, before "
-                f"weighting {self.mmd_before_:.3g}. No weights make the sample stand for it."
-            )
-            warn_caller(OverlapWarning(message, self.uncovered_))
+
+    def _told_uncovered(self) -> str:
+        asked = "landmark" if self.method_ == "low-rank" else "sample row"
+        return (
+            f"{self.uncovered_:.1%} of the population is out of the kernel's reach of every "
+            f"{asked}; the distance that remains (MMD) is {self.mmd_after_:.3g}, before weighting "
+            f"{self.mmd_before_:.3g}. No weights make the sample stand for it."
+        )
 
 
 class _Problem(NamedTuple):

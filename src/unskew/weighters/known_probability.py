@@ -14,7 +14,7 @@ from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.weighters.base import InductiveWeighter, Sample
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 
 def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
@@ -33,10 +33,18 @@ class KnownProbability(InductiveWeighter):
         of X (which the population then need not have), or as a function of X.
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="ignore"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
 
     Notes
     -----
@@ -63,9 +71,11 @@ class KnownProbability(InductiveWeighter):
         probability: ArrayLike | str | Callable[[Any], ArrayLike],
         *,
         total: Total = "sample",
+        overlap: OnUncovered = "ignore",
     ) -> None:
         self.probability = probability
         self.total = total
+        self.overlap = overlap
 
     @available_if(_can_weigh_new_rows)
     def weigh(self, X: Any) -> FloatArray:

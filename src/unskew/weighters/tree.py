@@ -17,7 +17,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Counted, Empty
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 FINEST_LEAF = 4
 """The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
@@ -62,12 +62,20 @@ class TreeWeights(CellWeighter):
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size. With the
         latter they are the ratio of counts itself, unless the tree is honest or rows are dropped.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
     random_state : int, RandomState instance or None, default=0
         Breaks ties between splits and halves the sample of an honest tree.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
     tree_ : DecisionTreeRegressor or DecisionTreeClassifier
     min_samples_leaf_ : int
         The smallest number of sample rows in a leaf that was used.
@@ -119,6 +127,7 @@ class TreeWeights(CellWeighter):
         honest: bool = False,
         empty: Empty = "merge",
         total: Total = "sample",
+        overlap: OnUncovered = "warn",
         random_state: Any = 0,
     ) -> None:
         self.min_samples_leaf = min_samples_leaf
@@ -128,6 +137,7 @@ class TreeWeights(CellWeighter):
         self.honest = honest
         self.empty = empty
         self.total = total
+        self.overlap = overlap
         self.random_state = random_state
 
     def _partitions(self, sample: Sample) -> list[Cells]:

@@ -7,7 +7,7 @@ import numpy as np
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.weighters.base import InductiveWeighter, Sample
-from unskew.weighters.typing import Total
+from unskew.weighters.typing import OnUncovered, Total
 
 
 class Unweighted(InductiveWeighter):
@@ -19,10 +19,18 @@ class Unweighted(InductiveWeighter):
     ----------
     total : {"sample", "population"}, default="sample"
         What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="ignore"
+        What to do where the sample does not reach part of the population. "warn" if the method
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 25 %
+        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
+        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
+        them takes.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
+    overlap_ : Overlap or None
+        Which part of the population the sample does not reach, and where; None if ignored.
 
     Examples
     --------
@@ -31,8 +39,9 @@ class Unweighted(InductiveWeighter):
     array([1., 1.])
     """
 
-    def __init__(self, *, total: Total = "sample") -> None:
+    def __init__(self, *, total: Total = "sample", overlap: OnUncovered = "ignore") -> None:
         self.total = total
+        self.overlap = overlap
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         population.mass  # noqa: B018  (an empty or unreadable population is an error here too)

@@ -1,0 +1,1 @@
+"""What a diagnosis costs, and how often it errs."""

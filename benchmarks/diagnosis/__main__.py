@@ -1,0 +1,26 @@
+"""Measure the diagnosis: ``python -m benchmarks.diagnosis [calibration|holes|disjoint|cost]``."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.diagnosis import calibration, cost
+
+PARTS = {
+    "calibration": calibration.rates,
+    "holes": calibration.holes,
+    "disjoint": calibration.disjoint,
+    "cost": cost.main,
+}
+
+
+def main() -> None:
+    """Run the parts asked for, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="Default: all.")
+    for part in parser.parse_args().parts or PARTS:
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What the pass over the population counts of each column, exactly."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import InputError
+from unskew.numerics.typing import FloatArray
+from unskew.population.encode import ColumnCodes
+from unskew.population.summaries import Summary
+
+__all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
+
+
+class NumberTotals:
+    """Mass, mean and variance of a column of numbers or times, and the mass that is missing.
+
+    Sums are taken of the distance from ``centre``, the sample's mean, so that columns far from zero
+    keep their digits.
+    """
+
+    def __init__(self, centre: float) -> None:
+        self.centre = centre
+        self.mass = 0.0
+        self.missing = 0.0
+        self.sum = 0.0
+        self.squares = 0.0
+
+    def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:
+        """Take in values, each counted ``weight`` times: once if ``even``."""
+        distances = np.subtract(values, self.centre, dtype=np.float64)
+        total = float(distances.sum() if even else weight @ distances)
+        if np.isnan(total):
+            present = ~np.isnan(distances)
+            distances, weight = distances[present], weight[present]
+            kept = float(weight.sum())
+            self.missing += mass - kept
+            mass, total = kept, float(weight @ distances)
+        self.mass += mass
+        self.sum += total
+        weighted = distances if even and len(distances) == len(values) else distances * weight
+        self.squares += float(weighted @ distances)
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self.mass += other.mass
+        self.missing += other.missing
+        self.sum += other.sum
+        self.squares += other.squares
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN if every value is missing."""
+        return self.centre + self.sum / self.mass if self.mass else float("nan")
+
+    @property
+    def variance(self) -> float:
+        """With divisor ``mass``."""
+        if not self.mass:
+            return float("nan")
+        return max(self.squares / self.mass - (self.sum / self.mass) ** 2, 0.0)
+
+
+class CategoryTotals:
+    """The mass of each of the sample's categories, of others, and of missing values."""
+
+    def __init__(self, n_categories: int) -> None:
+        self.counts: FloatArray = np.zeros(n_categories)
+        self.novel = 0.0
+        self.missing = 0.0
+
+    def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:  # noqa: ARG002
+        """Take in codes, each counted ``weight`` times."""
+        shifted = np.where(np.isnan(values), -2.0, values).astype(np.int64) + 2
+        found = np.bincount(shifted, weights=weight, minlength=len(self.counts) + 2)
+        self.missing += float(found[0])
+        self.novel += float(found[1])
+        self.counts += found[2:]
+
+    def merge(self, other: Self) -> None:
+        """Add the other's counts."""
+        self.counts += other.counts
+        self.novel += other.novel
+        self.missing += other.missing
+
+
+class ColumnTotals(Summary):
+    """Totals of every column in one pass.
+
+    Attributes
+    ----------
+    columns : list of NumberTotals or CategoryTotals
+    rows : int
+    mass : float
+    """
+
+    shared = frozenset({"codes"})
+
+    def __init__(self, codes: ColumnCodes, centres: FloatArray) -> None:
+        self.codes = codes
+        self.columns: list[Any] = [
+            CategoryTotals(codes.n_categories(position))
+            if codes.counts_categories(position)
+            else NumberTotals(float(centre))
+            for position, centre in enumerate(centres)
+        ]
+        self.rows = 0
+        self.mass = 0.0
+
+    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
+        """Take in the rows of a batch."""
+        mass = float(weight.sum())
+        even = bool(len(weight)) and float(weight.min()) == 1.0 == float(weight.max())
+        self.rows += len(batch)
+        self.mass += mass
+        for position, totals in enumerate(self.columns):
+            values = self.codes.encode_column(batch.column(position), position, side="population")
+            totals.add(values, weight, mass, even=even)
+            if isinstance(totals, NumberTotals) and not np.isfinite(totals.sum):
+                raise InputError(
+                    f"Column '{self.codes.names[position]}' of the population holds infinite "
+                    "values, or values too large to add up. Replace them, or rescale the column."
+                )
+
+    def merge(self, other: Self) -> None:
+        """Add the other's totals."""
+        self.rows += other.rows
+        self.mass += other.mass
+        for mine, theirs in zip(self.columns, other.columns, strict=True):
+            mine.merge(theirs)

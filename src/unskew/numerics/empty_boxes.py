@@ -1,0 +1,293 @@
+r"""Regions that hold much of one set of points and none of another.
+
+A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If both sets
+were draws from one distribution, a box of mass p that was fixed beforehand would hold none of m
+points with probability :math:`(1-p)^m \le e^{-mp}`. Boxes are found by looking, so each condition
+pays for the choices that it had: its feature, its direction and, where the feature is not a mark of
+0 or 1, one of m borders. A box of conditions with c_1, c_2, … choices is reported only if
+
+.. math:: m p \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
+
+so that one distribution yields any box at all with probability of at most ``chance`` for each
+number of conditions, whatever the search does (the union bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+
+__all__ = ["Box", "Condition", "empty_boxes"]
+
+MAX_DEPTH = 6
+MAX_LEAVES = 256
+BORDER = 0.1
+"""The share of a box next to its borders in which unseen points do not speak against it."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One side of a feature.
+
+    Attributes
+    ----------
+    feature : int
+    above : bool
+        Whether it asks for values greater than ``border``; otherwise at most ``border``.
+    border : float
+    gap : tuple of float
+        Any border in this interval, closed on the left, tells the two sets apart as well.
+    """
+
+    feature: int
+    above: bool
+    border: float
+    gap: tuple[float, float]
+
+    def holds(self, points: FloatArray) -> BoolArray:
+        """Return which points fulfil it; a missing value fulfils none."""
+        values = points[:, self.feature]
+        return values > self.border if self.above else values <= self.border
+
+
+@dataclass(frozen=True)
+class Box:
+    """Conditions, all of which hold in the box, and the share of the mass that does."""
+
+    conditions: tuple[Condition, ...]
+    share: float
+
+    def holds(self, points: FloatArray) -> BoolArray:
+        """Return which points lie in the box."""
+        return _all_hold(self.conditions, points)
+
+
+def empty_boxes(
+    points: FloatArray,
+    others: FloatArray,
+    mass: FloatArray,
+    *,
+    grow_on: int = 5000,
+    chance: float = 0.01,
+    seed: int = 0,
+) -> list[Box]:
+    """Return boxes without any of the points in which much of the others' mass lies.
+
+    The tails beyond the extreme points of each feature are looked at one by one. Boxes of several
+    conditions are the leaves without points of a tree that tells the two sets apart, grown on one
+    half of the points and kept if the other half leaves them empty too: where points are few but
+    not absent, a tree can always carve out a region that happens to hold none of those it saw.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d)
+        Missing values are NaN.
+    others : ndarray of shape (r, d)
+    mass : ndarray of shape (r,)
+        Of the others.
+    grow_on : int
+        How many points, and how many of the others, a tree is grown on at most; that a box is
+        empty, and how large it is, is told by all.
+    chance : float
+        See the module's text.
+    seed : int
+        Of the halves, and of the trees' ties.
+
+    Returns
+    -------
+    list of Box
+        By falling share; one is left out where those before it cover nearly all of it.
+
+    Examples
+    --------
+    >>> line = np.linspace(0, 1, 201)[:, None]
+    >>> found = empty_boxes(line[line[:, 0] <= 0.7], line, np.ones(201))
+    >>> [(box.conditions[0].above, round(box.share, 2)) for box in found]
+    [(True, 0.3)]
+    """
+    search = _Search(points, others, mass / mass.sum(), chance)
+    found = [box for box in search.tails() if search.is_large(box, box.share)]
+    half = np.random.RandomState(seed).permutation(len(points))
+    first, second = half[: len(half) // 2], half[len(half) // 2 :]
+    for seen, unseen in ((first, second), (second, first)):
+        if len(seen) and len(unseen):
+            found += search.boxes(seen[:grow_on], unseen, grow_on, seed)
+    return search.distinct(found)
+
+
+class _Search:
+    """The two sets, and what counts as a box between them."""
+
+    def __init__(
+        self, points: FloatArray, others: FloatArray, mass: FloatArray, chance: float
+    ) -> None:
+        self.points, self.others, self.mass = points, others, mass
+        marks = [_is_mark(*pair) for pair in zip(points.T, others.T, strict=True)]
+        # log c of the module's text, for each feature
+        self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
+        self._log_chance = np.log(chance)
+
+    def is_large(self, box: Box, share: float) -> bool:
+        """Whether a share of the mass is too large for the box to be empty by chance."""
+        choices = sum(self._log_choices[c.feature] for c in box.conditions)
+        return bool(len(self.points) * share >= choices - self._log_chance)
+
+    def share(self, conditions: Sequence[Condition]) -> float:
+        return float(self.mass[_all_hold(conditions, self.others)].sum())
+
+    def tails(self) -> Iterator[Box]:
+        """Yield what lies beyond the extreme points of each feature."""
+        for feature in range(self.points.shape[1]):
+            for above in (True, False):
+                condition = self._widest(Condition(feature, above, 0.0, (0.0, 0.0)), ())
+                if condition is not None:
+                    yield Box((condition,), self.share([condition]))
+
+    def boxes(self, seen: IntArray, unseen: IntArray, grow_on: int, seed: int) -> Iterator[Box]:
+        """Yield boxes that the points seen leave empty, and the unseen ones too."""
+        some = np.random.RandomState(seed).permutation(len(self.others))[:grow_on]
+        for path in _leaves_without(self.points[seen], self.others[some], self.mass[some], seed):
+            wide = self._without_useless(path, self.points[seen])
+            if not self.share(wide):  # a leaf of missing values, which no condition describes
+                continue
+            if _all_hold(self._core(wide), self.points[unseen]).any():
+                continue
+            conditions = self._emptied(wide)
+            if conditions:
+                box = Box(conditions, self.share(conditions))
+                if self.is_large(box, box.share):
+                    yield box
+
+    def distinct(self, boxes: Sequence[Box]) -> list[Box]:
+        """Keep a box only if what it adds to those before it would do by itself."""
+        left = np.ones(len(self.others), dtype=bool)
+        kept: list[Box] = []
+        for box in sorted(boxes, key=lambda box: (-box.share, len(box.conditions))):
+            added = box.holds(self.others) & left
+            if self.is_large(box, float(self.mass[added].sum())):
+                kept.append(box)
+                left &= ~added
+        return kept
+
+    def _without_useless(
+        self, path: Sequence[Condition], points: FloatArray
+    ) -> tuple[Condition, ...]:
+        """Drop conditions that keep no point out, the one first whose going wins the most mass."""
+        kept = list(path)
+        while len(kept) > 1:
+            rests = [[c for c in kept if c is not condition] for condition in kept]
+            empty = [rest for rest in rests if not _all_hold(rest, points).any()]
+            if not empty:
+                break
+            kept = max(empty, key=self.share)
+        return tuple(kept)
+
+    def _core(self, conditions: Sequence[Condition]) -> list[Condition]:
+        """Return the box less the ``BORDER`` of its mass that lies next to its borders.
+
+        There points may lie that the tree has not seen, even if the box is truly empty.
+        """
+        inside = self.others[_all_hold(conditions, self.others)]
+        part = BORDER / len(conditions)
+        return [
+            replace(
+                c, border=float(np.quantile(inside[:, c.feature], part if c.above else 1 - part))
+            )
+            for c in conditions
+        ]
+
+    def _emptied(self, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+        """Move the borders to where the points begin; () if nothing is left."""
+        kept = list(conditions)
+        while (inside := _all_hold(kept, self.points)).any():
+            row = self.points[np.flatnonzero(inside)[0]]
+            narrowed = [
+                [*kept[:place], _excluding(condition, row), *kept[place + 1 :]]
+                for place, condition in enumerate(kept)
+            ]
+            kept = max(narrowed, key=self.share)
+            if not self.share(kept):
+                return ()
+        for place, condition in enumerate(kept):
+            widest = self._widest(condition, kept[:place] + kept[place + 1 :])
+            if widest is None:
+                return ()
+            kept[place] = widest
+        return tuple(sorted(kept, key=lambda c: (c.feature, c.above)))
+
+    def _widest(self, condition: Condition, rest: Sequence[Condition]) -> Condition | None:
+        """Move the border to where the points begin; None if no other lies beyond them."""
+        sign = 1.0 if condition.above else -1.0
+        mine = sign * self.points[_all_hold(rest, self.points), condition.feature]
+        theirs = sign * self.others[_all_hold(rest, self.others), condition.feature]
+        last = float(np.nanmax(mine)) if (~np.isnan(mine)).any() else -np.inf
+        beyond = theirs[theirs > last]  # NaN is not
+        if not len(beyond) or not np.isfinite(last):
+            return None
+        first = float(beyond.min())
+        if condition.above:
+            return replace(condition, border=last, gap=(last, first))
+        return replace(condition, border=-first, gap=(-first, -last))
+
+
+def _excluding(condition: Condition, row: FloatArray) -> Condition:
+    value = float(row[condition.feature])
+    border = value if condition.above else float(np.nextafter(value, -np.inf))
+    return replace(condition, border=border)
+
+
+def _leaves_without(
+    points: FloatArray, others: FloatArray, mass: FloatArray, seed: int
+) -> list[tuple[Condition, ...]]:
+    """Return the conditions of each leaf without points, of a tree that tells the sets apart."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    stacked = np.concatenate([points, others])
+    middle = np.nan_to_num(_median(points))  # missing values get a column of their own
+    stacked = np.where(np.isnan(stacked), middle, stacked).astype(np.float32)
+    is_other = np.arange(len(stacked)) >= len(points)
+    weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
+    tree = DecisionTreeClassifier(
+        max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed
+    ).fit(stacked, is_other, sample_weight=weight)
+    leaf = tree.apply(stacked)
+    with_points = np.unique(leaf[~is_other])
+    return [path for node, path in _paths(tree.tree_) if path and node not in with_points]
+
+
+def _paths(tree: Any) -> Iterable[tuple[int, tuple[Condition, ...]]]:
+    pending: list[tuple[int, tuple[Condition, ...]]] = [(0, ())]
+    while pending:
+        node, path = pending.pop()
+        left, right = tree.children_left[node], tree.children_right[node]
+        if left == right:
+            yield node, path
+            continue
+        feature, border = int(tree.feature[node]), float(tree.threshold[node])
+        for child, above in ((left, False), (right, True)):
+            others = tuple(c for c in path if (c.feature, c.above) != (feature, above))
+            condition = Condition(feature, above, border, (border, border))
+            pending.append((child, (*others, condition)))
+
+
+def _all_hold(conditions: Sequence[Condition], points: FloatArray) -> BoolArray:
+    held = np.ones(len(points), dtype=bool)
+    for condition in conditions:
+        held &= condition.holds(points)
+    return held
+
+
+def _is_mark(points: FloatArray, others: FloatArray) -> bool:
+    both = np.concatenate([points, others])
+    return bool(np.isin(both, (0.0, 1.0)).all())
+
+
+def _median(points: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        present = np.where(np.isnan(points).all(axis=0), 0.0, points)
+        return np.asarray(np.nanmedian(present, axis=0))
