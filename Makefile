@@ -14,7 +14,7 @@ reproduce: $(VENV)/.ready-reproduce
 	$(BIN)/unskew reproduce $(if $(DATA),--data $(DATA))
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -45,6 +45,7 @@ bench-theory: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures
+	$(BIN)/python -m docs.draw_report
 	$(BIN)/python -m docs.table_1
 
 clean:

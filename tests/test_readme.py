@@ -27,7 +27,8 @@ def test_the_readmes_examples_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
-def test_the_docs_examples_run(page):
+def test_the_docs_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     namespace: dict = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), namespace)

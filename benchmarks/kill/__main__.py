@@ -3,8 +3,8 @@
     python -m benchmarks.kill [--kills 100] [--seed 0]
 
 Each time a process of its own weighs a sample and is ended by ``kill -9``: half the times at a
-moment drawn evenly from the time that a whole run takes, half the times while it writes. In half of
-each there are files from an earlier run. Afterwards every output must be absent, or as it was, or
+moment drawn evenly from the time that a whole run takes, half the times a little after it began to
+write. In half of each there are files from an earlier run. Afterwards every output must be absent, or as it was, or
 whole.
 """
 
@@ -144,7 +144,7 @@ def main() -> None:
                 folder,
                 kind,
                 whole[kind],
-                delay=draw.uniform(0, 0.5 if writing else seconds[kind]),
+                delay=seconds[kind] * (draw.random() ** 4 if writing else draw.random()),
                 writing=writing,
                 existing=draw.random() < 0.5,
             )

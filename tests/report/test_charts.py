@@ -1,0 +1,117 @@
+"""The numbers that the charts are given."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from tests.report.examples import HOSTILE, example
+
+from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance, Histogram
+from unskew.report import charts, vega
+
+OUR_FIELDS = {
+    *("feature", "name", "before", "after", "before_shape", "after_shape", "zero"),
+    *("low", "high", "rows", "population", "sample", "weighted", "category"),
+    *("said_before", "said_after", "said_range", "said_rows"),
+    *("said_label", "said_sample", "said_weighted", "said_population"),
+}
+
+
+def values(spec: dict) -> list[dict]:
+    return spec["datasets"][spec["data"]["name"]]
+
+
+def fields(spec) -> set[str]:
+    if isinstance(spec, dict):
+        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
+        return own.union(*(fields(part) for part in spec.values()))
+    return set().union(*(fields(part) for part in spec)) if isinstance(spec, list) else set()
+
+
+def feature(shown: Distribution, kind="number") -> FeatureBalance:
+    return FeatureBalance("x", kind, Difference(0.1, None, 0.1, 0.0), None, shown)
+
+
+def test_the_love_plot_holds_the_differences():
+    features = example("survey").bias.features
+    rows = values(charts.love(features, 0.1))
+    assert len(rows) == len(features)
+    for row, feature in zip(rows, features, strict=True):
+        assert row["before"] == pytest.approx(feature.before.mean, rel=1e-5)
+        assert row["after"] == pytest.approx(feature.after.mean, rel=1e-5)
+        assert row["before_shape"] == "circle"
+
+
+def test_what_lies_beyond_the_axis_is_marked_at_its_end():
+    features = example("hopeless").bias.features
+    assert features[0].before.mean == math.inf
+    end = max(abs(feature.before.mean) for feature in features[1:-1])
+    rows = values(charts.love(features, None))
+    assert len(rows) == len(features) - 1  # one has no mean at all
+    assert rows[0]["before"] == pytest.approx(end, rel=1e-5)
+    assert rows[0]["before_shape"] == "triangle-right"
+    assert rows[0]["said_before"] == "+∞"
+    far = replace(features[1], before=replace(features[1].before, mean=-7.5))
+    row = values(charts.love((far, *features[2:]), 0.1))[0]
+    assert (row["before"], row["before_shape"]) == (-charts.FURTHEST, "triangle-left")
+    assert row["said_before"] == "−7.50"
+
+
+def test_bars_of_uneven_bins_have_the_share_as_area():
+    shown = Distribution(("a", "b"), (0.0, 1.0, 4.0), (0.25, 0.75), None, (0.5, 0.5))
+    rows = values(charts.distribution(feature(shown)))[:-1]
+    areas = [row["sample"] * (row["high"] - row["low"]) for row in rows]
+    assert areas[1] / areas[0] == pytest.approx(3)
+    even = Distribution(("a", "b"), (0.0, 1.0, 2.0), (0.25, 0.75), None, (0.5, 0.5))
+    assert [row["sample"] for row in values(charts.distribution(feature(even)))[:-1]] == [
+        0.25,
+        0.75,
+    ]
+
+
+def test_bins_without_edges_and_rare_categories_are_not_drawn():
+    shown = Distribution(("0 to 1", "(missing)"), (0.0, 1.0), (0.9, 0.1), None, (1.0, 0.0))
+    assert (
+        len(values(charts.distribution(feature(shown)))) == 2
+    )  # one bar, and the end of the last step
+    shares = (*(share / 210 for share in range(1, 20)), 0.001, 0.0)
+    labels = (*(str(place) for place in range(19)), "(other)", "(missing)")
+    many = Distribution(labels, None, shares, None, shares)
+    drawn = [row["category"] for row in values(charts.distribution(feature(many, "category")))]
+    assert drawn == [*(str(place) for place in range(9, 19)), "(other)", "(missing)"]
+    each = values(charts.distribution(feature(many, "number")))
+    assert [row["category"] for row in each] == list(labels)  # numbers stay in line
+    assert charts.distribution(feature(Distribution((), None, (), None, ()))) is None
+
+
+@pytest.mark.parametrize("edges", [(1.0, 1.0), (0.5, 2.0), (1e-7, 1e6), (1e-300, 1e-299)])
+def test_a_histogram_of_any_width_has_ticks_within_it(edges):
+    spec = charts.weights(Histogram(edges, (5,)))
+    axis = spec["layer"][0]["encoding"]["x"]
+    low, high = axis["scale"]["domain"]
+    assert low <= 1 <= high
+    assert all(low <= tick <= high for tick in axis["axis"]["values"])
+    assert 1 <= len(axis["axis"]["values"]) <= 9
+    assert vega.svg(spec, 300, 100).startswith("<svg")
+
+
+def test_no_text_of_the_data_becomes_a_field_or_an_expression():
+    for hostile in example("hostile").bias.features:
+        spec = charts.distribution(hostile)
+        assert fields(spec) <= OUR_FIELDS
+        rest = {key: part for key, part in spec.items() if key != "datasets"}
+        tried = [json.dumps(bad)[1:-1] for bad in HOSTILE if bad.strip()]
+        assert not [bad for bad in tried if bad in json.dumps(rest)]
+    assert fields(charts.love(example("hostile").bias.features, 0.1)) <= OUR_FIELDS
+
+
+def test_equal_labels_stay_two_rows():
+    long = "x" * 100
+    features = tuple(
+        replace(feature, name=f"{long}{place}")
+        for place, feature in enumerate(example("survey").bias.features[:2])
+    )
+    assert len({row["feature"] for row in values(charts.love(features, 0.1))}) == 2

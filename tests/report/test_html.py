@@ -1,0 +1,138 @@
+"""What the page holds, without a browser."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from tests.report.examples import EXAMPLES, HOSTILE, example, notebook_of, page_of
+
+from unskew.report.untrusted import visible
+
+FORMS = [(name, static) for name in EXAMPLES for static in (False, True)]
+
+
+class Parsed(HTMLParser):
+    """Elements, their attributes, and the text outside of style and script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self._inside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"style", "script"}:
+            self._inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if self._inside and self._inside[-1] == tag:
+            self._inside.pop()
+
+    def handle_data(self, data):
+        if not self._inside:
+            self.texts.append(data)
+
+    def attributes(self, tag: str, name: str) -> list[str | None]:
+        return [found[name] for element, found in self.elements if element == tag and name in found]
+
+
+@pytest.mark.parametrize(("name", "static"), FORMS)
+def test_nothing_in_the_page_asks_for_another_file_or_acts_on_an_event(name, static):
+    parsed = Parsed(page_of(name, static))
+    tags = {tag for tag, _ in parsed.elements}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "base", "form", "audio", "video"}
+    for tag, attributes in parsed.elements:
+        assert not [attribute for attribute in attributes if attribute.startswith("on")]
+        assert "style" not in attributes, tag  # the policy would not let it act
+        for link in ("src", "href", "xlink:href"):
+            assert (attributes.get(link) or "#").startswith("#"), (tag, attributes)
+    assert len(parsed.attributes("script", "src")) == 0
+    assert ("script" in tags) is not static
+
+
+@pytest.mark.parametrize(("name", "static"), FORMS)
+def test_the_page_is_well_formed_for_readers_of_every_kind(name, static):
+    text = page_of(name, static)
+    parsed = Parsed(text)
+    assert parsed.attributes("html", "lang") == ["en"]
+    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for reference in ("aria-labelledby", "aria-controls", "for"):
+        for _, attributes in parsed.elements:
+            assert attributes.get(reference) in {None, *ids}
+    assert {link[1:] for link in parsed.attributes("a", "href")} <= set(ids)
+    levels = [int(tag[1]) for tag, _ in parsed.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(level <= before + 1 for before, level in pairwise(levels))
+    assert all(scope in {"col", "row"} for scope in parsed.attributes("th", "scope"))
+    assert len(parsed.attributes("th", "scope")) == sum(tag == "th" for tag, _ in parsed.elements)
+    tables = sum(tag == "table" for tag, _ in parsed.elements)
+    assert sum(tag == "caption" for tag, _ in parsed.elements) == tables
+    charts = [found for _, found in parsed.elements if found.get("class") == "chart"]
+    assert charts
+    assert all(chart["role"] == "img" and len(chart["aria-label"] or "") > 20 for chart in charts)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_hostile_text_comes_out_as_text(static):
+    text = page_of("hostile", static)
+    parsed = Parsed(text)
+    shown = "\n".join(parsed.texts)
+    for bad in HOSTILE:
+        assert visible(bad) in shown
+    scripts = sum(tag == "script" for tag, _ in parsed.elements)
+    assert scripts == (0 if static else 3)
+    raw = re.sub("<script>.*?</script>", "", text, flags=re.DOTALL)  # Vega, not the data
+    for markup in ("<img", "<svg onload", "</style><style>", "window.hit = 1</script>", "\u202e"):
+        assert markup not in raw
+
+
+def test_a_page_of_fifty_features_is_below_one_and_a_half_megabytes():
+    assert len(page_of("50").encode()) < 1_500_000
+
+
+def test_a_page_of_five_hundred_features_shows_the_worst_and_says_so():
+    text = page_of("500")
+    assert len(text.encode()) < 2_000_000
+    words = " ".join("".join(Parsed(text).texts).split())
+    assert "Shown are the 25 most biased of 500 features" in words
+    assert "The 12 most biased of 500 features" in words
+
+
+def test_parts_without_content_say_so_or_are_absent():
+    words = " ".join("".join(Parsed(page_of("unbiased", True)).texts).split())
+    assert "No weights were given" in words
+    assert "The sample reaches every part" in words
+    assert "No theorem applies" in words
+    assert "after weighting" not in words
+    assert "weighted sample" not in words
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "hostile"])
+def test_numbers_are_written_for_people(name):
+    words = " ".join(Parsed(page_of(name, True)).texts)
+    assert not re.findall(r"\d[eE][+-]?\d", words)
+    assert not re.findall(r"\d\.\d{5,}", words)
+    assert not re.findall(r"\b(nan|inf|None|True|False)\b", words)
+
+
+def test_a_page_is_the_same_each_time_and_goes_to_a_file_whole(tmp_path):
+    diagnosis = example("unbiased")
+    path = tmp_path / "report.html"
+    text = diagnosis.to_html(path)
+    assert text == page_of("unbiased") == path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_in_a_notebook_the_page_is_alone_in_a_frame():
+    parsed = Parsed(notebook_of("hostile"))
+    assert [tag for tag, _ in parsed.elements] == ["iframe"]
+    assert parsed.attributes("iframe", "sandbox") == [""]
+    assert parsed.attributes("iframe", "srcdoc") == [page_of("hostile", True)]
+    assert example("unbiased")._repr_html_() == notebook_of("unbiased")
