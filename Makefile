@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo reproduce test lint bench bench-kmm bench-theory docs clean
+.PHONY: demo reproduce test lint bench bench-kill bench-kmm bench-theory docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -24,6 +24,9 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.population
+
+bench-kill: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.kill
 
 # The peers live in an environment of their own, which they share with unskew.
 bench-kmm:

@@ -1,8 +1,11 @@
-"""The README's and the guide's Python works as pasted."""
+"""The README's and the docs' Python and shell examples work as pasted."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,43 @@ def test_the_docs_examples_run(page, tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), namespace)
     assert "weighter" in namespace or "```python" not in page.read_text(encoding="utf-8")
+
+
+def _run_shell_examples(page: Path, folder: Path) -> str:
+    """Run a page's shell examples one after the other, and return what they printed."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the repository only")
+def test_the_readmes_shell_example_runs(tmp_path):
+    printed = _run_shell_examples(ROOT / "README.md", tmp_path)
+    assert "Effective sample size" in printed
+    assert {"clinic", "weights.csv", "report.html"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="runs in the repository only")
+def test_the_pages_shell_examples_run(tmp_path):
+    printed = _run_shell_examples(ROOT / "docs" / "command-line.md", tmp_path)
+    assert "exit code 3" in printed
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"weights.csv", "weights.parquet", "weighter.skops", "report.html"} <= names
+    assert "refused.csv" not in names
+    tree, again = (
+        (tmp_path / name).read_text().splitlines() for name in ("weights.csv", "again.csv")
+    )
+    assert tree == again
 
 
 @pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the repository only")

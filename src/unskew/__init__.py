@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from unskew.learning.risk import weighted_risk as weighted_risk
     from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
     from unskew.population.population import Population as Population
+    from unskew.population.progress import Progress as Progress
+    from unskew.population.sample_files import read_sample as read_sample
     from unskew.population.summaries import Summary as Summary
     from unskew.weighters.cluster import ClusterWeights as ClusterWeights
     from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from unskew.weighters.known_probability import KnownProbability as KnownProbability
     from unskew.weighters.overlap import Overlap as Overlap
     from unskew.weighters.overlap import OverlapRule as OverlapRule
+    from unskew.weighters.storage import load_weighter as load_weighter
+    from unskew.weighters.storage import save_weighter as save_weighter
     from unskew.weighters.tree import TreeWeights as TreeWeights
     from unskew.weighters.unweighted import Unweighted as Unweighted
 
@@ -54,6 +58,7 @@ _HOME = {
     "OverlapWarning": "unskew.errors",
     "ParameterError": "unskew.errors",
     "Population": "unskew.population.population",
+    "Progress": "unskew.population.progress",
     "Reweighted": "unskew.learning.reweighted",
     "Summary": "unskew.population.summaries",
     "TreeWeights": "unskew.weighters.tree",
@@ -61,6 +66,9 @@ _HOME = {
     "Unweighted": "unskew.weighters.unweighted",
     "diagnose": "unskew.diagnostics.diagnose",
     "effective_sample_size": "unskew.numerics.weight_vectors",
+    "load_weighter": "unskew.weighters.storage",
+    "read_sample": "unskew.population.sample_files",
+    "save_weighter": "unskew.weighters.storage",
     "weighted_risk": "unskew.learning.risk",
 }
 

@@ -1,63 +1,135 @@
-"""Output files that appear whole or not at all."""
+"""Output files that appear whole or not at all.
+
+Each is written under another name beside its place, brought to the disk, and renamed. Whatever
+stood there before is intact until that moment. Several files of one command are all written before
+the first is renamed.
+
+A process that is killed cannot clean up after itself. As long as it lives it holds a lock on each
+of its unfinished files, so the next one that writes to the same place can tell that a file was left
+behind, and removes it.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from unskew.errors import InputError
 
-__all__ = ["whole_file", "write_whole"]
+try:
+    import fcntl
+except ImportError:  # not on Windows, where files left behind stay until somebody removes them
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["whole_file", "whole_files", "write_whole", "writing"]
+
+_SUFFIX = ".unfinished"
+_LOCKED_AFTER = 60.0
+"""Seconds after which an unfinished file without a lock was left behind: a live one takes no
+longer from being made to being locked."""
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write text or bytes to a file that appears whole or not at all."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with whole_file(Path(path)) as temporary, writing(path):
+        temporary.write_bytes(data)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside ``path`` and put it in place once the block has succeeded."""
-    if path.is_dir():
-        raise InputError(f"'{path}' cannot be written: it is a folder.")
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
-    os.close(descriptor)
+    with whole_files([path]) as (temporary,):
+        yield temporary
+
+
+@contextmanager
+def whole_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give a temporary path beside each of ``paths``; put all in place once the block succeeded."""
+    places = [Path(os.path.realpath(path)) for path in paths]  # a link stays, its file is replaced
+    with ExitStack() as stack:
+        temporaries = [
+            stack.enter_context(_temporary(place, shown=path))
+            for place, path in zip(places, paths, strict=True)
+        ]
+        yield temporaries
+        for temporary, path in zip(temporaries, paths, strict=True):
+            with writing(path):
+                temporary.chmod(0o666 & ~_umask())
+                _bring_to_disk(temporary)
+        for temporary, place, path in zip(temporaries, places, paths, strict=True):
+            with writing(path):
+                temporary.replace(place)
+        for folder in {place.parent for place in places}:
+            with suppress(OSError):  # a file system may not offer it for folders
+                _bring_to_disk(folder)
+
+
+@contextmanager
+def _temporary(place: Path, *, shown: Path) -> Iterator[Path]:
+    if os.path.isdir(place):
+        raise InputError(f"'{shown}' cannot be written: it is a folder.")
+    if os.path.exists(place) and not os.path.isfile(place):
+        raise InputError(f"'{shown}' cannot be written: it is no regular file.")
+    _remove_left_behind(place)
+    with writing(shown):
+        descriptor, name = tempfile.mkstemp(_SUFFIX, _prefix(place), place.parent)
     temporary = Path(name)
     try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system may have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield temporary
-        try:
-            _flush(temporary)
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        except OSError as error:
-            raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     finally:
+        os.close(descriptor)
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: str | Path, text: str) -> None:
-    """Write text to a file that appears whole or not at all.
-
-    Parameters
-    ----------
-    path : str or Path
-    text : str
-        Written as UTF-8.
-    """
-    path = Path(path)
-    with whole_file(path) as temporary:
-        try:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:  # for example a full disk
-            raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
+def _prefix(place: Path) -> str:
+    return f".{place.name[:200]}."  # a name may have 255 bytes
 
 
-def _flush(path: Path) -> None:
-    # A rename can reach the disk before the contents do; a power cut between them would leave an
-    # empty file in the place of a good one.
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+def _remove_left_behind(place: Path) -> None:
+    """Remove what processes that were killed have left of earlier files for this place."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for entry in os.scandir(place.parent):
+            if entry.name.startswith(_prefix(place)) and entry.name.endswith(_SUFFIX):
+                with suppress(OSError):
+                    if time.time() - entry.stat().st_mtime > _LOCKED_AFTER:
+                        _remove_unless_locked(entry.path)
+
+
+def _remove_unless_locked(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _bring_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn what the file system says in the block, "disk full", into a message about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"'{path}' cannot be written: {reason.rstrip('.')}.") from error
 
 
 def _umask() -> int:

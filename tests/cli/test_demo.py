@@ -30,14 +30,24 @@ def test_the_demonstration_prints_its_table_and_writes_whole_weights(tmp_path):
     weights = table["weight"].to_numpy()
     assert weights.sum() == pytest.approx(table.num_rows)
     assert (weights > 0).all()
-    assert [path.name for path in tmp_path.iterdir()] == ["weights.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["weights.html", "weights.parquet"]
+    page = (tmp_path / "weights.html").read_text(encoding="utf-8")
+    assert page.rstrip().endswith("</html>")
+    assert "weights.html" in result.stdout
+    assert "body_mass_index" in page
+    assert run("demo", "--draws", "3", "-o", str(output)).stdout == result.stdout  # repeatable
 
 
-def test_it_is_repeatable(tmp_path):
-    first, second = (
-        run("demo", "--draws", "2", "-o", "w.parquet", cwd=tmp_path).stdout for _ in range(2)
-    )
-    assert first == second
+def test_its_data_can_be_weighed(unskew, tmp_path):
+    arguments = ("-o", tmp_path / "w.parquet", "--data", tmp_path / "clinic")
+    result = unskew("demo", "--draws", 2, *arguments, "--report", tmp_path / "r.html")
+    assert result.code == 0, result.err
+    assert {path.name for path in tmp_path.iterdir()} == {"w.parquet", "clinic", "r.html"}
+    sample, population = (tmp_path / "clinic" / n for n in ("sample.csv", "population.parquet"))
+    again = tmp_path / "again.parquet"
+    result = unskew("weigh", sample, population, "--target", "cost", "-o", again)
+    assert result.code == 0, result.err
+    assert pq.read_table(again)["weight"].equals(pq.read_table(tmp_path / "w.parquet")["weight"])
 
 
 def test_it_is_no_lucky_seed():

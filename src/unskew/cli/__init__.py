@@ -5,13 +5,22 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
 from unskew import __version__
+from unskew.cli.apply import apply
 from unskew.cli.demo import demo
+from unskew.cli.diagnose import diagnose
 from unskew.cli.reproduce import reproduce
+from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
 
 __all__ = ["app", "main"]
@@ -44,20 +53,48 @@ def _options(
     pass
 
 
-app.command()(demo)
-app.command()(reproduce)
+for command in (weigh, apply, diagnose, demo, reproduce):
+    app.command()(command)
 
 
 def main() -> None:
     """Run the command line; an error of unskew's is one line on standard error, no traceback."""
     try:
-        app()
+        with _signals_as_exits():
+            app(prog_name="unskew")
     except UnskewError as error:
-        typer.echo(f"unskew: {error}", err=True)
-        sys.exit(REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
+        _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
     except BrokenPipeError:  # the reader of our output has had enough
         sys.stdout = None
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("unskew: interrupted", err=True)
-        sys.exit(130)
+    except OSError as error:  # standard output on a full disk, say
+        sys.stdout = None
+        _fail(error, BAD_INPUT)
+    except MemoryError:
+        _fail("The memory of this machine does not suffice.", BAD_INPUT)
+
+
+def _fail(message: object, code: int) -> NoReturn:
+    typer.echo(f"unskew: {message}", err=True)
+    sys.exit(code)
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """Let Ctrl-C and a polite kill end the block like an error, so that it cleans up."""
+
+    def stop(number: int, _: object) -> NoReturn:
+        os.write(2, b"unskew: interrupted\n")
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # One that is ignored, as under nohup, stays so.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

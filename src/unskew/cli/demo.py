@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from unskew.diagnostics.diagnosis import Diagnosis
     from unskew.experiments.demonstration import Draw, Outcome
 
 _STORY = (
@@ -32,46 +34,78 @@ _READING = (
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the first draw's weights go (Parquet).")
+        Path, typer.Option("--output", "-o", help="Where a draw's weights go (Parquet).")
     ] = Path("unskew-demo-weights.parquet"),
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where its report goes. Default: beside the weights."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep its sample.csv and population.parquet here, to try things."
+        ),
+    ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How many biased samples to draw.")] = 30,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another seed, other draws.")] = 0,
+    open_report: Annotated[
+        bool, typer.Option("--open", help="Open the report in the browser.")
+    ] = False,
 ) -> None:
     """Correct a biased sample on data inside the package, and show the true error.
 
-    [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet
+    [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet --open
     """
     from rich.console import Console
     from rich.markup import escape
 
+    from unskew.cli.outputs import check_outputs
+    from unskew.cli.reports import write_report
     from unskew.experiments.demonstration import N_TEST, summarise
-    from unskew.files import whole_file
+    from unskew.files import whole_files, writing
 
     console = Console(highlight=False)
-    with whole_file(output) as temporary:  # first, so that a bad path is known before the work
+    report = output.with_suffix(".html") if report is None else report
+    outputs = [output, report]
+    if data is not None:
+        with writing(data):
+            data.mkdir(parents=True, exist_ok=True)
+        outputs += [data / "sample.csv", data / "population.parquet"]
+    check_outputs(outputs, [])
+    with whole_files(outputs) as temporaries:  # first, so that a bad path is known before the work
         made = _draws_with_progress(draws, seed, console)
-        _write_weights(made[0], temporary)
+        number, shown = _draw_to_show(made)
+        shown.write_weights(temporaries[0], output)
+        found = shown.diagnosis()
+        write_report(found, temporaries[1], report)
+        if data is not None:
+            shown.write_data(temporaries[2:], outputs[2:])
     console.print(_STORY.format(draws=draws, tests=N_TEST))
+    console.print(
+        f"[bold]Draw {number}[/bold], whose sample reaches most of the population: "
+        f"{escape(str(found.verdict))}"
+    )
     _print_table(summarise(made), made, console)
     console.print(_READING, style="dim")
-    console.print(f"Weights of the first draw, with its rows: [bold]{escape(str(output))}[/bold]")
+    console.print(f"Of draw {number} there are")
+    for words, path in (("the weights, with their rows", output), ("a report", report)):
+        console.print(f"  {words}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
+    if data is not None:
+        console.print(f"  the data: [bold]{escape(str(data))}[/bold]", soft_wrap=True)
+    if open_report:
+        typer.launch(str(report.resolve()))
 
 
 def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
-    from rich.progress import track
-
+    from unskew.cli.progress import progress_shown
     from unskew.experiments.demonstration import demonstrate
 
-    return list(
-        track(
-            demonstrate(draws, seed=seed),
-            description="Drawing, weighing, training",
-            total=draws,
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    made: list[Draw] = []
+    with progress_shown("Drawing, weighing, training", console) as show:
+        for draw in demonstrate(draws, seed=seed):
+            made.append(draw)
+            show(len(made) / draws, f"{len(made)} of {draws} draws")
+    return made
 
 
 def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -> None:
@@ -105,12 +139,63 @@ def _with_spread(mean: str, spread: float) -> str:
     return mean if isnan(spread) else f"{mean} ± {spread:.3f}"  # one draw has no spread
 
 
-def _write_weights(draw: Draw, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _draw_to_show(draws: Sequence[Draw]) -> tuple[int, _Tables]:
+    """Return the draw whose sample reaches most of the population, and its number from 1."""
+    tables = [_Tables(draw) for draw in draws]
+    uncovered = [each.uncovered() for each in tables]
+    best = uncovered.index(min(uncovered))
+    return best + 1, tables[best]
 
-    from unskew.experiments.clinic import COLUMNS
 
-    columns = dict(zip(COLUMNS, draw.sample.T, strict=True))
-    table = pa.table({**columns, "cost": draw.labels, "weight": draw.weights["tree"]})
-    pq.write_table(table, path)
+class _Tables:
+    """One draw as tables with named columns."""
+
+    def __init__(self, draw: Draw) -> None:
+        import pyarrow as pa
+
+        from unskew.experiments.clinic import COLUMNS
+
+        def table(rows: Any) -> Any:
+            return pa.table(dict(zip(COLUMNS, rows.T, strict=True)))
+
+        self._weights = draw.weights["tree"]
+        self._labels = draw.labels
+        self._features, self._population = table(draw.sample), table(draw.population)
+        self._sample = self._features.append_column("cost", pa.array(draw.labels))
+
+    def uncovered(self) -> float:
+        """Return the share of the population that the sample does not reach."""
+        import warnings
+
+        from unskew import OverlapWarning, TreeWeights
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverlapWarning)  # whoever asks will look at the share
+            weighter = TreeWeights().fit(self._features, self._labels, population=self._population)
+        assert weighter.overlap_ is not None
+        return weighter.overlap_.uncovered
+
+    def write_weights(self, temporary: Path, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from unskew.files import writing
+
+        with writing(path):
+            pq.write_table(self._sample.append_column("weight", pa.array(self._weights)), temporary)
+
+    def write_data(self, temporaries: Sequence[Path], paths: Sequence[Path]) -> None:
+        import pyarrow.parquet as pq
+        from pyarrow import csv
+
+        from unskew.files import writing
+
+        with writing(paths[0]):
+            csv.write_csv(self._sample, temporaries[0])
+        with writing(paths[1]):
+            pq.write_table(self._population, temporaries[1])
+
+    def diagnosis(self) -> Diagnosis:
+        from unskew import diagnose
+
+        return diagnose(self._features, self._population, self._weights, y=self._labels)

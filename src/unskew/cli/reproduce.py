@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,8 +21,6 @@ _READING = (
     "about n, Unweighted's and KMM's to m, and that alone moves the error: the columns Σw=m and "
     "Σw=n have the errors with every method at the same total. ESS: effective share of the sample."
 )
-
-_PLAIN_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
 
 def reproduce(
@@ -67,6 +62,7 @@ def reproduce(
     """
     from rich.console import Console
 
+    from unskew.cli.progress import progress_shown
     from unskew.errors import ParameterError
     from unskew.experiments.datasets import KNOWN, available_sets, load
     from unskew.experiments.plan import Plan
@@ -86,53 +82,16 @@ def reproduce(
     if not sets and (absent := [name for name in KNOWN if name not in loaded]):
         console.print(f"Not in the data folder, and so left out: {', '.join(absent)}.")
     plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **options)
-    with _progress(console) as progress:
-        report = report_on(plan, run(plan, output, jobs=jobs, progress=progress))
+    with progress_shown("Drawing, weighing, training", console) as show:
+
+        def tell(finished: Finished) -> None:
+            draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
+            show(finished.share, f"{draws} ({finished.case.set})")
+
+        report = report_on(plan, run(plan, output, jobs=jobs, progress=tell))
     _write(plan, report, output)
     _draw(plan, report, output, console)
     _print(plan, report, output, console)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Any]:
-    """Give a function that shows how far the run is: a bar on a terminal, else a line at times."""
-    if not console.is_terminal:
-        yield _PlainProgress(console)
-        return
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    started = monotonic()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("Drawing, weighing, training", total=1.0, left="")
-
-        def show(finished: Finished) -> None:
-            bar.update(task, completed=finished.share, left=_left(finished, monotonic() - started))
-
-        yield show
-
-
-class _PlainProgress:
-    """Prints a line now and then."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._started = self._last = monotonic()
-
-    def __call__(self, finished: Finished) -> None:
-        now = monotonic()
-        if now - self._last >= _PLAIN_EVERY:
-            self._last = now
-            self._console.print(_left(finished, now - self._started), soft_wrap=True)
-
-
-def _left(finished: Finished, elapsed: float) -> str:
-    """Return how far the run is, in words."""
-    minutes, seconds = divmod(round(elapsed * (1 / finished.share - 1)), 60)
-    return (
-        f"{finished.made:,} of {finished.made + finished.missing:,} draws ({finished.case.set}), "
-        f"about {minutes}:{seconds:02d} left"
-    )
 
 
 def _write(plan: Plan, report: Report, folder: Path) -> None:

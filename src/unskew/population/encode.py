@@ -31,6 +31,7 @@ from pyarrow import types
 
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import Kind, check_kinds, kind_of
 
 __all__ = ["MAX_CATEGORIES", "ColumnCodes", "Encoded", "FeatureSpace", "Scaling"]
@@ -88,6 +89,17 @@ class ColumnCodes:
     def kinds(self) -> list[Kind]:
         """What each column holds."""
         return [kind_of(kind) for kind in self.types]
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "types" not in self.__dict__:
+            return self.__dict__.copy()
+        fields = pa.schema(list(zip(self.names, self.types, strict=True)))
+        return {**self.__dict__, "types": bytes_of_table(fields.empty_table())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "types" in state:
+            self.types = table_of_bytes(state["types"]).schema.types
 
     def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
         """Return the codes of ``batch``, whose columns are the sample's in the sample's order.
@@ -301,6 +313,12 @@ class _CategoryCode:
         indices, values = self._indices_and_values(sample)
         present = values.take(pc.unique(indices.drop_null()))  # a dictionary may list more
         self.categories = pc.unique(present).drop_null().sort()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"categories": self.categories.to_pylist()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.categories = pa.array(state["categories"], pa.large_string())
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
         indices, values = self._indices_and_values(column)

@@ -19,6 +19,7 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError
+from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 
 __all__ = ["Rows", "as_rows", "is_rows"]
 
@@ -46,6 +47,13 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"table": bytes_of_table(self.table), "named": self.named}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The dataclass is frozen, so that its fields cannot be assigned.
+        self.__dict__.update(table=table_of_bytes(state["table"]), named=state["named"])
 
 
 def is_rows(data: Any) -> bool:

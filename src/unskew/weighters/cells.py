@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -153,7 +154,7 @@ class CellLocator:
         self._encoder, self._partition, counted = cells
         self.n_cells = self._partition.n_cells
         self.empty = empty
-        self._counted = sample.take(counted)
+        self._counted = replace(sample.take(counted), labels=None)
         values = self._encoder.transform(self._counted.rows.batch, side="sample").values
         self._counted_cells = self._partition.cells(values)
         inside = self._counted_cells >= 0  # a clusterer may leave rows out as noise
@@ -165,6 +166,10 @@ class CellLocator:
         self.sample_counts = counts.astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
         self._occupied = np.append(self.sample_counts > 0, False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The tree of neighbours is made anew from the rows when it is needed.
+        return {name: value for name, value in vars(self).items() if name != "_neighbours"}
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"

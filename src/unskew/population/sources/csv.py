@@ -26,9 +26,10 @@ class CSVSource(Source):
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._files: list[tuple[Path, list[str]]] = []
+        self.n_files = len(paths)
         for position, path in enumerate(paths):
             schema = _open(path).schema
-            _check_header(path, schema.names)
+            check_header(path, schema.names)
             self._files.append((path, schema.names))
             if position == 0:
                 self.schema = pa.schema([(f.name, _widened(f.type)) for f in schema], metadata=None)
@@ -43,21 +44,22 @@ class CSVSource(Source):
             for name in columns
             if not pa.types.is_null(types.get(name, self.schema.field(name).type))
         }
-        return parts_of_stream(self._batches(columns, read_as), columns)
+        for file, (path, header) in enumerate(self._files):
+            yield from parts_of_stream(_batches(path, columns, read_as, header), columns, file=file)
 
-    def _batches(
-        self, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
-    ) -> Iterator[pa.RecordBatch]:
-        for path, header in self._files:
-            reader = _open(path, columns, read_as, header)
-            while True:
-                try:
-                    batch = next(reader, None)
-                except pa.ArrowException as error:
-                    raise _unreadable(path, error, header) from error
-                if batch is None:
-                    break
-                yield batch
+
+def _batches(
+    path: Path, columns: Sequence[str], read_as: Mapping[str, pa.DataType], header: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    reader = _open(path, columns, read_as, header)
+    while True:
+        try:
+            batch = next(reader, None)
+        except pa.ArrowException as error:
+            raise unreadable(path, error, header) from error
+        if batch is None:
+            return
+        yield batch
 
 
 def _open(
@@ -72,19 +74,27 @@ def _open(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file of one column an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
-            convert_options=csv.ConvertOptions(
-                include_columns=list(columns),
-                column_types=dict(read_as or {}),
-                null_values=_MISSING,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
-            ),
+            convert_options=convert_options(columns, read_as),
         )
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error, header) from error
+        raise unreadable(path, error, header) from error
 
 
-def _check_header(path: Path, header: Sequence[str]) -> None:
+def convert_options(
+    columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
+) -> csv.ConvertOptions:
+    """Return how text becomes values, the same for the sample as for the population."""
+    return csv.ConvertOptions(
+        include_columns=list(columns),
+        column_types=dict(read_as or {}),
+        null_values=_MISSING,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
+    )
+
+
+def check_header(path: Path, header: Sequence[str]) -> None:
+    """Refuse a file whose first line holds numbers."""
     try:
         numbers = [float(name) for name in header]
     except ValueError:
@@ -100,7 +110,8 @@ def _widened(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if types.is_integer(kind) else kind
 
 
-def _unreadable(path: Path, error: Exception, header: Sequence[str]) -> InputError:
+def unreadable(path: Path, error: Exception, header: Sequence[str] = ()) -> InputError:
+    """Return what to say of a file that PyArrow could not read."""
     reason = str(error)
     for position, name in enumerate(header):  # PyArrow counts columns where a reader wants names
         reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")

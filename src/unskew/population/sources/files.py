@@ -22,30 +22,41 @@ _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
 def open_files(data: Any) -> Source:
     """Return the source for a path, a glob, or a list of them."""
-    paths = [path for entry in _listed(data) for path in _expanded(str(entry))]
+    paths = find_files(data, side="population")
     if len(paths) == 1 and paths[0].is_dir():
         return _open_folder(paths[0])
+    return ParquetSource(paths) if is_parquet(paths, side="population") else CSVSource(paths)
+
+
+def find_files(data: Any, *, side: str) -> list[Path]:
+    """Return the files that a path, a glob or a list of them stands for, or a folder by itself."""
+    paths = [path for entry in _listed(data) for path in _expanded(str(entry), side)]
     folders = [path for path in paths if path.is_dir()]
-    if folders:
+    if folders and len(paths) > 1:
         raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
+    return paths
+
+
+def is_parquet(paths: Sequence[Path], *, side: str) -> bool:
+    """Whether files are Parquet; otherwise they are CSV."""
     formats = {_format(path) for path in paths}
     if len(formats) > 1:
-        raise InputError("The population mixes Parquet and CSV files; name files of one format.")
-    return ParquetSource(paths) if formats == {"parquet"} else CSVSource(paths)
+        raise InputError(f"The {side} mixes Parquet and CSV files; name files of one format.")
+    return formats == {"parquet"}
 
 
 def _listed(data: Any) -> Sequence[Any]:
     return data if isinstance(data, list | tuple) else [data]
 
 
-def _expanded(entry: str) -> list[Path]:
+def _expanded(entry: str, side: str) -> list[Path]:
     if not entry:
-        raise InputFileError("The population's path is empty.")
+        raise InputFileError(f"The {side}'s path is empty.")
     path = Path(os.path.expanduser(entry))
     if path.exists():
         return [path]
     if not glob.has_magic(entry):
-        raise InputFileError(f"The population file '{entry}' does not exist.")
+        raise InputFileError(f"The {side} file '{entry}' does not exist.")
     found = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
     found = [match for match in found if match.is_file()]
     if not found:

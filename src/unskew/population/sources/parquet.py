@@ -22,53 +22,59 @@ class ParquetSource(Source):
     """One or more Parquet files with the same columns."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._groups: list[tuple[Path, int, int]] = []
+        self._groups: list[tuple[int, int, int]] = []
+        self._paths = paths
+        self.n_files = len(paths)
         for position, path in enumerate(paths):
-            with _open(path) as file:
+            with open_parquet(path) as file:
                 schema = file.schema_arrow
                 groups = range(file.num_row_groups)
-                self._groups += [(path, g, file.metadata.row_group(g).num_rows) for g in groups]
+                self._groups += [(position, g, file.metadata.row_group(g).num_rows) for g in groups]
             if position == 0:
                 self.schema = schema
             else:
-                _check_same(self.schema, paths[0], schema, path)
+                check_same(self.schema, paths[0], schema, path)
         self.n_rows = sum(n_rows for _, _, n_rows in self._groups)
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield the row groups, file by file."""
         text = [name for name in columns if is_text(self.schema.field(name).type)]
-        for path, group, n_rows in self._groups:
-            yield Part(n_rows, partial(_read, path, group, list(columns), text))
+        for file, group, n_rows in self._groups:
+            read = partial(_read, self._paths[file], group, list(columns), text)
+            yield Part(n_rows, read, file)
 
 
 def _read(path: Path, group: int, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
     # Text comes as Parquet's own dictionaries, so that only distinct values are compared.
-    with _open(path, read_dictionary=text) as file:
+    with open_parquet(path, read_dictionary=text) as file:
         batches = file.iter_batches(BLOCK_ROWS, [group], columns, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
-                raise _unreadable(path, error) from error
+                raise unreadable(path, error) from error
             if batch is None:
                 return
             yield batch.select(columns)
 
 
-def _open(path: Path, read_dictionary: list[str] | None = None) -> pq.ParquetFile:
+def open_parquet(path: Path, read_dictionary: list[str] | None = None) -> pq.ParquetFile:
+    """Open a file, its pages' checksums to be verified."""
     try:
         return pq.ParquetFile(
             path, read_dictionary=read_dictionary, page_checksum_verification=True
         )
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def unreadable(path: Path, error: Exception) -> InputError:
+    """Return what to say of a file that PyArrow could not read."""
     return InputError(f"'{path}' could not be read as Parquet: {error}")
 
 
-def _check_same(first: pa.Schema, first_path: Path, other: pa.Schema, path: Path) -> None:
+def check_same(first: pa.Schema, first_path: Path, other: pa.Schema, path: Path) -> None:
+    """Refuse two files whose columns differ."""
     for name in first.names:
         if name not in other.names:
             raise InputError(f"'{path}' lacks column '{name}', which '{first_path}' has.")

@@ -1,0 +1,1 @@
+"""Killing the command line at random moments."""

@@ -1,0 +1,71 @@
+"""The weighters by the names that the command line gives them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from unskew.errors import ParameterError
+
+__all__ = ["Method", "make_weighter"]
+
+
+class Method(StrEnum):
+    """What ``--method`` takes; the weighters are in :data:`_CLASSES`."""
+
+    TREE = "tree"
+    KMM = "kmm"
+    CLUSTER = "cluster"
+    HISTOGRAM = "histogram"
+    FREQUENCY = "frequency"
+
+
+class Total(StrEnum):
+    """What ``--total`` takes."""
+
+    SAMPLE = "sample"
+    POPULATION = "population"
+
+
+_CLASSES = {
+    Method.TREE: "TreeWeights",
+    Method.KMM: "KernelMeanMatching",
+    Method.CLUSTER: "ClusterWeights",
+    Method.HISTOGRAM: "HistogramWeights",
+    Method.FREQUENCY: "FrequencyWeights",
+}
+
+_BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered"}
+
+
+def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:
+    """Return the weighter that ``--method`` names, with the parameters that ``--set`` gives it."""
+    import unskew
+
+    weighter = getattr(unskew, _CLASSES[method])(**options)
+    known = [name for name in weighter.get_params(deep=False) if name not in _BY_OPTION]
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ParameterError(
+                f"--set takes name=value, for example {known[0]}=…; got '{setting}'."
+            )
+        if name in _BY_OPTION:
+            raise ParameterError(f"--set {name}: use {_BY_OPTION[name]}.")
+        if name not in known:
+            raise ParameterError(
+                f"--set {name}: --method {method} has no such parameter. It has {', '.join(known)}."
+            )
+        weighter.set_params(**{name: _value(text.strip())})
+    return weighter
+
+
+def _value(text: str) -> Any:
+    """Return a number, None, True, a list or a dict where the text is one, else the text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text

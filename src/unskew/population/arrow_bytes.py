@@ -1,0 +1,34 @@
+"""Arrow tables as bytes, in Arrow's own stream format: the plain form in which they are saved."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from unskew.errors import InputError
+
+__all__ = ["bytes_of_table", "table_of_bytes"]
+
+
+def bytes_of_table(table: pa.Table) -> bytes:
+    """Return a table, types and all, as bytes.
+
+    Examples
+    --------
+    >>> table_of_bytes(bytes_of_table(pa.table({"town": ["Ulm", None]})))["town"].to_pylist()
+    ['Ulm', None]
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def table_of_bytes(data: bytes) -> pa.Table:
+    """Return the table, checked throughout: the bytes may come from anywhere."""
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"A saved table cannot be read: {error}") from error
+    return table

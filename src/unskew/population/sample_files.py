@@ -1,0 +1,165 @@
+"""A sample in files: read whole, for a sample is held in memory.
+
+A CSV file has no types. A population's columns are read as the sample's types, and these are found
+by looking at every row of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv, types
+
+from unskew.errors import InputError
+from unskew.population.sources.csv import check_header, convert_options, unreadable
+from unskew.population.sources.files import find_files, is_parquet
+from unskew.population.sources.parquet import check_same, open_parquet
+from unskew.population.sources.parquet import unreadable as unreadable_parquet
+
+__all__ = ["read_sample"]
+
+_LARGEST_BLOCK = 2**31 - 1
+_PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
+    r"""Read a sample from files.
+
+    Parameters
+    ----------
+    data : str, Path, a list of them, or a binary file
+        The path of a Parquet or CSV file, which may be compressed (``.csv.gz``, ``.csv.bz2``,
+        ``.csv.zst``), a glob, a list of paths, or an open binary file such as ``sys.stdin.buffer``.
+    identifiers : list of str
+        Columns that name rows. In a CSV file they are whole numbers only where nothing is lost by
+        it: "007" stays as it is.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> import io
+    >>> from unskew import read_sample
+    >>> read_sample(io.BytesIO(b"id,age\n007,31\n008,\n"), identifiers=["id"]).to_pylist()
+    [{'id': '007', 'age': 31}, {'id': '008', 'age': None}]
+    """
+    if hasattr(data, "read"):
+        return _checked(_from_bytes(data.read(), _name_of(data), identifiers), _name_of(data))
+    paths = find_files(data, side="sample")
+    if paths[0].is_dir():
+        raise InputError(
+            f"The sample '{paths[0]}' is a folder; name its files, for example "
+            f"'{paths[0] / '*.parquet'}'."
+        )
+    if is_parquet(paths, side="sample"):
+        tables = [_read_parquet(path) for path in paths]
+        for path, table in zip(paths, tables, strict=True):
+            check_same(tables[0].schema, paths[0], table.schema, path)
+    else:
+        tables = [_read_csv(path, identifiers) for path in paths]
+    return _checked(_together(tables, paths), " ".join(map(str, paths[:3])))
+
+
+def _name_of(file: BinaryIO) -> Path:
+    name = getattr(file, "name", None)
+    return Path(name) if isinstance(name, str) and not name.startswith("<") else Path("stdin")
+
+
+def _from_bytes(content: bytes, path: Path, identifiers: Sequence[str]) -> pa.Table:
+    if content.startswith(b"PAR1"):
+        try:
+            return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable_parquet(path, error) from error
+    return _parse_csv(content, path, identifiers)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with open_parquet(path) as file:
+        try:
+            return file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable_parquet(path, error) from error
+
+
+def _read_csv(path: Path, identifiers: Sequence[str]) -> pa.Table:
+    packing = _PACKINGS.get(path.suffix.lower())
+    try:
+        content = path.read_bytes()
+        if packing is not None:
+            with pa.CompressedInputStream(pa.BufferReader(content), packing) as stream:
+                content = stream.read()
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from error
+    return _parse_csv(content, path, identifiers)
+
+
+def _parse_csv(content: bytes, path: Path, identifiers: Sequence[str]) -> pa.Table:
+    header = content.partition(b"\n")[0]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(content),
+            # All of it in one block, for types are found by looking at the first.
+            read_options=csv.ReadOptions(block_size=min(max(len(content), 1), _LARGEST_BLOCK)),
+            # In a file of one column an empty line is a missing value.
+            parse_options=csv.ParseOptions(ignore_empty_lines=b"," in header),
+            convert_options=convert_options(read_as=dict.fromkeys(identifiers, pa.string())),
+        )
+    except pa.ArrowException as error:
+        raise unreadable(path, error) from error
+    check_header(path, table.column_names)
+    if table.num_columns == 1 and any(mark in table.column_names[0] for mark in ";\t|"):
+        raise InputError(
+            f"'{path}' has one column, '{table.column_names[0]}'. Its columns must be separated by "
+            "commas."
+        )
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if types.is_binary(kind):
+            raise InputError(f"Column '{name}' of '{path}' is no text in UTF-8. Convert the file.")
+    for name in set(identifiers) & set(table.column_names):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, _as_numbers_if_exact(table.column(place)))
+    return table
+
+
+def _as_numbers_if_exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowException:
+        return column
+    same = pc.all(pc.equal(numbers.cast(pa.string()), column)).as_py()
+    return numbers if same else column
+
+
+def _together(tables: Sequence[pa.Table], paths: Sequence[Path]) -> pa.Table:
+    if len(tables) == 1:
+        return tables[0]
+    for path, table in zip(paths, tables, strict=True):
+        odd = sorted(set(table.column_names) ^ set(tables[0].column_names))
+        if odd:
+            raise InputError(f"Column '{odd[0]}' is not in both '{paths[0]}' and '{path}'.")
+    try:
+        return pa.concat_tables(
+            [table.select(tables[0].column_names) for table in tables],
+            promote_options="permissive",
+        )
+    except pa.ArrowException as error:
+        raise InputError(
+            f"The sample's files hold a column in several types: {error}. Write them with one type."
+        ) from error
+
+
+def _checked(table: pa.Table, name: object) -> pa.Table:
+    repeated = [label for label in table.column_names if table.column_names.count(label) > 1]
+    if repeated:
+        raise InputError(f"The sample '{name}' has more than one column called '{repeated[0]}'.")
+    if not table.num_rows:
+        raise InputError(f"The sample '{name}' has no rows.")
+    return table

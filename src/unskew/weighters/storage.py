@@ -1,0 +1,264 @@
+"""Weighters in files, by skops: a file can be refused before anything in it comes to life.
+
+A pickle runs whatever its author wrote into it. A skops file names the types that it holds, and
+those that are not on the list below are refused before any of them is made.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from unskew.errors import InputError, InputFileError, ParameterError
+from unskew.files import write_whole
+from unskew.weighters.base import InductiveWeighter
+
+__all__ = ["load_weighter", "save_weighter"]
+
+FORMAT = 1
+"""Of the files that are written; it grows when older versions could not read them."""
+
+_ABOUT = "unskew.json"
+_LARGEST_ABOUT = 10_000
+
+_TRUSTED = [
+    "numpy.dtype",
+    "sklearn.tree._tree.Tree",  # its nodes are checked below
+    "unskew.numerics.box_simplex.Certificate",
+    "unskew.numerics.distinct_rows.DistinctRows",
+    "unskew.numerics.inductive.InductiveWeights",
+    "unskew.numerics.kernels.GaussianKernel",
+    "unskew.numerics.kernels.LaplaceKernel",
+    "unskew.numerics.kernels.WithMeans",
+    "unskew.population.encode.ColumnCodes",
+    "unskew.population.encode.FeatureSpace",
+    "unskew.population.encode._CategoryCode",
+    "unskew.population.encode._EmptyCode",
+    "unskew.population.encode._NumberCode",
+    "unskew.population.encode._TimeCode",
+    "unskew.population.rows.Rows",
+    "unskew.weighters.base.Sample",
+    "unskew.weighters.cells.CellLocator",
+    "unskew.weighters.cluster.ClusterWeights",
+    "unskew.weighters.cluster._ClusterPartition",
+    "unskew.weighters.frequency.FrequencyWeights",
+    "unskew.weighters.grid.Buckets",
+    "unskew.weighters.grid.GridPartition",
+    "unskew.weighters.grid.Values",
+    "unskew.weighters.histogram.HistogramWeights",
+    "unskew.weighters.kernel_mean_matching.KernelMeanMatching",
+    "unskew.weighters.known_probability.KnownProbability",
+    "unskew.weighters.overlap.Overlap",
+    "unskew.weighters.overlap.OverlapRule",
+    "unskew.weighters.tree.TreeWeights",
+    "unskew.weighters.tree._TreePartition",
+    "unskew.weighters.unweighted.Unweighted",
+]
+"""What a file may hold beside plain values, NumPy arrays and scikit-learn's estimators."""
+
+
+def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> None:
+    """Save a fitted weighter that can weigh new rows.
+
+    Parameters
+    ----------
+    weighter : InductiveWeighter
+        Fitted; one that has ``weigh``.
+    path : str, Path or binary file
+        By convention it ends with ``.skops``. The file appears whole or not at all, unless it is
+        open already.
+
+    Notes
+    -----
+    Cell weighters need sample rows to find the nearest one of a row out of the sample's reach, so
+    the file holds the sample's features. It never holds its labels, nor the population.
+
+    See Also
+    --------
+    load_weighter : the way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unskew import HistogramWeights, load_weighter, save_weighter
+    >>> sample, population = [[1.0], [2.0], [30.0]], [[1.0], [20.0], [30.0]]
+    >>> weighter = HistogramWeights().fit(sample, population=population)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_weighter(weighter, f"{folder}/weighter.skops")
+    ...     same = load_weighter(f"{folder}/weighter.skops")
+    >>> bool((same.weigh(population) == weighter.weigh(population)).all())
+    True
+    """
+    import skops.io
+    from skops.io.exceptions import UnsupportedTypeException
+
+    name = type(weighter).__name__
+    if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weigh"):
+        raise ParameterError(
+            f"{name} cannot weigh new rows as it is, so there is nothing to save it for."
+            + (' Use method="inductive".' if name == "KernelMeanMatching" else "")
+        )
+    if not hasattr(weighter, "weights_"):
+        raise ParameterError(f"{name} is not fitted yet. Call fit before saving it.")
+    try:
+        data = skops.io.dumps(weighter, compression=zipfile.ZIP_DEFLATED)
+    except (UnsupportedTypeException, TypeError) as error:
+        raise ParameterError(f"{name} cannot be saved: {error}") from error
+    if untrusted := _untrusted(data):
+        raise ParameterError(
+            f"{name} cannot be saved: it holds {', '.join(untrusted)}, which would be refused when "
+            "the file is loaded. Functions and classes of your own stay out of files."
+        )
+    buffer = io.BytesIO(data)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(_ABOUT, json.dumps(_about()))
+    if isinstance(path, str | Path):
+        write_whole(path, buffer.getvalue())
+    else:
+        path.write(buffer.getvalue())
+
+
+def load_weighter(path: str | Path) -> InductiveWeighter:
+    """Load a weighter that :func:`save_weighter` saved.
+
+    A file that holds anything but weighters of unskew and what they are made of is refused, and
+    nothing in it is run. The same goes for files of a newer version of unskew.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    InductiveWeighter
+        Fitted: ``weigh`` gives what it gave before, bit for bit.
+    """
+    path = Path(path)
+    data = _read(path)
+    _check_version(path, _read_about(path, data))
+    if untrusted := _untrusted(data, path):
+        raise InputError(
+            f"'{path}' is refused: it holds {', '.join(untrusted)}, which no weighter of unskew "
+            "does. Nothing in it was run."
+        )
+    import skops.io
+
+    try:
+        weighter = skops.io.loads(data, trusted=_TRUSTED)
+        _check_trees(weighter)
+    except Exception as error:  # as below
+        raise _damaged(path, error) from error
+    if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weights_"):
+        raise _damaged(path, "it holds no fitted weighter")
+    return weighter
+
+
+def _about() -> dict[str, Any]:
+    import sklearn
+
+    from unskew import __version__
+
+    return {"format": FORMAT, "unskew": __version__, "scikit-learn": sklearn.__version__}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputFileError(f"The weighter's file '{path}' does not exist.") from error
+    except OSError as error:
+        raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
+
+
+def _read_about(path: Path, data: bytes) -> dict[str, Any]:
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        raise InputError(
+            f"'{path}' is refused: it is no weighter that unskew saved. Pickles and other files "
+            "are never opened, for they may run code; save_weighter and unskew weigh --save "
+            "write files in the format of skops."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if damaged := archive.testzip():
+                raise _damaged(path, f"{damaged} does not match its checksum")
+            if archive.getinfo(_ABOUT).file_size > _LARGEST_ABOUT:
+                raise _damaged(path, f"{_ABOUT} is too large")
+            about = json.loads(archive.read(_ABOUT))
+    except KeyError:
+        raise InputError(
+            f"'{path}' is refused: it is no weighter that unskew saved (it lacks {_ABOUT})."
+        ) from None
+    except InputError:
+        raise
+    except Exception as error:  # whatever a crafted or damaged file makes of it
+        raise _damaged(path, error) from error
+    if not isinstance(about, dict) or not isinstance(about.get("format"), int):
+        raise _damaged(path, f"{_ABOUT} does not tell the format")
+    return about
+
+
+def _check_version(path: Path, about: dict[str, Any]) -> None:
+    from packaging.version import InvalidVersion, Version
+
+    from unskew import __version__
+
+    try:
+        newer = Version(str(about.get("unskew"))) > Version(__version__)
+    except InvalidVersion as error:
+        raise _damaged(path, error) from error
+    if newer or about["format"] > FORMAT:
+        raise InputError(
+            f"'{path}' was saved by unskew {about['unskew']}, which is newer than this one "
+            f"({__version__}). Upgrade unskew, or save the weighter again with this version."
+        )
+
+
+def _untrusted(data: bytes, path: Path | None = None) -> list[str]:
+    import skops.io
+
+    try:
+        found = skops.io.get_untrusted_types(data=data)
+    except Exception as error:  # as above
+        raise _damaged(path or Path("the weighter"), error) from error
+    return sorted(set(found) - set(_TRUSTED))
+
+
+def _check_trees(held: Any) -> None:
+    """Refuse trees that scikit-learn would follow out of their memory, or for ever.
+
+    It checks no index on its way down, which is why skops leaves its trees to the caller's trust.
+    """
+    from sklearn.tree._tree import Tree
+
+    if isinstance(held, Tree):
+        _check_tree(held)
+    elif isinstance(held, Mapping):
+        _check_trees(list(held.values()))
+    elif isinstance(held, list | tuple):
+        for entry in held:
+            _check_trees(entry)
+    elif isinstance(held, np.ndarray) and held.dtype == object:
+        _check_trees(held.ravel().tolist())
+    elif hasattr(held, "__dict__"):
+        _check_trees(vars(held))
+
+
+def _check_tree(tree: Any) -> None:
+    nodes = np.arange(tree.node_count)
+    left, right, feature = tree.children_left, tree.children_right, tree.feature
+    inner = left != -1
+    downwards = [(nodes < side) & (side < tree.node_count) for side in (left, right)]
+    known = (feature >= 0) & (feature < tree.n_features)
+    if not (right[~inner] == -1).all() or not (np.all([*downwards, known], axis=0)[inner]).all():
+        raise ValueError("a tree in it is none")
+
+
+def _damaged(path: Path, reason: object) -> InputError:
+    said = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else reason
+    return InputError(f"'{path}' is refused: it is damaged, or was tampered with ({said}).")

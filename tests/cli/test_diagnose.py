@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unskew.cli import inputs
+
+ROLES = ("--target", "spend", "--id", "customer")
+
+
+def test_the_verdict_the_report_and_json(unskew, survey, answers):
+    weigh = ("weigh", "answers.csv", "people.parquet", *ROLES)
+    result = unskew(*weigh, "-o", "w.csv", "--report", "weigh.html", "--quiet")
+    assert (result.code, result.out) == (0, ""), result.err
+    arguments = ("diagnose", "answers.csv", "people.parquet", *ROLES, "--weights", "w.csv")
+    result = unskew(*arguments, "--report", "report.html")
+    assert result.code == 0, result.err
+    first, *lines = result.out.splitlines()
+    assert first.endswith(".")
+    assert any(line.startswith("  age: +0.") and "with the weights" in line for line in lines)
+    assert lines[-1] == "Written: report.html"
+    for name in ("weigh.html", "report.html"):
+        page = (survey / name).read_text(encoding="utf-8")
+        assert page.lstrip().lower().startswith("<!doctype html>")
+        assert page.rstrip().endswith("</html>")
+    result = unskew(*arguments, "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    assert found["verdict"]["headline"] == first
+    assert found["sample_rows"] == len(answers)
+    assert found["population_rows"] == 4000
+    assert {path.name for path in survey.iterdir()} == {
+        "answers.csv", "people.parquet", "w.csv", "weigh.html", "report.html",
+    }  # fmt: skip
+
+
+def test_weights_are_matched_by_id_whatever_their_order(survey, answers):
+    rows = inputs.open_sample("answers.csv", inputs.Roles("spend", "customer"))
+    weights = np.arange(1.0, len(answers) + 1)
+    written = pd.DataFrame({"customer": answers["customer"], "weight": weights})
+    written.sample(frac=1, random_state=0).to_csv("w.csv", index=False)
+    np.testing.assert_array_equal(inputs.read_weights("w.csv", rows), weights)
+    numbered = inputs.open_sample(
+        "answers.csv", inputs.Roles("spend", None, None, (), ["customer"])
+    )
+    pd.DataFrame({"row": range(len(answers)), "weight": weights}).to_parquet("w.parquet")
+    np.testing.assert_array_equal(inputs.read_weights("w.parquet", numbered), weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda w: w.iloc[1:], "1 of the sample's have none"),
+        (lambda w: w.rename(columns={"weight": "w"}), "columns 'customer' and 'weight'"),
+        (lambda w: w.rename(columns={"customer": "name"}), "--id names the column"),
+        (lambda w: w.assign(customer="00001"), "does not name rows"),
+        (lambda w: w.assign(weight="heavy"), "must hold numbers"),
+        (lambda w: w.assign(weight=-1.0), "not be negative"),
+        (lambda w: w.assign(weight=0.0), "zero"),
+        (lambda w: w.assign(weight=np.nan), "be finite"),
+    ],
+)
+def test_weights_that_cannot_be_judged(unskew, survey, answers, change, words):
+    weights = pd.DataFrame({"customer": answers["customer"], "weight": 1.0})
+    change(weights).to_csv("w.csv", index=False)
+    result = unskew("diagnose", "answers.csv", "people.parquet", *ROLES, "--weights", "w.csv",
+                    "--report", "report.html")  # fmt: skip
+    assert result.code == 2
+    assert words in result.err
+    assert result.err.count("\n") == 1
+    assert not (survey / "report.html").exists()

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.cluster import KMeans
+from sklearn.tree import DecisionTreeRegressor
+
+import unskew
+from unskew import (
+    ClusterWeights,
+    FrequencyWeights,
+    HistogramWeights,
+    InputError,
+    InputFileError,
+    KernelMeanMatching,
+    KnownProbability,
+    ParameterError,
+    TreeWeights,
+    Unweighted,
+    load_weighter,
+    save_weighter,
+)
+from unskew.weighters import storage
+
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+
+WEIGHTERS = {
+    "tree": TreeWeights(min_samples_leaf=20),
+    "classes": TreeWeights(task="classification", random_state=np.random.RandomState(3)),
+    "honest": TreeWeights(min_samples_leaf="bound", honest=True),
+    "cluster": ClusterWeights(),
+    "own clusterer": ClusterWeights(KMeans(5, n_init=1, random_state=0), scaling="range"),
+    "histogram": HistogramWeights(buckets={"income": [-1, 1], "rooms": 3}),
+    "width": HistogramWeights(strategy="width", empty="drop"),
+    "frequency": FrequencyWeights(),
+    "inductive": KernelMeanMatching(method="inductive", total="population"),
+    "cv": KernelMeanMatching(bandwidth="cv", kernel="laplace"),
+    "unweighted": Unweighted(),
+    "probability": KnownProbability("probability"),
+}
+
+
+@pytest.fixture(scope="module")
+def population(mixed):
+    return mixed.iloc[:3000].assign(unknown=None)
+
+
+@pytest.fixture(scope="module")
+def fitted(population):
+    sample = population[population["income"].fillna(0) > -0.5].iloc[:400]
+    labels = sample["rooms"].to_numpy() % 3
+    weighter = TreeWeights(min_samples_leaf=20)
+    return weighter.fit(sample, labels, population=population)
+
+
+@pytest.mark.parametrize("name", WEIGHTERS)
+def test_a_loaded_weighter_weighs_the_same_to_the_last_bit(name, population, tmp_path):
+    sample = population[population["income"].fillna(0) > -0.5].iloc[: 60 if name == "cv" else 400]
+    new = population
+    if name == "probability":
+        sample, new = (rows.assign(probability=0.25) for rows in (sample, new))
+    labels = sample["rooms"].to_numpy() % 3
+    weighter = WEIGHTERS[name].fit(sample, labels, population=population)
+    save_weighter(weighter, tmp_path / "weighter.skops")
+    loaded = load_weighter(tmp_path / "weighter.skops")
+    assert type(loaded) is type(weighter)
+    np.testing.assert_array_equal(loaded.weigh(new), weighter.weigh(new))
+    np.testing.assert_array_equal(loaded.weights_, weighter.weights_)
+    assert repr(loaded).partition(" at 0x")[0] == repr(weighter).partition(" at 0x")[0]
+    again = pickle.loads(pickle.dumps(weighter))  # the plain state serves pickle as well
+    np.testing.assert_array_equal(again.weigh(new), weighter.weigh(new))
+
+
+def test_every_weighter_that_weighs_new_rows_is_tested_above():
+    from unskew.weighters.base import InductiveWeighter
+
+    classes = [getattr(unskew, name) for name in unskew.__all__]
+    classes = [c for c in classes if isinstance(c, type) and issubclass(c, InductiveWeighter)]
+    assert {type(weighter) for weighter in WEIGHTERS.values()} == set(classes)
+
+
+def test_an_array_without_names(shift, tmp_path):
+    weighter = TreeWeights().fit(shift.sample, shift.labels, population=shift.population)
+    save_weighter(weighter, str(tmp_path / "w.skops"))
+    loaded = load_weighter(str(tmp_path / "w.skops"))
+    np.testing.assert_array_equal(loaded.weigh(shift.population), weighter.weigh(shift.population))
+
+
+def test_the_file_holds_no_labels(population, tmp_path):
+    sample = population.iloc[:50]
+    labels = [f"secret {row}" for row in range(50)]
+    weighter = HistogramWeights(buckets=2).fit(sample, labels, population=population)
+    save_weighter(weighter, tmp_path / "w.skops")
+    with zipfile.ZipFile(tmp_path / "w.skops") as archive:
+        assert not any(b"secret" in archive.read(name) for name in archive.namelist())
+
+
+def test_what_cannot_be_saved_is_said_at_once(shift, tmp_path):
+    path = tmp_path / "w.skops"
+    with pytest.raises(ParameterError, match="not fitted"):
+        save_weighter(TreeWeights(), path)
+    exact = KernelMeanMatching().fit(shift.sample[:50], population=shift.population)
+    with pytest.raises(ParameterError, match='method="inductive"'):
+        save_weighter(exact, path)
+    own = KnownProbability(lambda rows: np.full(len(rows), 0.5))
+    with pytest.raises(ParameterError, match="lambda"):
+        save_weighter(own.fit(shift.sample, population=shift.population), path)
+    with pytest.raises(ParameterError, match="dict cannot weigh"):
+        save_weighter({}, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class _Marker:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def _with_about(data: bytes, **about) -> bytes:
+    buffer = io.BytesIO(data)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("unskew.json", json.dumps({**storage._about(), **about}))
+    return buffer.getvalue()
+
+
+def _rewritten(path, change) -> bytes:
+    """Return a skops file with its schema changed, its checksums right."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "schema.json":
+                content = json.dumps(change(json.loads(content))).encode()
+            new.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_bad_files_are_refused_in_one_sentence_and_never_run(fitted, tmp_path):
+    good, marker = tmp_path / "good.skops", tmp_path / "marker"
+    save_weighter(fitted, good)
+    data = good.read_bytes()
+    bare = skops.io.dumps(fitted)
+    call = partial(os.mkdir, str(marker))
+
+    def spoiled(schema):
+        text = json.dumps(schema)
+        return json.loads(text.replace("unskew.weighters.tree", "os"))
+
+    def lied(schema):  # a loader that would call a trusted type's constructor
+        return {**schema, "__loader__": "ConstructorFromReduceNode", "__class__": "TreeWeights"}
+
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 255
+    bad = {
+        "pickle": (pickle.dumps(_Marker(marker)), "Pickles"),
+        "pickled weighter": (pickle.dumps(fitted), "Pickles"),
+        "text": (b"not a weighter", "Pickles"),
+        "empty": (b"", "Pickles"),
+        "cut short": (data[: len(data) // 2], "Pickles"),
+        "a bit flipped": (bytes(flipped), "damaged"),
+        "another zip": (_zip({"a": b""}), "unskew.json"),
+        "skops of something else": (bare, "unskew.json"),
+        "a call": (_with_about(skops.io.dumps(call)), "mkdir"),
+        "a call inside": (
+            _with_about(skops.io.dumps({"weighter": fitted, "call": call})),
+            "Nothing in it was run",
+        ),
+        "another class": (_rewritten(good, spoiled), "os.TreeWeights"),
+        "another loader": (_rewritten(good, lied), "damaged"),
+        "no weighter": (_with_about(skops.io.dumps(KMeans())), "no fitted weighter"),
+        "an unfitted one": (_with_about(skops.io.dumps(TreeWeights())), "no fitted weighter"),
+        "no schema": (_with_about(_zip({"a": b""})), "damaged"),
+        "newer": (_with_about(bare, unskew="99.1"), "saved by unskew 99.1, which is newer"),
+        "newer format": (_with_about(bare, format=99), "newer"),
+        "no version": (_with_about(bare, unskew="?"), "damaged"),
+        "no format": (_with_about(bare, format="one"), "damaged"),
+        "a huge header": (_with_about(bare, format=1, text="x" * 20_000), "too large"),
+    }
+    for name, (content, words) in bad.items():
+        path = tmp_path / "bad.skops"
+        path.write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            load_weighter(path)
+        message = str(caught.value)
+        assert words in message, (name, message)
+        assert "bad.skops" in message
+        assert "\n" not in message, (name, message)
+        assert not marker.exists(), name
+    with pytest.raises(InputFileError, match="nowhere"):
+        load_weighter(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="could not be read"):
+        load_weighter(tmp_path)
+    pickle.loads(pickle.dumps(_Marker(marker)))
+    assert marker.exists()  # so the trap works
+
+
+def _zip(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"left_child": 10**6},
+        {"right_child": 0},
+        {"feature": 77},
+        {"feature": -5},
+        {"left_child": -7},
+    ],
+    ids=str,
+)
+def test_a_tree_whose_nodes_lead_astray_is_refused(spoil, shift, tmp_path):
+    weighter = TreeWeights(min_samples_leaf=50)
+    weighter.fit(shift.sample, shift.labels, population=shift.population)
+    state = weighter.tree_.tree_.__getstate__()
+    for field, value in spoil.items():
+        state["nodes"][field][0] = value
+    save_weighter(weighter, tmp_path / "good.skops")
+    nodes = io.BytesIO()
+    np.save(nodes, state["nodes"])
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(tmp_path / "good.skops") as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            is_nodes = name.endswith(".npy") and b"left_child" in content
+            new.writestr(name, nodes.getvalue() if is_nodes else content)
+    (tmp_path / "bad.skops").write_bytes(buffer.getvalue())
+    with pytest.raises(InputError, match="a tree in it is none"):
+        load_weighter(tmp_path / "bad.skops")
+
+
+def test_trees_are_found_wherever_they_are():
+    tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    storage._check_trees({"a": [(np.array([tree], dtype=object),)]})
+    tree.tree_.children_left[0] = 99
+    for held in ({"a": [tree]}, (tree,), np.array([tree, None], dtype=object)):
+        with pytest.raises(ValueError, match="a tree in it is none"):
+            storage._check_trees(held)
+
+
+def test_a_table_survives_as_bytes_and_a_bad_one_does_not():
+    from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
+    from unskew.population.rows import as_rows
+
+    frame = pd.DataFrame({"a": pd.Categorical(["x", None]), "b": [1, 2]})
+    table = as_rows(frame, name="X").table
+    data = bytes_of_table(table)
+    assert table_of_bytes(data).equals(table)
+    with pytest.raises(InputError, match="cannot be read"):
+        table_of_bytes(data[: len(data) // 2])
