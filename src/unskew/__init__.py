@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unskew.learning.risk import weighted_risk as weighted_risk
     from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
     from unskew.population.population import Population as Population
+    from unskew.population.progress import Progress as Progress
     from unskew.population.summaries import Summary as Summary
     from unskew.weighters.cluster import ClusterWeights as ClusterWeights
     from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
@@ -47,6 +48,7 @@ _HOME = {
     "OverlapWarning": "unskew.errors",
     "ParameterError": "unskew.errors",
     "Population": "unskew.population.population",
+    "Progress": "unskew.population.progress",
     "Reweighted": "unskew.learning.reweighted",
     "Summary": "unskew.population.summaries",
     "TreeWeights": "unskew.weighters.tree",

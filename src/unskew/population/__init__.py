@@ -1,6 +1,7 @@
 """The population and the one-pass summaries of it."""
 
 from unskew.population.population import Population
+from unskew.population.progress import Progress
 from unskew.population.summaries import (
     CellCounts,
     EncodedRows,
@@ -17,6 +18,7 @@ __all__ = [
     "KernelSums",
     "Moments",
     "Population",
+    "Progress",
     "Reservoir",
     "Summary",
     "Total",

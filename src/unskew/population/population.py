@@ -23,6 +23,7 @@ from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.population.progress import Progress, Reporter
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.sources import Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
@@ -50,6 +51,10 @@ class Population:
         Design weights: how many rows of the world each row stands for.
     selected : str or array-like of bool of shape (n_rows,), optional
         Which rows are also in the sample, where the sample is part of the population.
+    progress : function of a Progress, optional
+        Told now and then, at most ten times a second and once at the end, how far a pass has come:
+        :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
+        raises ends the pass.
 
     Notes
     -----
@@ -75,7 +80,11 @@ class Population:
         columns: Sequence[str] | Sequence[int] | None = None,
         weight: str | ArrayLike | None = None,
         selected: str | ArrayLike | None = None,
+        progress: Callable[[Progress], object] | None = None,
     ) -> None:
+        if progress is not None and not callable(progress):
+            raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
+        self._progress = progress
         self._source: Source = open_source(data)
         self._weight = self._row_values(weight, "weight")
         self._selected = self._row_values(selected, "selected")
@@ -191,19 +200,24 @@ class Population:
         empty = copy.deepcopy(summary)
         seen = _Seen(started=True, whole=True)
 
-        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen]:
-            return self._read_part(copy.deepcopy(empty), *work)
+        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen, int | None]:
+            return *self._read_part(copy.deepcopy(empty), *work), work[0].file
 
+        reporter = Reporter(
+            self._progress, total_rows=self._source.n_rows, total_files=self._source.n_files
+        )
         parts = self._source.parts(self._read_columns(), self._types)
-        for partial, seen_in_part in _in_order(answer, _with_start(parts), _n_threads(threads)):
+        for partial, found, file in _in_order(answer, _with_start(parts), _n_threads(threads)):
             summary.merge(partial)
-            seen.add(seen_in_part)
+            seen.add(found)
+            reporter.advance(seen.rows, file)
         if not seen.rows:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
         self._check_length(seen.rows)
         self._seen.__dict__.update(seen.__dict__)
+        reporter.finish(seen.rows)
         return summary
 
     def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, _Seen]:

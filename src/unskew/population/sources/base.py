@@ -28,6 +28,8 @@ class Part:
 
     n_rows: int
     read: Callable[[], Iterator[pa.RecordBatch]]
+    file: int | None = None
+    """The position of its file among the source's, where the source reads files."""
 
 
 class Source(ABC):
@@ -39,6 +41,8 @@ class Source(ABC):
         The columns, known before anything is read.
     n_rows : int or None
         None where only reading tells.
+    n_files : int or None
+        None where the rows are not held in files.
     named : bool
         Whether the columns have names of their own.
     typed : bool
@@ -49,6 +53,7 @@ class Source(ABC):
 
     schema: pa.Schema
     n_rows: int | None = None
+    n_files: int | None = None
     named: bool = True
     typed: bool = True
     rereadable: bool = True
@@ -61,7 +66,9 @@ class Source(ABC):
         """
 
 
-def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[Part]:
+def parts_of_stream(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, file: int | None = None
+) -> Iterator[Part]:
     """Yield the parts of batches that arrive one after the other, small ones put together."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
@@ -71,13 +78,13 @@ def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -
         waiting.append(batch.select(list(columns)))
         n_rows += batch.num_rows
         if n_rows >= BLOCK_ROWS:
-            yield _part_in_memory(waiting, n_rows)
+            yield _part_in_memory(waiting, n_rows, file)
             waiting, n_rows = [], 0
     if waiting:
-        yield _part_in_memory(waiting, n_rows)
+        yield _part_in_memory(waiting, n_rows, file)
 
 
-def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
+def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int, file: int | None) -> Part:
     def read() -> Iterator[pa.RecordBatch]:
         # Chunks may differ in how they store a column, and only like can be put together.
         for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
@@ -87,4 +94,4 @@ def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
             else:
                 yield from pa.Table.from_batches(same).combine_chunks().to_batches()
 
-    return Part(n_rows, read)
+    return Part(n_rows, read, file)

@@ -26,6 +26,7 @@ class CSVSource(Source):
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._files: list[tuple[Path, list[str]]] = []
+        self.n_files = len(paths)
         for position, path in enumerate(paths):
             schema = _open(path).schema
             _check_header(path, schema.names)
@@ -43,21 +44,22 @@ class CSVSource(Source):
             for name in columns
             if not pa.types.is_null(types.get(name, self.schema.field(name).type))
         }
-        return parts_of_stream(self._batches(columns, read_as), columns)
+        for file, (path, header) in enumerate(self._files):
+            yield from parts_of_stream(_batches(path, columns, read_as, header), columns, file=file)
 
-    def _batches(
-        self, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
-    ) -> Iterator[pa.RecordBatch]:
-        for path, header in self._files:
-            reader = _open(path, columns, read_as, header)
-            while True:
-                try:
-                    batch = next(reader, None)
-                except pa.ArrowException as error:
-                    raise _unreadable(path, error, header) from error
-                if batch is None:
-                    break
-                yield batch
+
+def _batches(
+    path: Path, columns: Sequence[str], read_as: Mapping[str, pa.DataType], header: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    reader = _open(path, columns, read_as, header)
+    while True:
+        try:
+            batch = next(reader, None)
+        except pa.ArrowException as error:
+            raise _unreadable(path, error, header) from error
+        if batch is None:
+            return
+        yield batch
 
 
 def _open(

@@ -18,6 +18,7 @@ class DatasetSource(Source):
     def __init__(self, dataset: ds.Dataset) -> None:
         self._dataset = dataset
         self.schema = dataset.schema
+        self.n_files = len(dataset.files) if isinstance(dataset, ds.FileSystemDataset) else None
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield row groups in the dataset's order, or batches if it is not plain Parquet."""
@@ -31,13 +32,13 @@ class DatasetSource(Source):
                 columns,
             )
             return
-        for fragment in fragments:
+        for file, fragment in enumerate(fragments):
             with _naming(fragment):
                 _check_columns(fragment, columns)
                 pieces = fragment.split_by_row_group()
             for piece in pieces:  # a piece's own count_rows() would count the whole file
                 n_rows = piece.row_groups[0].num_rows
-                yield Part(n_rows, partial(self._read, piece, list(columns)))
+                yield Part(n_rows, partial(self._read, piece, list(columns)), file)
 
     def _read(self, piece: ds.Fragment, columns: list[str]) -> Iterator[pa.RecordBatch]:
         with _naming(piece):

@@ -22,12 +22,14 @@ class ParquetSource(Source):
     """One or more Parquet files with the same columns."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._groups: list[tuple[Path, int, int]] = []
+        self._groups: list[tuple[int, int, int]] = []
+        self._paths = paths
+        self.n_files = len(paths)
         for position, path in enumerate(paths):
             with _open(path) as file:
                 schema = file.schema_arrow
                 groups = range(file.num_row_groups)
-                self._groups += [(path, g, file.metadata.row_group(g).num_rows) for g in groups]
+                self._groups += [(position, g, file.metadata.row_group(g).num_rows) for g in groups]
             if position == 0:
                 self.schema = schema
             else:
@@ -37,8 +39,9 @@ class ParquetSource(Source):
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield the row groups, file by file."""
         text = [name for name in columns if is_text(self.schema.field(name).type)]
-        for path, group, n_rows in self._groups:
-            yield Part(n_rows, partial(_read, path, group, list(columns), text))
+        for file, group, n_rows in self._groups:
+            read = partial(_read, self._paths[file], group, list(columns), text)
+            yield Part(n_rows, read, file)
 
 
 def _read(path: Path, group: int, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:

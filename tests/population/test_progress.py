@@ -1,0 +1,107 @@
+"""How a pass tells how far it has come."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unskew import ParameterError, Population, Progress, TreeWeights
+from unskew.population import Total, progress
+
+
+@pytest.fixture
+def told(monkeypatch) -> list[Progress]:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.0)
+    return []
+
+
+def write_files(folder, n_files: int = 4, rows: int = 1000) -> None:
+    for number in range(n_files):
+        frame = pd.DataFrame({"a": np.arange(rows) + 0.5, "b": number})
+        frame.to_parquet(folder / f"{number}.parquet", row_group_size=300)
+        frame.to_csv(folder / f"{number}.csv", index=False)
+
+
+def check_that_it_only_grows(told: list[Progress]) -> None:
+    for earlier, later in itertools.pairwise(told):
+        assert earlier.rows <= later.rows
+        assert earlier.files <= later.files
+        assert earlier.seconds <= later.seconds
+
+
+def test_rows_and_files_of_parquet(tmp_path, told):
+    write_files(tmp_path)
+    Population(str(tmp_path / "*.parquet"), progress=told.append).reduce(Total())
+    check_that_it_only_grows(told)
+    assert [one.rows for one in told[:3]] == [300, 600, 900]
+    assert {(one.total_rows, one.total_files) for one in told} == {(4000, 4)}
+    assert (told[-1].rows, told[-1].files, told[-1].share) == (4000, 4, 1.0)
+    assert told[-1].seconds_left == 0
+    assert told[0].share == 300 / 4000
+
+
+def test_where_only_reading_tells_the_share_is_of_files(tmp_path, told):
+    write_files(tmp_path)
+    Population(str(tmp_path / "*.csv"), progress=told.append).reduce(Total())
+    check_that_it_only_grows(told)
+    assert [(one.rows, one.files, one.share) for one in told] == [
+        (1000, 0, 0.0),
+        (2000, 1, 0.25),
+        (3000, 2, 0.5),
+        (4000, 3, 0.75),
+        (4000, 4, 1.0),
+    ]
+    assert told[0].total_rows is None
+    assert told[0].seconds_left is None
+
+
+def test_without_files_and_without_a_known_number_of_rows(told):
+    Population((np.zeros((9, 2)) for _ in range(3)), progress=told.append).reduce(Total())
+    assert (told[0].files, told[0].total_files, told[0].share) == (0, None, None)
+    assert (told[-1].rows, told[-1].total_rows, told[-1].share) == (27, 27, 1.0)
+    Population(np.zeros((9, 2)), progress=told.append).reduce(Total())
+    assert (told[-1].files, told[-1].total_files, told[-1].share) == (0, None, 1.0)
+
+
+def test_it_is_called_by_the_thread_that_asked_and_also_through_a_weighter(told):
+    callers = set()
+
+    def callback(progress: Progress) -> None:
+        callers.add(threading.get_ident())
+        told.append(progress)
+
+    rows = np.random.default_rng(0).normal(size=(50_000, 2))
+    population = Population(rows, progress=callback)
+    TreeWeights().fit(rows[:100], rows[:100, 0], population=population)
+    assert callers == {threading.get_ident()}
+    assert told[-1].rows == 50_000
+
+
+def test_an_exception_of_the_callback_ends_the_pass(told):
+    def stop(progress: Progress) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        Population(np.zeros((100_000, 2)), progress=stop).reduce(Total(), threads=2)
+
+
+def test_it_is_told_at_most_ten_times_a_second():
+    told = []
+    Population(np.zeros((2_000_000, 1)), progress=told.append).reduce(Total())
+    assert 1 <= len(told) <= 2 + told[-1].seconds * 10
+    assert told[-1].rows == 2_000_000
+
+
+def test_the_time_left_goes_by_the_rows_of_this_pass():
+    progress = Progress(600, 1000, 0, None, seconds=2.0, resumed_rows=400)
+    assert progress.seconds_left == pytest.approx(4.0)  # 200 rows in 2 s, 400 to go
+    assert Progress(400, 1000, 0, None, 2.0, resumed_rows=400).seconds_left is None
+
+
+def test_something_that_cannot_be_called_is_refused():
+    with pytest.raises(ParameterError, match="progress must be a function"):
+        Population(np.zeros((2, 2)), progress="bar")
