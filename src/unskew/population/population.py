@@ -12,26 +12,28 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError, UnreadableFileError
 from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.population.one_pass import Pass, Place, Seen, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.rows import Rows, pandas_index_columns
-from unskew.population.sources import Part, Source, open_source
+from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summary, Total
 
 __all__ = ["Population"]
 
 SummaryType = TypeVar("SummaryType", bound=Summary)
+_Answer: TypeAlias = tuple[SummaryType, Seen] | UnreadableFileError
 
 
 class Population:
@@ -51,6 +53,14 @@ class Population:
         Design weights: how many rows of the world each row stands for.
     selected : str or array-like of bool of shape (n_rows,), optional
         Which rows are also in the sample, where the sample is part of the population.
+    filesystem : PyArrow or fsspec file system, optional
+        Where paths lead, if it is not the local disk. An address such as ``s3://bucket/folder``
+        says it by itself, wherever :meth:`pyarrow.fs.FileSystem.from_uri` knows the storage.
+    on_error : {"raise", "skip"}, default="raise"
+        What becomes of a file that is damaged, disappears or changes while it is read. "skip"
+        leaves it out with all its rows, those already read included, warns with the names
+        (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
+        differ are an error in either case: they are another population, not a damaged one.
     progress : function of a Progress, optional
         Told now and then, at most ten times a second and once at the end, how far a pass has come:
         :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
@@ -80,18 +90,25 @@ class Population:
         columns: Sequence[str] | Sequence[int] | None = None,
         weight: str | ArrayLike | None = None,
         selected: str | ArrayLike | None = None,
+        filesystem: Any = None,
+        on_error: Literal["raise", "skip"] = "raise",
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
+        if on_error not in ("raise", "skip"):
+            raise ParameterError(f"on_error must be 'raise' or 'skip'; got {on_error!r}.")
         if progress is not None and not callable(progress):
             raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
         self._progress = progress
-        self._source: Source = open_source(data)
+        self._skip = on_error == "skip"
+        self._source: Source = open_source(data, filesystem=filesystem, skip=self._skip)
         self._weight = self._row_values(weight, "weight")
         self._selected = self._row_values(selected, "selected")
         self._columns = self._chosen_columns(columns)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen = _Seen()
+        self._seen = Seen()
+        if self._skip:
+            self._check_that_files_can_be_skipped()
 
     @classmethod
     def of(cls, data: Any) -> Population:
@@ -122,7 +139,7 @@ class Population:
         """How many rows there are; reads them once if nothing else tells."""
         if self._source.n_rows == 0:
             raise InputError("The population has no rows.")
-        if self._source.n_rows is not None:
+        if self._source.n_rows is not None and not self._skip:
             return self._source.n_rows
         return self._seen_or_counted().rows
 
@@ -136,7 +153,25 @@ class Population:
         """How many rows are marked as being in the sample; None without such marks."""
         return None if self._selected is None else self._seen_or_counted().selected
 
-    def _seen_or_counted(self) -> _Seen:
+    @property
+    def skipped_files(self) -> dict[str, str]:
+        """The files that were left out because they could not be read, and why."""
+        unreadable = self._source.unreadable if isinstance(self._source, FileSource) else {}
+        return {**unreadable, **self._seen.skipped}
+
+    def _check_that_files_can_be_skipped(self) -> None:
+        if not isinstance(self._source, FileSource):
+            raise ParameterError('on_error="skip" is for populations in files; this one is not.')
+        for name, values in (("weight", self._weight), ("selected", self._selected)):
+            if values is not None and not isinstance(values, str):
+                raise ParameterError(
+                    f"{name} is one entry per row, which has no place once a file is skipped; with "
+                    'on_error="skip" give the name of a column.'
+                )
+        n_files = len(self._source.files) + len(self._source.unreadable)
+        warn_of_skipped(self._source.unreadable, n_files)
+
+    def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
             self.reduce(Total())
         return self._seen
@@ -198,31 +233,47 @@ class Population:
             )
         self._seen.started = True
         empty = copy.deepcopy(summary)
-        seen = _Seen(started=True, whole=True)
-
-        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen, int | None]:
-            return *self._read_part(copy.deepcopy(empty), *work), work[0].file
-
+        run = Pass(summary, self._source, skip=self._skip)
+        files = self._source.files if isinstance(self._source, FileSource) else None
         reporter = Reporter(
-            self._progress, total_rows=self._source.n_rows, total_files=self._source.n_files
+            self._progress,
+            total_rows=self._source.n_rows,
+            total_files=None if files is None else len(files),
         )
-        parts = self._source.parts(self._read_columns(), self._types)
-        for partial, found, file in _in_order(answer, _with_start(parts), _n_threads(threads)):
-            summary.merge(partial)
-            seen.add(found)
-            reporter.advance(seen.rows, file)
+
+        def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
+            try:
+                return *work, self._read_part(copy.deepcopy(empty), *work)
+            except UnreadableFileError as error:
+                return *work, error
+
+        work = run.parts(self._read_columns(), self._types)
+        for part, place, result in _in_order(answer, work, _n_threads(threads)):
+            if isinstance(result, UnreadableFileError):
+                run.leave_out(place, result)
+            else:
+                run.add(part, place, *result)
+            reporter.advance(run.seen.rows, part.file)
+        self._finish(run.seen)
+        reporter.finish(run.seen.rows)
+        return summary
+
+    def _finish(self, seen: Seen) -> None:
+        """Check the whole of what a pass has shown, and remember it."""
+        if isinstance(self._source, FileSource):
+            warn_of_skipped(seen.skipped, len(self._source.files))
         if not seen.rows:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
         self._check_length(seen.rows)
-        self._seen.__dict__.update(seen.__dict__)
-        reporter.finish(seen.rows)
-        return summary
+        vars(self._seen).update(vars(seen))
 
-    def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, _Seen]:
-        summary.position = start
-        seen = _Seen()
+    def _read_part(
+        self, summary: SummaryType, part: Part, place: Place
+    ) -> tuple[SummaryType, Seen]:
+        start = summary.position = place.row
+        seen = Seen()
         for batch in part.read():
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
                 block = batch.slice(offset, BLOCK_ROWS)
@@ -233,9 +284,12 @@ class Population:
                 seen.selected += self._count_selected(block, rows)
                 summary.update(self._features(block), weight)
         if seen.rows != part.n_rows:
-            raise InputError(
-                f"A part of the population announced {part.n_rows} rows and gave {seen.rows}: it "
-                "changed while it was read. Read it again when nobody writes to it."
+            where = "A part of the population"
+            if isinstance(self._source, FileSource) and part.file is not None:
+                where = f"A part of '{self._source.files[part.file].path}'"
+            raise UnreadableFileError(
+                f"{where} announced {part.n_rows} rows and gave {seen.rows}: it changed while it "
+                "was read. Read it again when nobody writes to it."
             )
         return summary, seen
 
@@ -334,22 +388,6 @@ class Population:
         return [*self._columns, *(role for role in roles if role not in self._columns)]
 
 
-class _Seen:
-    """What passes have shown of a population; its matched twins share it."""
-
-    def __init__(self, *, started: bool = False, whole: bool = False) -> None:
-        self.started = started
-        self.whole = whole
-        self.rows = 0
-        self.mass = 0.0
-        self.selected = 0
-
-    def add(self, other: _Seen) -> None:
-        self.rows += other.rows
-        self.mass += other.mass
-        self.selected += other.selected
-
-
 _ONES = np.ones(BLOCK_ROWS)
 _ONES.flags.writeable = False
 
@@ -376,13 +414,6 @@ def _in_order(
         finally:
             for future in pending:
                 future.cancel()
-
-
-def _with_start(parts: Iterable[Part]) -> Iterator[tuple[Part, int]]:
-    start = 0
-    for part in parts:
-        yield part, start
-        start += part.n_rows
 
 
 def _n_threads(threads: int | None) -> int:

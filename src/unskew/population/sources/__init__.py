@@ -10,36 +10,40 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from unskew.errors import InputTypeError
+from unskew.errors import InputTypeError, ParameterError
 from unskew.population.rows import as_rows, is_rows
 from unskew.population.sources.array import ArraySource
-from unskew.population.sources.base import Part, Source
+from unskew.population.sources.base import FileSource, Part, Source
 from unskew.population.sources.chunks import ChunkSource
-from unskew.population.sources.dataset import DatasetSource
+from unskew.population.sources.dataset import open_dataset
 from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
 from unskew.population.sources.polars import PolarsLazySource
 from unskew.population.sources.stream import StreamSource
 from unskew.population.sources.table import TableSource
 
-__all__ = ["Part", "Source", "open_source"]
+__all__ = ["FileSource", "Part", "Source", "open_source"]
 
 
-def open_source(data: Any) -> Source:
+def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
     """Return the engine that reads ``data``.
+
+    ``filesystem`` says where paths lead, and ``skip`` that files which cannot be read are left out.
 
     The order matters: what can be read part by part is recognised before it could be taken for a
     mere stream of batches.
     """
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
-        return open_files(data)
+        return open_files(data, filesystem=filesystem, skip=skip)
+    if filesystem is not None:
+        raise ParameterError("filesystem says where paths lead, but the population is no path.")
     match _library_and_name(data):
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
         case ("polars", "LazyFrame"):
             return PolarsLazySource(data)
     if isinstance(data, ds.Dataset):
-        return DatasetSource(data)
+        return open_dataset(data)
     if isinstance(data, pa.RecordBatchReader):
         return StreamSource(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
