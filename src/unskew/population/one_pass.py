@@ -8,45 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from unskew.errors import SkippedFilesWarning, UnreadableFileError, warn_caller
+from unskew.population.checkpoint import Checkpoint
+from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source
 from unskew.population.summaries import Summary
 
-__all__ = ["Pass", "Place", "Seen", "warn_of_skipped"]
+__all__ = ["Pass", "warn_of_skipped"]
 
 SummaryType = TypeVar("SummaryType", bound=Summary)
-
-
-@dataclass
-class Seen:
-    """What passes have shown of a population; its matched twins share it."""
-
-    started: bool = False
-    whole: bool = False
-    rows: int = 0
-    mass: float = 0.0
-    selected: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    def add(self, other: Seen) -> None:
-        """Take in what a further part has shown."""
-        self.rows += other.rows
-        self.mass += other.mass
-        self.selected += other.selected
-
-
-@dataclass(frozen=True)
-class Place:
-    """The first part that is not merged yet: of which file, which of it, from which row on."""
-
-    file: int = 0
-    part: int = 0
-    row: int = 0
 
 
 class Pass(Generic[SummaryType]):
@@ -59,14 +34,32 @@ class Pass(Generic[SummaryType]):
     source : Source
     skip : bool
         Whether files that cannot be read are left out.
+    checkpoint : Checkpoint, optional
+        From which to go on if it holds anything, and where to save.
+
+    Attributes
+    ----------
+    seen : Seen
+        What has been merged so far.
+    resumed_rows : int
+        How many of the rows came from the checkpoint.
     """
 
-    def __init__(self, summary: SummaryType, source: Source, *, skip: bool) -> None:
+    def __init__(
+        self,
+        summary: SummaryType,
+        source: Source,
+        *,
+        skip: bool,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         self.summary = summary
-        self.seen = Seen(started=True, whole=True)
-        self.place = Place()
         self._source = source
         self._skip = skip
+        self._checkpoint = checkpoint
+        begun = checkpoint.load(summary) if checkpoint else None
+        self.seen, self._place = begun or (Seen(started=True, whole=True), Place())
+        self.resumed_rows = self.seen.rows
         self._remember()
 
     def parts(
@@ -79,7 +72,7 @@ class Pass(Generic[SummaryType]):
                 yield part, Place(0, number, row)
                 row += part.n_rows
             return
-        start = self.place
+        start = self._place
         row = start.row
         for file in range(start.file, len(self._source.files)):
             for number, part in enumerate(self._source.parts_of_file(file, columns, types)):
@@ -95,7 +88,9 @@ class Pass(Generic[SummaryType]):
             return
         self.summary.merge(partial)
         self.seen.add(found)
-        self.place = Place(place.file, place.part + 1, place.row + part.n_rows)
+        self._place = Place(place.file, place.part + 1, place.row + part.n_rows)
+        if self._checkpoint and not self._skip:
+            self._checkpoint.save_if_due(self.summary, self.seen, self._place)
 
     def leave_out(self, place: Place, error: UnreadableFileError) -> None:
         """Take a file out that cannot be read; raises the error if that is not allowed."""
@@ -107,6 +102,11 @@ class Pass(Generic[SummaryType]):
         vars(self.summary).update(vars(copy.deepcopy(self._before[0])))
         self.seen = replace(self._before[1], skipped=skipped)
 
+    def finish(self) -> None:
+        """Forget the checkpoint of a pass that is whole."""
+        if self._checkpoint:
+            self._checkpoint.remove()
+
     def _is_skipped(self, file: int) -> bool:
         skipped = self.seen.skipped
         return (
@@ -116,14 +116,17 @@ class Pass(Generic[SummaryType]):
         )
 
     def _move_to(self, place: Place) -> None:
-        if place.file != self.place.file:
-            self.place = place
+        if place.file != self._place.file:
+            self._place = place
             self._remember()
 
     def _remember(self) -> None:
         """Keep what was certain before a file, to go back to if the file turns out unreadable."""
-        if self._skip:
-            self._before = copy.deepcopy(self.summary), replace(self.seen)
+        if not self._skip:
+            return
+        self._before = copy.deepcopy(self.summary), replace(self.seen)
+        if self._checkpoint and self._place != Place():  # within a file nothing is certain
+            self._checkpoint.save_if_due(*self._before, self._place)
 
 
 def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:

@@ -22,10 +22,12 @@ from unskew.errors import InputError, InputTypeError, ParameterError, Unreadable
 from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
+from unskew.population.checkpoint import Checkpoint, checked_path
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
-from unskew.population.one_pass import Pass, Place, Seen, warn_of_skipped
+from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.rows import Rows, pandas_index_columns
+from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summary, Total
@@ -61,6 +63,12 @@ class Population:
         leaves it out with all its rows, those already read included, warns with the names
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
         differ are an error in either case: they are another population, not a damaged one.
+    checkpoint : path, optional
+        For long passes over files: what a pass has gathered is kept in this file now and then, and
+        a pass that was killed goes on from there when the same is asked of the same files again,
+        counting no row twice; its answer has the bits of a pass that was never interrupted. The
+        file is deleted when the pass is whole. A checkpoint of another question, of other columns
+        or of files that have changed since is an error. Reading it executes nothing.
     progress : function of a Progress, optional
         Told now and then, at most ten times a second and once at the end, how far a pass has come:
         :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
@@ -92,6 +100,7 @@ class Population:
         selected: str | ArrayLike | None = None,
         filesystem: Any = None,
         on_error: Literal["raise", "skip"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
         if on_error not in ("raise", "skip"):
@@ -101,6 +110,7 @@ class Population:
         self._progress = progress
         self._skip = on_error == "skip"
         self._source: Source = open_source(data, filesystem=filesystem, skip=self._skip)
+        self._checkpoint = checked_path(checkpoint, self._source)
         self._weight = self._row_values(weight, "weight")
         self._selected = self._row_values(selected, "selected")
         self._columns = self._chosen_columns(columns)
@@ -173,7 +183,9 @@ class Population:
 
     def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
-            self.reduce(Total())
+            twin = copy.copy(self)
+            twin._checkpoint = None  # which may hold a question that is still to be put
+            twin.reduce(Total())
         return self._seen
 
     def matched(self, sample: Rows, *, ignored: Sequence[str] = ()) -> Self:
@@ -233,12 +245,14 @@ class Population:
             )
         self._seen.started = True
         empty = copy.deepcopy(summary)
-        run = Pass(summary, self._source, skip=self._skip)
+        checkpoint = self._checkpoint_for(empty)
+        run = Pass(summary, self._source, skip=self._skip, checkpoint=checkpoint)
         files = self._source.files if isinstance(self._source, FileSource) else None
         reporter = Reporter(
             self._progress,
             total_rows=self._source.n_rows,
             total_files=None if files is None else len(files),
+            resumed_rows=run.resumed_rows,
         )
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
@@ -255,8 +269,19 @@ class Population:
                 run.add(part, place, *result)
             reporter.advance(run.seen.rows, part.file)
         self._finish(run.seen)
+        run.finish()
         reporter.finish(run.seen.rows)
         return summary
+
+    def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
+        if self._checkpoint is None or not isinstance(self._source, FileSource):
+            return None
+        reading = {
+            "the columns": [self._columns, list(self._names), sorted(self._types.items())],
+            "the weights": self._weight,
+            "the marks of the sample": self._selected,
+        }
+        return Checkpoint(self._checkpoint, question, self._source, reading)
 
     def _finish(self, seen: Seen) -> None:
         """Check the whole of what a pass has shown, and remember it."""
