@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
@@ -26,11 +24,13 @@ from unskew.population.checkpoint import Checkpoint, checked_path
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
+from unskew.population.pushdown import count_in_engine
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summary, Total
+from unskew.population.threads import in_order
 
 __all__ = ["Population"]
 
@@ -69,6 +69,12 @@ class Population:
         counting no row twice; its answer has the bits of a pass that was never interrupted. The
         file is deleted when the pass is whole. A checkpoint of another question, of other columns
         or of files that have changed since is an error. Reading it executes nothing.
+    pushdown : bool, default=False
+        For lazy frames and queries: let their own engine count the cells in one aggregation, so
+        that only counts leave it. Answers TreeWeights, HistogramWeights and FrequencyWeights, with
+        the same counts as reading the rows. On one machine reading is faster
+        (docs/large-populations.md); this is for engines that are far away, or that cannot hand over
+        their rows in batches.
     progress : function of a Progress, optional
         Told now and then, at most ten times a second and once at the end, how far a pass has come:
         :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
@@ -101,6 +107,7 @@ class Population:
         filesystem: Any = None,
         on_error: Literal["raise", "skip"] = "raise",
         checkpoint: str | os.PathLike[str] | None = None,
+        pushdown: bool = False,
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
         if on_error not in ("raise", "skip"):
@@ -117,6 +124,9 @@ class Population:
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen = Seen()
+        self._pushdown = bool(pushdown)
+        if self._pushdown:
+            self._check_that_the_engine_can_count()
         if self._skip:
             self._check_that_files_can_be_skipped()
 
@@ -244,6 +254,8 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
+        if self._pushdown:
+            return self._counted_in_engine(summary)
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
         run = Pass(summary, self._source, skip=self._skip, checkpoint=checkpoint)
@@ -262,7 +274,7 @@ class Population:
                 return *work, error
 
         work = run.parts(self._read_columns(), self._types)
-        for part, place, result in _in_order(answer, work, _n_threads(threads)):
+        for part, place, result in in_order(answer, work, _n_threads(threads)):
             if isinstance(result, UnreadableFileError):
                 run.leave_out(place, result)
             else:
@@ -271,6 +283,30 @@ class Population:
         self._finish(run.seen)
         run.finish()
         reporter.finish(run.seen.rows)
+        return summary
+
+    def _check_that_the_engine_can_count(self) -> None:
+        if self._source.lazy is None:
+            raise ParameterError(
+                "pushdown=True is for lazy frames and queries (Ibis, DuckDB, Polars lazy, Dask); "
+                "this population is read."
+            )
+        for name, values in (("weight", self._weight), ("selected", self._selected)):
+            if values is not None and not isinstance(values, str):
+                raise ParameterError(f"With pushdown=True {name} must be the name of a column.")
+
+    def _counted_in_engine(self, summary: SummaryType) -> SummaryType:
+        counted = count_in_engine(
+            summary,
+            self._source.lazy,
+            columns=self._columns,
+            schema=self._source.schema,
+            weight=self._weight,
+            selected=self._selected,
+        )
+        seen = Seen(started=True, whole=True, **counted._asdict())
+        self._finish(seen)
+        Reporter(self._progress, total_rows=seen.rows, total_files=None).finish(seen.rows)
         return summary
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
@@ -415,30 +451,6 @@ class Population:
 
 _ONES = np.ones(BLOCK_ROWS)
 _ONES.flags.writeable = False
-
-Work = TypeVar("Work")
-Result = TypeVar("Result")
-
-
-def _in_order(
-    function: Callable[[Work], Result], items: Iterable[Work], threads: int
-) -> Iterator[Result]:
-    """Map over items on several threads, yielding in order and running only a little ahead."""
-    if threads == 1:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="unskew") as pool:
-        pending: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) > 2 * threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 def _n_threads(threads: int | None) -> int:

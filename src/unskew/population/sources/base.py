@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 
@@ -47,6 +48,8 @@ class Source(ABC):
         Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
     rereadable : bool
         Whether a second pass is possible.
+    lazy : object or None
+        The lazy frame or query behind the rows, if narwhals knows its like.
     """
 
     schema: pa.Schema
@@ -54,6 +57,7 @@ class Source(ABC):
     named: bool = True
     typed: bool = True
     rereadable: bool = True
+    lazy: Any = None
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
