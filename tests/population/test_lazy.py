@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -35,20 +33,20 @@ class Watching(Summary):
         self.ahead = max(self.ahead, len(self.computed) - self.rows // 70_000)
 
 
+COMPUTED: list[int] = []
+
+
+def numbered_partition(number: int) -> pd.DataFrame:
+    COMPUTED.append(number)
+    return pd.DataFrame({"a": np.full(70_000, float(number)), "unused": 0.0})
+
+
 def test_dask_computes_a_few_partitions_at_a_time():
-    computed: list[int] = []
-    lock = threading.Lock()
-
-    def partition(number: int) -> pd.DataFrame:
-        with lock:
-            computed.append(number)
-        return pd.DataFrame({"a": np.full(70_000, float(number)), "unused": 0.0})
-
-    frame = dd.from_map(partition, range(40), meta=partition(0))
-    computed.clear()
-    answer = Population(frame, columns=["a"]).reduce(Watching(computed))
+    frame = dd.from_map(numbered_partition, range(40), meta=numbered_partition(0))
+    COMPUTED.clear()
+    answer = Population(frame, columns=["a"]).reduce(Watching(COMPUTED))
     assert answer.rows == 40 * 70_000
-    assert sorted(computed) == list(range(40))
+    assert sorted(COMPUTED) == list(range(40))
     # One a thread being computed, one waiting, and those that are being counted.
     assert answer.ahead <= 4 * available_cores() + 2
 

@@ -26,7 +26,7 @@ from unskew.population.summaries import Summary
 
 __all__ = ["Checkpoint", "checked_path"]
 
-SECONDS_BETWEEN = 5.0
+SECONDS_BETWEEN = 1.0
 """A pass is saved this often at the most, and never for more than a twentieth of its time."""
 
 _FORMAT = "unskew checkpoint 1"
