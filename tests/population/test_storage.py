@@ -319,6 +319,16 @@ class TestFilesThatBreak:
         assert population.size == 200
         assert list(population.skipped_files) == [str(tmp_path / "0.parquet")]
 
+    def test_named_and_not_there(self, tmp_path):
+        paths = [*write_files(tmp_path), str(tmp_path / "gone.parquet")]
+        with pytest.raises(InputFileError, match="gone.parquet' does not exist"):
+            Population(paths)
+        with pytest.warns(SkippedFilesWarning, match="1 of the population's 4 files .*gone"):
+            population = Population(paths, on_error="skip")
+        assert population.size == 300
+        with pytest.raises(InputFileError, match="gone.parquet' does not exist"):
+            Population(paths[3:], on_error="skip")
+
     def test_csv_that_breaks_off(self, tmp_path):
         good = "a,town\n" + "1,x\n" * 10
         (tmp_path / "0.csv").write_text(good)

@@ -31,7 +31,7 @@ class CSVSource(FileSource):
         def look(file: File) -> pa.Schema:
             return _open(storage, file.path).schema
 
-        self.files, schemas, self.unreadable = for_each_file(look, storage.files, skip=skip)
+        self.files, schemas, self.unreadable = for_each_file(look, storage, skip=skip)
         self._headers = [schema.names for schema in schemas]
         first = self.files[0].path
         for file, header in zip(self.files, self._headers, strict=True):

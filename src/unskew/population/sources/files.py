@@ -21,7 +21,7 @@ def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> File
     With ``skip``, files that cannot be read are left out and told of.
     """
     entries = data if isinstance(data, list | tuple) else [data]
-    storage = find(entries, as_filesystem(filesystem))
+    storage = find(entries, as_filesystem(filesystem), skip=skip)
     if storage.folder is not None:
         return _open_folder(storage, storage.folder, skip=skip)
     formats = {_format(storage, file) for file in storage.files}

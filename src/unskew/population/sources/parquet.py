@@ -37,7 +37,7 @@ class ParquetSource(FileSource):
 
     def __init__(self, storage: Storage, *, skip: bool = False, keys: Keys | None = None) -> None:
         self._storage = storage
-        self.files, footers, self.unreadable = for_each_file(self._footer, storage.files, skip=skip)
+        self.files, footers, self.unreadable = for_each_file(self._footer, storage, skip=skip)
         first = footers[0].schema
         for file, footer in zip(self.files, footers, strict=True):
             if not footer.schema.equals(first):

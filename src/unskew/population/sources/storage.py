@@ -28,12 +28,14 @@ _LISTING_THREADS = 16  # the first bytes of a file are waited for, not computed
 class Storage(NamedTuple):
     """A file system, and the files of the population on it.
 
-    ``folder`` is the one folder that was named, if it was one.
+    ``folder`` is the one folder that was named, if it was one; ``missing`` are files that were
+    named and are not there, where that is allowed.
     """
 
     filesystem: fs.FileSystem
     files: list[File]
     folder: str | None = None
+    missing: dict[str, str] = {}  # noqa: RUF012  (never changed)
 
     @property
     def is_local(self) -> bool:
@@ -52,20 +54,34 @@ def as_filesystem(given: Any) -> fs.FileSystem | None:
     )
 
 
-def find(entries: Sequence[Any], filesystem: fs.FileSystem | None) -> Storage:
-    """Return the files that paths, globs, addresses or one folder name."""
+def find(
+    entries: Sequence[Any], filesystem: fs.FileSystem | None, *, skip: bool = False
+) -> Storage:
+    """Return the files that paths, globs, addresses or one folder name.
+
+    With ``skip``, some of several that are not there are left out and told of.
+    """
     located = [_located(str(entry), filesystem) for entry in entries]
     common = located[0][0]
     other = [entry for entry, (place, _) in zip(entries, located, strict=True) if place != common]
     if other:
         raise InputError(f"'{other[0]}' is not on the file system of '{entries[0]}'; name one.")
-    infos = [info for _, path in located for info in _expanded(common, path)]
+    infos, missing = [], {}
+    for _, path in located:
+        try:
+            infos += _expanded(common, path)
+        except InputFileError as error:
+            if not skip:
+                raise
+            missing[path] = str(error)
+    if not infos:
+        raise InputFileError(" ".join(missing.values()))
     folders = [info.path for info in infos if info.type == fs.FileType.Directory]
     if folders and len(infos) > 1:
         raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
-    return Storage(common, [_file(info) for info in infos])
+    return Storage(common, [_file(info) for info in infos], missing=missing)
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None) -> tuple[fs.FileSystem, str]:
@@ -169,7 +185,7 @@ Facts = TypeVar("Facts")
 
 
 def for_each_file(
-    look: Callable[[File], Facts], files: Sequence[File], *, skip: bool
+    look: Callable[[File], Facts], storage: Storage, *, skip: bool
 ) -> tuple[list[File], list[Facts], dict[str, str]]:
     """Look into every file once; return those that can be read, what was seen, and the others.
 
@@ -182,12 +198,13 @@ def for_each_file(
         except UnreadableFileError as error:
             return error
 
+    files = storage.files
     if len(files) == 1:
         results: Sequence[Facts | UnreadableFileError] = [try_to(files[0])]
     else:
         with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
             results = list(pool.map(try_to, files))
-    good, facts, bad = [], [], {}
+    good, facts, bad = [], [], dict(storage.missing)
     for file, result in zip(files, results, strict=True):
         if not isinstance(result, UnreadableFileError):
             good.append(file)
