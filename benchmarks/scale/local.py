@@ -13,6 +13,7 @@ Data are written to a temporary folder (--folder says where) and deleted.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
 import random
@@ -263,9 +264,10 @@ def kill(arguments: argparse.Namespace, folder: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.scale", "local", "one-pass"]
     command += ["--data", str(folder / "u"), "--output"]
     expected = folder / "expected.npy"
-    whole = seconds(lambda: subprocess.run([*command, str(expected)], check=True))
+    run = functools.partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
+    whole = seconds(lambda: run([*command, str(expected)]))
     draw = random.Random(arguments.seed)
-    print("\n| killed after, s | checkpoint left | resumed in, s | weights |")
+    print("| killed after, s | checkpoint left | resumed in, s | weights |")
     print("|---|---|---|---|")
     for trial in range(10):
         saved = folder / f"{trial}.checkpoint"
@@ -277,7 +279,7 @@ def kill(arguments: argparse.Namespace, folder: Path) -> None:
         process.send_signal(signal.SIGKILL)
         finished = process.wait() == 0
         left = "the pass was over" if finished else "yes" if saved.exists() else "not yet"
-        took = seconds(lambda: subprocess.run(resumable, check=True, stdout=subprocess.DEVNULL))  # noqa: B023
+        took = seconds(lambda: run(resumable))  # noqa: B023
         same = np.array_equal(np.load(output), np.load(expected))
         print(
             f"| {moment:.1f} of {whole:.1f} | {left} | {took:.1f} "

@@ -45,8 +45,9 @@ class Population:
     ----------
     data : array, dataframe, path, or anything else that holds rows
         A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
-        reader; a DuckDB relation; any object with the Arrow C stream; the path of a Parquet or CSV
-        file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
+        reader; a DuckDB relation; an Ibis table; a Dask DataFrame; any object with the Arrow C
+        stream; the path or address of a Parquet or CSV file, a glob, a list of paths or a folder;
+        an iterable of chunks, each an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
