@@ -33,13 +33,16 @@ def write_numbers(folder: Path, n_rows: int, *, linked: int = 1) -> int:
     """Write Parquet files of a million rows; with ``linked`` each under so many names.
 
     The further names are hard links: the rows are read and counted anew under each of them, but the
-    disk holds, and the page cache keeps, one copy. Returns the number of rows under all names.
+    disk holds, and the page cache keeps, one copy. Files that are there already are left alone, so
+    that a folder can grow. Returns the number of rows under all names.
     """
     folder.mkdir(parents=True, exist_ok=True)
 
     def write(number: int) -> None:
         rows = min(ROWS_A_FILE, n_rows - number * ROWS_A_FILE)
         path = folder / f"part-{number:05d}-0.parquet"
+        if path.exists():
+            return
         table = pa.table(number_rows(number, rows))
         pq.write_table(table, path, compression="zstd", row_group_size=250_000)
         for twin in range(1, linked):
