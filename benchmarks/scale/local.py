@@ -13,6 +13,7 @@ Data are written to a temporary folder (--folder says where) and deleted.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import platform
 import random
@@ -243,19 +244,9 @@ def one_pass_elsewhere(folder: Path) -> tuple[float, float]:
 
 def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG001
     """Fit tree weights; print seconds and this process's peak memory."""
-    options: dict[str, Any] = {}
-    if arguments.checkpoint is not None:
-        # Says how far it is, for whoever means to kill it.
-        options = {
-            "checkpoint": arguments.checkpoint,
-            "progress": lambda told: print(told.resumed_rows, told.share, flush=True),
-        }
-    name = next(iter(WEIGHTERS))
     started = time.perf_counter()
-    weighter = fit(name, arguments.data / "*.parquet", **options)
+    fit(next(iter(WEIGHTERS)), arguments.data / "*.parquet")
     took = time.perf_counter() - started
-    if arguments.output is not None:
-        np.save(arguments.output, weighter.weights_)
     # Not getrusage's ru_maxrss: that starts from the parent's, across fork and exec.
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
@@ -265,31 +256,52 @@ def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG0
 # Survival --------------------------------------------------------------------------------------
 
 
+def resumable_pass(data: Path, output: Path, saved: Path | None, telling: Any) -> None:
+    """Fit tree weights, telling how far it is for whoever means to kill us."""
+    options: dict[str, Any] = {"progress": telling.send}
+    if saved is not None:
+        options["checkpoint"] = saved
+    weighter = fit(next(iter(WEIGHTERS)), data / "*.parquet", **options)
+    np.save(output, weighter.weights_)
+
+
 def kill(arguments: argparse.Namespace, folder: Path) -> None:
     """Kill a pass at random moments, resume it, and compare the bits with an uninterrupted one."""
     heading(f"kill -9 at ten random moments of a pass over {arguments.rows:,} rows")
     write_numbers(folder / "u", arguments.rows)
-    command = [sys.executable, "-m", "benchmarks.scale", "local", "one-pass"]
-    command += ["--data", str(folder / "u"), "--output"]
+    processes = multiprocessing.get_context("forkserver")  # clean ones that start at once
+    processes.set_forkserver_preload(["benchmarks.scale.local", "sklearn.tree"])
+
+    def run(output: Path, saved: Path | None, kill_at: float = 2.0) -> tuple[int, int | None]:
+        listening, telling = processes.Pipe(duplex=False)
+        process = processes.Process(
+            target=resumable_pass, args=(folder / "u", output, saved, telling)
+        )
+        process.start()
+        telling.close()
+        resumed = 0
+        try:
+            while True:
+                told = listening.recv()
+                resumed = told.resumed_rows
+                if told.share >= kill_at:
+                    process.kill()
+        except EOFError:  # it is over, one way or the other
+            process.join()
+        return resumed, process.exitcode
+
     expected = folder / "expected.npy"
-    subprocess.run([*command, str(expected)], check=True, stdout=subprocess.DEVNULL)
+    run(expected, None)
     draw = random.Random(arguments.seed)
     print("| killed at | rows found in the checkpoint | weights |")
     print("|---|---|---|")
     for trial in range(10):
-        saved = folder / f"{trial}.checkpoint"
-        output = folder / f"{trial}.npy"
-        resumable = [*command, str(output), "--checkpoint", str(saved)]
+        saved, output = folder / f"{trial}.checkpoint", folder / f"{trial}.npy"
         moment = draw.random()
-        process = subprocess.Popen(resumable, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        for line in process.stdout:
-            if float(line.split()[1]) >= moment:
-                process.send_signal(signal.SIGKILL)
-                break
-        assert process.wait() == -signal.SIGKILL
-        resumed = subprocess.run(resumable, check=True, capture_output=True, text=True).stdout
-        rows = int(resumed.split()[0])
+        _, code = run(output, saved, moment)
+        assert code == -signal.SIGKILL
+        rows, code = run(output, saved)
+        assert code == 0
         same = np.array_equal(np.load(output), np.load(expected))
         print(
             f"| {moment:.0%} | {rows:,} ({rows / arguments.rows:.0%}) "
@@ -372,8 +384,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--links", type=int, default=10, help="names of each file, for largest")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to write the data")
-    for hidden in ("--data", "--checkpoint", "--output"):
-        parser.add_argument(hidden, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     if arguments[:1] == ["one-pass"]:
         parsed = parser.parse_args(["memory", *arguments[1:]])
         one_pass(parsed, parsed.data)
