@@ -175,6 +175,8 @@ def ratios(arguments: argparse.Namespace, folder: Path) -> None:
     )
     print("|---|---|---|---|---|---|---|---|")
     for name, (_, columns) in WEIGHTERS.items():
+        if not name.startswith(arguments.only):
+            continue
         paths = files[: max(1, len(files) // 10)] if name.startswith(SLOW) else files
         n_rows = arguments.rows * len(paths) // len(files)
         scans = bare_scans(paths, columns)
@@ -382,6 +384,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--links", type=int, default=10, help="names of each file, for largest")
+    parser.add_argument("--only", default="", help="the beginning of a weighter's name, for ratios")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to write the data")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
