@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from unskew.errors import OverlapError as OverlapError
     from unskew.errors import OverlapWarning as OverlapWarning
     from unskew.errors import ParameterError as ParameterError
+    from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
+    from unskew.errors import UnreadableFileError as UnreadableFileError
     from unskew.errors import UnskewError as UnskewError
     from unskew.learning.reweighted import Reweighted as Reweighted
     from unskew.learning.risk import weighted_risk as weighted_risk
@@ -60,8 +62,10 @@ _HOME = {
     "Population": "unskew.population.population",
     "Progress": "unskew.population.progress",
     "Reweighted": "unskew.learning.reweighted",
+    "SkippedFilesWarning": "unskew.errors",
     "Summary": "unskew.population.summaries",
     "TreeWeights": "unskew.weighters.tree",
+    "UnreadableFileError": "unskew.errors",
     "UnskewError": "unskew.errors",
     "Unweighted": "unskew.weighters.unweighted",
     "diagnose": "unskew.diagnostics.diagnose",

@@ -19,6 +19,8 @@ __all__ = [
     "OverlapError",
     "OverlapWarning",
     "ParameterError",
+    "SkippedFilesWarning",
+    "UnreadableFileError",
     "UnskewError",
     "warn_caller",
 ]
@@ -38,6 +40,10 @@ class InputTypeError(InputError, TypeError):
 
 class InputFileError(InputError, FileNotFoundError):
     """A file of the population that is not there."""
+
+
+class UnreadableFileError(InputError, OSError):
+    """A file of the population that is damaged, or went away or changed while it was read."""
 
 
 class ParameterError(UnskewError, ValueError):
@@ -82,6 +88,23 @@ class OverlapWarning(_WithShare, UserWarning):
     rules : tuple of OverlapRule
         Where it is, by falling share; each prints as a sentence.
     """
+
+
+class SkippedFilesWarning(UserWarning):
+    """Files of the population could not be read and were left out, as ``on_error="skip"`` asks.
+
+    Attributes
+    ----------
+    files : dict from str to str
+        Their names, and why each could not be read.
+    """
+
+    def __init__(self, message: str, files: dict[str, str]) -> None:
+        super().__init__(message)
+        self.files = files
+
+    def __reduce__(self) -> tuple[type, tuple[str, dict[str, str]]]:
+        return type(self), (str(self), self.files)
 
 
 def warn_caller(warning: Warning) -> None:

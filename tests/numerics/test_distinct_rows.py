@@ -13,9 +13,9 @@ codes = arrays(
 )
 
 
-@given(codes, st.integers(0, 2**32))
-def test_rows_are_found_exactly_where_they_are(known, seed):
-    distinct = DistinctRows(known)
+@given(codes, st.integers(0, 2**32), st.sampled_from([0, 4, 10**6]))
+def test_rows_are_found_exactly_where_they_are(known, seed, largest_table):
+    distinct = DistinctRows(known, largest_table=largest_table)
     numbers = {
         tuple(row): int(number) for row, number in zip(known, distinct.find(known), strict=True)
     }

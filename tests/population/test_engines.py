@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dask.dataframe as dd
 import duckdb
+import ibis
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -62,6 +65,14 @@ FORMS = {
         pa.Table.from_pandas(frame, preserve_index=False)
     ),
     "duckdb": lambda frame, folder: duckdb.sql(f"from '{folder}/whole.parquet'"),
+    "ibis": lambda frame, folder: ibis.duckdb.connect().read_parquet(folder / "whole.parquet"),
+    "ibis table in memory": lambda frame, folder: ibis.memtable(frame),
+    "dask": lambda frame, folder: dd.from_pandas(frame, npartitions=5, sort=False),
+    "dask scan": lambda frame, folder: dd.read_parquet(
+        sorted(map(str, folder.glob("part-*.parquet")))
+    ),
+    "narwhals lazy": lambda frame, folder: nw.from_native(pl.from_pandas(frame).lazy()),
+    "narwhals eager": lambda frame, folder: nw.from_native(frame),
     "parquet": lambda frame, folder: folder / "whole.parquet",
     "parquet glob": lambda frame, folder: str(folder / "part-*.parquet"),
     "parquet list": lambda frame, folder: [

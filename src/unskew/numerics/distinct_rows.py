@@ -1,8 +1,9 @@
 """Find rows of small whole numbers among a known set of distinct rows.
 
 The rows are folded column by column: the number of the distinct prefix seen so far and the next
-column's code make a pair, and the pairs that occur are numbered in turn. Each step is one binary
-search, so that finding n rows among k takes O(n d log k) and no key ever overflows.
+column's code make a pair, and the pairs that occur are numbered in turn. Each step looks pairs up
+in a table, or by binary search where the table would be large, so that finding n rows among k takes
+O(n d log k) at most and no key ever overflows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from unskew.numerics.typing import IntArray
 __all__ = ["DistinctRows"]
 
 
+LARGEST_TABLE = 1 << 18
+"""Pairs up to which a table is kept, so that it stays in the cache."""
+
+
 class DistinctRows:
     """The distinct rows of a matrix of codes, numbered from zero.
 
@@ -21,6 +26,8 @@ class DistinctRows:
     ----------
     codes : ndarray of int64 of shape (n_rows, n_columns)
         Non-negative.
+    largest_table : int
+        Pairs up to which a table is kept.
 
     Examples
     --------
@@ -31,22 +38,38 @@ class DistinctRows:
     array([ 1,  0, -1])
     """
 
-    def __init__(self, codes: IntArray) -> None:
+    def __init__(self, codes: IntArray, *, largest_table: int = LARGEST_TABLE) -> None:
         self._bases = codes.max(axis=0) + 1
         self._levels: list[IntArray] = []
-        prefix = np.zeros(len(codes), dtype=np.int64)
+        self._tables: list[IntArray | None] = []
+        prefix, n_prefixes = np.zeros(len(codes), dtype=np.int64), 1
         for base, column in zip(self._bases, codes.T, strict=True):
             pairs, prefix = np.unique(prefix * base + column, return_inverse=True)
             self._levels.append(pairs)
-        self.size = len(self._levels[-1])
+            possible = n_prefixes * int(base)
+            self._tables.append(_table(pairs, possible) if possible <= largest_table else None)
+            n_prefixes = len(pairs)
+        self.size = n_prefixes
 
     def find(self, codes: IntArray) -> IntArray:
         """Return each row's number, or -1 where it is not among the distinct rows."""
         prefix = np.zeros(len(codes), dtype=np.int64)
         known = np.ones(len(codes), dtype=bool)
-        for base, pairs, column in zip(self._bases, self._levels, codes.T, strict=True):
+        for base, pairs, table, column in zip(
+            self._bases, self._levels, self._tables, codes.T, strict=True
+        ):
             known &= (column >= 0) & (column < base)
             pair = np.where(known, prefix * base + column, 0)
-            prefix = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
-            known &= pairs[prefix] == pair
+            if table is not None:
+                prefix = table[pair]
+                known &= prefix >= 0
+            else:
+                prefix = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
+                known &= pairs[prefix] == pair
         return np.where(known, prefix, -1)
+
+
+def _table(pairs: IntArray, n_possible: int) -> IntArray:
+    table = np.full(n_possible, -1, dtype=np.int64)
+    table[pairs] = np.arange(len(pairs), dtype=np.int64)
+    return table

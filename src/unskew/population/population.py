@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError, UnreadableFileError
 from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, check_weights
+from unskew.population.checkpoint import Checkpoint, checked_path
 from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
+from unskew.population.pushdown import count_in_engine
 from unskew.population.rows import Rows, pandas_index_columns
-from unskew.population.sources import Part, Source, open_source
+from unskew.population.seen import Place, Seen
+from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summaries, Summary, Total
+from unskew.population.threads import in_order
 
 __all__ = ["Population"]
 
 SummaryType = TypeVar("SummaryType", bound=Summary)
+_Answer: TypeAlias = tuple[SummaryType, Seen] | UnreadableFileError
 
 
 class Population:
@@ -41,8 +45,9 @@ class Population:
     ----------
     data : array, dataframe, path, or anything else that holds rows
         A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
-        reader; a DuckDB relation; any object with the Arrow C stream; the path of a Parquet or CSV
-        file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
+        reader; a DuckDB relation; an Ibis table; a Dask DataFrame; any object with the Arrow C
+        stream; the path or address of a Parquet or CSV file, a glob, a list of paths or a folder;
+        an iterable of chunks, each an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
@@ -51,6 +56,26 @@ class Population:
         Design weights: how many rows of the world each row stands for.
     selected : str or array-like of bool of shape (n_rows,), optional
         Which rows are also in the sample, where the sample is part of the population.
+    filesystem : PyArrow or fsspec file system, optional
+        Where paths lead, if it is not the local disk. An address such as ``s3://bucket/folder``
+        says it by itself, wherever :meth:`pyarrow.fs.FileSystem.from_uri` knows the storage.
+    on_error : {"raise", "skip"}, default="raise"
+        What becomes of a file that is damaged, disappears or changes while it is read. "skip"
+        leaves it out with all its rows, those already read included, warns with the names
+        (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
+        differ are an error in either case: they are another population, not a damaged one.
+    checkpoint : path, optional
+        For long passes over files: what a pass has gathered is kept in this file now and then, and
+        a pass that was killed goes on from there when the same is asked of the same files again,
+        counting no row twice; its answer has the bits of a pass that was never interrupted. The
+        file is deleted when the pass is whole. A checkpoint of another question, of other columns
+        or of files that have changed since is an error. Reading it executes nothing.
+    pushdown : bool, default=False
+        For lazy frames and queries: let their own engine count the cells in one aggregation, so
+        that only counts leave it. Answers TreeWeights, HistogramWeights and FrequencyWeights, with
+        the same counts as reading the rows. On one machine reading is faster
+        (docs/large-populations.md); this is for engines that are far away, or that cannot hand over
+        their rows in batches.
     progress : function of a Progress, optional
         Told now and then, at most ten times a second and once at the end, how far a pass has come:
         :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
@@ -80,19 +105,32 @@ class Population:
         columns: Sequence[str] | Sequence[int] | None = None,
         weight: str | ArrayLike | None = None,
         selected: str | ArrayLike | None = None,
+        filesystem: Any = None,
+        on_error: Literal["raise", "skip"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        pushdown: bool = False,
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
+        if on_error not in ("raise", "skip"):
+            raise ParameterError(f"on_error must be 'raise' or 'skip'; got {on_error!r}.")
         if progress is not None and not callable(progress):
             raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
         self._progress = progress
-        self._source: Source = open_source(data)
+        self._skip = on_error == "skip"
+        self._source: Source = open_source(data, filesystem=filesystem, skip=self._skip)
+        self._checkpoint = checked_path(checkpoint, self._source)
         self._weight = self._row_values(weight, "weight")
         self._selected = self._row_values(selected, "selected")
         self._columns = self._chosen_columns(columns)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen = _Seen()
+        self._seen = Seen()
         self._asked_besides: list[Summary] = []
+        self._pushdown = bool(pushdown)
+        if self._pushdown:
+            self._check_that_the_engine_can_count()
+        if self._skip:
+            self._check_that_files_can_be_skipped()
 
     @classmethod
     def of(cls, data: Any) -> Population:
@@ -119,11 +157,16 @@ class Population:
         return self._weight is not None
 
     @property
+    def counts_in_engine(self) -> bool:
+        """Whether only counts leave the engine that holds the rows (``pushdown=True``)."""
+        return self._pushdown
+
+    @property
     def size(self) -> int:
         """How many rows there are; reads them once if nothing else tells."""
         if self._source.n_rows == 0:
             raise InputError("The population has no rows.")
-        if self._source.n_rows is not None:
+        if self._source.n_rows is not None and not self._skip:
             return self._source.n_rows
         return self._seen_or_counted().rows
 
@@ -137,9 +180,29 @@ class Population:
         """How many rows are marked as being in the sample; None without such marks."""
         return None if self._selected is None else self._seen_or_counted().selected
 
-    def _seen_or_counted(self) -> _Seen:
+    @property
+    def skipped_files(self) -> dict[str, str]:
+        """The files that were left out because they could not be read, and why."""
+        unreadable = self._source.unreadable if isinstance(self._source, FileSource) else {}
+        return {**unreadable, **self._seen.skipped}
+
+    def _check_that_files_can_be_skipped(self) -> None:
+        if not isinstance(self._source, FileSource):
+            raise ParameterError('on_error="skip" is for populations in files; this one is not.')
+        for name, values in (("weight", self._weight), ("selected", self._selected)):
+            if values is not None and not isinstance(values, str):
+                raise ParameterError(
+                    f"{name} is one entry per row, which has no place once a file is skipped; with "
+                    'on_error="skip" give the name of a column.'
+                )
+        n_files = len(self._source.files) + len(self._source.unreadable)
+        warn_of_skipped(self._source.unreadable, n_files)
+
+    def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
-            self.reduce(Total())
+            twin = copy.copy(self)
+            twin._checkpoint = None  # which may hold a question that is still to be put
+            twin.reduce(Total())
         return self._seen
 
     def matched(self, sample: Rows, *, ignored: Sequence[str] = ()) -> Self:
@@ -209,32 +272,87 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
+        if self._pushdown:
+            return self._counted_in_engine(summary)
         empty = copy.deepcopy(summary)
-        seen = _Seen(started=True, whole=True)
-
-        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen, int | None]:
-            return *self._read_part(copy.deepcopy(empty), *work), work[0].file
-
+        checkpoint = self._checkpoint_for(empty)
+        run = Pass(summary, self._source, skip=self._skip, checkpoint=checkpoint)
+        files = self._source.files if isinstance(self._source, FileSource) else None
         reporter = Reporter(
-            self._progress, total_rows=self._source.n_rows, total_files=self._source.n_files
+            self._progress,
+            total_rows=self._source.n_rows,
+            total_files=None if files is None else len(files),
+            resumed_rows=run.resumed_rows,
         )
-        parts = self._source.parts(self._read_columns(), self._types)
-        for partial, found, file in _in_order(answer, _with_start(parts), _n_threads(threads)):
-            summary.merge(partial)
-            seen.add(found)
-            reporter.advance(seen.rows, file)
+
+        def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
+            try:
+                return *work, self._read_part(copy.deepcopy(empty), *work)
+            except UnreadableFileError as error:
+                return *work, error
+
+        work = run.parts(self._read_columns(), self._types)
+        for part, place, result in in_order(answer, work, _n_threads(threads)):
+            if isinstance(result, UnreadableFileError):
+                run.leave_out(place, result)
+            else:
+                run.add(part, place, *result)
+            reporter.advance(run.seen.rows, part.file)
+        self._finish(run.seen)
+        run.finish()
+        reporter.finish(run.seen.rows)
+        return summary
+
+    def _check_that_the_engine_can_count(self) -> None:
+        if self._source.lazy is None:
+            raise ParameterError(
+                "pushdown=True is for lazy frames and queries (Ibis, DuckDB, Polars lazy, Dask); "
+                "this population is read."
+            )
+        for name, values in (("weight", self._weight), ("selected", self._selected)):
+            if values is not None and not isinstance(values, str):
+                raise ParameterError(f"With pushdown=True {name} must be the name of a column.")
+
+    def _counted_in_engine(self, summary: SummaryType) -> SummaryType:
+        counted = count_in_engine(
+            summary,
+            self._source.lazy,
+            columns=self._columns,
+            schema=self._source.schema,
+            weight=self._weight,
+            selected=self._selected,
+        )
+        seen = Seen(started=True, whole=True, **counted._asdict())
+        self._finish(seen)
+        Reporter(self._progress, total_rows=seen.rows, total_files=None).finish(seen.rows)
+        return summary
+
+    def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
+        if self._checkpoint is None or not isinstance(self._source, FileSource):
+            return None
+        reading = {
+            "the columns": [self._columns, list(self._names), sorted(self._types.items())],
+            "the weights": self._weight,
+            "the marks of the sample": self._selected,
+        }
+        return Checkpoint(self._checkpoint, question, self._source, reading)
+
+    def _finish(self, seen: Seen) -> None:
+        """Check the whole of what a pass has shown, and remember it."""
+        if isinstance(self._source, FileSource):
+            warn_of_skipped(seen.skipped, len(self._source.files))
         if not seen.rows:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
         self._check_length(seen.rows)
-        self._seen.__dict__.update(seen.__dict__)
-        reporter.finish(seen.rows)
-        return summary
+        vars(self._seen).update(vars(seen))
 
-    def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, _Seen]:
-        summary.position = start
-        seen = _Seen()
+    def _read_part(
+        self, summary: SummaryType, part: Part, place: Place
+    ) -> tuple[SummaryType, Seen]:
+        start = summary.position = place.row
+        seen = Seen()
         for batch in part.read():
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
                 block = batch.slice(offset, BLOCK_ROWS)
@@ -245,9 +363,12 @@ class Population:
                 seen.selected += self._count_selected(block, rows)
                 summary.update(self._features(block), weight)
         if seen.rows != part.n_rows:
-            raise InputError(
-                f"A part of the population announced {part.n_rows} rows and gave {seen.rows}: it "
-                "changed while it was read. Read it again when nobody writes to it."
+            where = "A part of the population"
+            if isinstance(self._source, FileSource) and part.file is not None:
+                where = f"A part of '{self._source.files[part.file].path}'"
+            raise UnreadableFileError(
+                f"{where} announced {part.n_rows} rows and gave {seen.rows}: it changed while it "
+                "was read. Read it again when nobody writes to it."
             )
         return summary, seen
 
@@ -346,55 +467,8 @@ class Population:
         return [*self._columns, *(role for role in roles if role not in self._columns)]
 
 
-class _Seen:
-    """What passes have shown of a population; its matched twins share it."""
-
-    def __init__(self, *, started: bool = False, whole: bool = False) -> None:
-        self.started = started
-        self.whole = whole
-        self.rows = 0
-        self.mass = 0.0
-        self.selected = 0
-
-    def add(self, other: _Seen) -> None:
-        self.rows += other.rows
-        self.mass += other.mass
-        self.selected += other.selected
-
-
 _ONES = np.ones(BLOCK_ROWS)
 _ONES.flags.writeable = False
-
-Work = TypeVar("Work")
-Result = TypeVar("Result")
-
-
-def _in_order(
-    function: Callable[[Work], Result], items: Iterable[Work], threads: int
-) -> Iterator[Result]:
-    """Map over items on several threads, yielding in order and running only a little ahead."""
-    if threads == 1:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="unskew") as pool:
-        pending: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) > 2 * threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _with_start(parts: Iterable[Part]) -> Iterator[tuple[Part, int]]:
-    start = 0
-    for part in parts:
-        yield part, start
-        start += part.n_rows
 
 
 def _n_threads(threads: int | None) -> int:

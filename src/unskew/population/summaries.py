@@ -48,7 +48,7 @@ class Summary(ABC):
 
     position: int = 0
     shared: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that are only read, so that copies of the summary may share them."""
+    """Attributes that are only read: copies share them, checkpoints leave them out."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = copy.copy(self)

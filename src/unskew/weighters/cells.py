@@ -22,8 +22,9 @@ from scipy.spatial import cKDTree
 from unskew._compat import StrOptions
 from unskew.errors import InputError, OverlapError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import FeatureSpace
+from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
+from unskew.population.pushdown import CodeTests
 from unskew.population.summaries import CellCounts, Encoder, Summaries
 from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
 
@@ -39,6 +40,8 @@ class Partition(Protocol):
 
     def cells(self, values: FloatArray) -> IntArray:
         """Return each row's cell, or -1 where it lies in none."""
+
+    # One whose cells can be counted within an engine has ``keys`` and ``cells_of_keys`` too.
 
 
 class Cells(NamedTuple):
@@ -184,6 +187,25 @@ class CellLocator:
             return cells, None
         cells = np.where(uncovered, -1, cells)
         return cells, uncovered
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder whose numbers the partition understands."""
+        return self._encoder
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether cells can be written as expressions; see ``population.pushdown``."""
+        return isinstance(self._encoder, ColumnCodes) and hasattr(self._partition, "keys")
+
+    def keys(self, tests: CodeTests) -> list[Any]:
+        """Return expressions that together say in which cell a row lies."""
+        return self._partition.keys(tests)  # type: ignore[attr-defined]
+
+    def cells_of_keys(self, keys: IntArray) -> tuple[IntArray, BoolArray]:
+        """Return the cell of each combination of keys, and which of them hold no sample row."""
+        cells = self._partition.cells_of_keys(keys)  # type: ignore[attr-defined]
+        return cells, ~self._occupied[cells]
 
     def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
         """Return what uncovered population rows add to the counts of the cells."""

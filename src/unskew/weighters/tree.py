@@ -15,6 +15,7 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
+from unskew.population.pushdown import CodeTests, tree_key
 from unskew.weighters.base import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Counted, Empty
 from unskew.weighters.typing import OnUncovered, Total
@@ -243,3 +244,13 @@ class _TreePartition:
     def cells(self, values: FloatArray) -> IntArray:
         leaves: IntArray = self._tree.apply(values)
         return leaves
+
+    def keys(self, tests: CodeTests) -> list[Any]:
+        """Return the leaf as an expression."""
+        tree = self._tree
+        sides = tree.children_left, tree.children_right, tree.missing_go_to_left.astype(bool)
+        return [tree_key(tests, tree.feature, tree.threshold, *sides)]
+
+    def cells_of_keys(self, keys: IntArray) -> IntArray:
+        """Return the leaves themselves."""
+        return keys[:, 0]

@@ -6,40 +6,56 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+import narwhals
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from unskew.errors import InputTypeError
+from unskew.errors import InputTypeError, ParameterError
 from unskew.population.rows import as_rows, is_rows
 from unskew.population.sources.array import ArraySource
-from unskew.population.sources.base import Part, Source
+from unskew.population.sources.base import FileSource, Part, Source
 from unskew.population.sources.chunks import ChunkSource
-from unskew.population.sources.dataset import DatasetSource
+from unskew.population.sources.dask import DaskSource
+from unskew.population.sources.dataset import open_dataset
 from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
+from unskew.population.sources.ibis import IbisSource
+from unskew.population.sources.lazy import LazySource
 from unskew.population.sources.polars import PolarsLazySource
 from unskew.population.sources.stream import StreamSource
 from unskew.population.sources.table import TableSource
 
-__all__ = ["Part", "Source", "open_source"]
+__all__ = ["FileSource", "Part", "Source", "open_source"]
 
 
-def open_source(data: Any) -> Source:
+def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
     """Return the engine that reads ``data``.
+
+    ``filesystem`` says where paths lead, and ``skip`` that files which cannot be read are left out.
 
     The order matters: what can be read part by part is recognised before it could be taken for a
     mere stream of batches.
     """
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
-        return open_files(data)
+        return open_files(data, filesystem=filesystem, skip=skip)
+    if filesystem is not None:
+        raise ParameterError("filesystem says where paths lead, but the population is no path.")
+    if isinstance(data, narwhals.LazyFrame | narwhals.DataFrame):
+        data = data.to_native()
     match _library_and_name(data):
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
         case ("polars", "LazyFrame"):
             return PolarsLazySource(data)
+        case ("dask", "DataFrame"):
+            return DaskSource(data)
+        case ("ibis", "Table" | "CachedTable"):
+            return IbisSource(data)
+    if _is_other_lazy_frame(data):
+        return LazySource(data)
     if isinstance(data, ds.Dataset):
-        return DatasetSource(data)
+        return open_dataset(data)
     if isinstance(data, pa.RecordBatchReader):
         return StreamSource(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
@@ -65,6 +81,13 @@ def _library_and_name(data: Any) -> tuple[str, str]:
     # By name, so that a library is never imported only to find out that it is not used.
     kind = type(data)
     return kind.__module__.split(".")[0], kind.__name__
+
+
+def _is_other_lazy_frame(data: Any) -> bool:
+    try:
+        return isinstance(narwhals.from_native(data, pass_through=True), narwhals.LazyFrame)
+    except Exception:  # what narwhals cannot take, a repeated column say, is told of later
+        return False
 
 
 def _is_nested_list(data: Any) -> bool:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
+__all__ = ["BLOCK_ROWS", "File", "FileSource", "Part", "Source", "failed_part", "parts_of_stream"]
 
-BLOCK_ROWS = 32_768
+BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 
 BLOCK_ROWS_IN_MEMORY = 8_192
@@ -41,22 +42,22 @@ class Source(ABC):
         The columns, known before anything is read.
     n_rows : int or None
         None where only reading tells.
-    n_files : int or None
-        None where the rows are not held in files.
     named : bool
         Whether the columns have names of their own.
     typed : bool
         Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
     rereadable : bool
         Whether a second pass is possible.
+    lazy : object or None
+        The lazy frame or query behind the rows, if narwhals knows its like.
     """
 
     schema: pa.Schema
     n_rows: int | None = None
-    n_files: int | None = None
     named: bool = True
     typed: bool = True
     rereadable: bool = True
+    lazy: Any = None
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
@@ -64,6 +65,52 @@ class Source(ABC):
 
         ``types`` says how to read columns whose types are not facts.
         """
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as its folder lists it; ``size`` and ``modified`` tell whether it is the same."""
+
+    path: str
+    size: int | None = field(default=None, compare=False)
+    modified: int | None = field(default=None, compare=False)
+
+
+class FileSource(Source, ABC):
+    """Rows in files, which are read one after the other.
+
+    A file that cannot be read raises :class:`unskew.UnreadableFileError`, when its turn comes.
+
+    Attributes
+    ----------
+    files : list of File
+        Those with readable beginnings, in the order of their rows.
+    unreadable : dict from str to str
+        Why others are not among them, where that was allowed.
+    """
+
+    files: Sequence[File]
+    unreadable: Mapping[str, str] = {}
+
+    @abstractmethod
+    def parts_of_file(
+        self, file: int, columns: Sequence[str], types: Mapping[str, pa.DataType]
+    ) -> Iterator[Part]:
+        """Yield the parts of one file."""
+
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
+        """Yield the parts, file by file."""
+        for file in range(len(self.files)):
+            yield from self.parts_of_file(file, columns, types)
+
+
+def failed_part(file: int, error: Exception) -> Part:
+    """Return a part that raises ``error`` when it is read: an error that awaits its turn."""
+
+    def read() -> Iterator[pa.RecordBatch]:
+        raise error
+
+    return Part(0, read, file)
 
 
 def parts_of_stream(

@@ -7,94 +7,87 @@ field means missing, as do the words that PyArrow and pandas read so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyarrow import csv, types
 
-from unskew.errors import InputError
-from unskew.population.sources.base import Part, Source, parts_of_stream
+from unskew.errors import InputError, UnreadableFileError
+from unskew.population.sources.base import File, FileSource, Part, failed_part, parts_of_stream
+from unskew.population.sources.storage import Storage, for_each_file, reading
 
 _BLOCK_BYTES = 4 << 20
 _MISSING = [*csv.ConvertOptions().null_values, "None", "<NA>"]
 
 
-class CSVSource(Source):
+class CSVSource(FileSource):
     """One or more CSV files with the same columns."""
 
     typed = False
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._files: list[tuple[Path, list[str]]] = []
-        self.n_files = len(paths)
-        for position, path in enumerate(paths):
-            schema = _open(path).schema
-            check_header(path, schema.names)
-            self._files.append((path, schema.names))
-            if position == 0:
-                self.schema = pa.schema([(f.name, _widened(f.type)) for f in schema], metadata=None)
-            elif sorted(schema.names) != sorted(self.schema.names):
-                odd = sorted(set(schema.names) ^ set(self.schema.names))[0]
-                raise InputError(f"Column '{odd}' is not in both '{paths[0]}' and '{path}'.")
+    def __init__(self, storage: Storage, *, skip: bool = False) -> None:
+        self._storage = storage
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Yield blocks of rows, file by file."""
+        def look(file: File) -> pa.Schema:
+            return _open(storage, file.path).schema
+
+        self.files, schemas, self.unreadable = for_each_file(look, storage, skip=skip)
+        self._headers = [schema.names for schema in schemas]
+        first = self.files[0].path
+        for file, header in zip(self.files, self._headers, strict=True):
+            _check_header(file.path, header)
+            if sorted(header) != sorted(self._headers[0]):
+                odd = sorted(set(header) ^ set(self._headers[0]))[0]
+                raise InputError(f"Column '{odd}' is not in both '{first}' and '{file.path}'.")
+        self.schema = pa.schema([(f.name, _widened(f.type)) for f in schemas[0]], metadata=None)
+
+    def parts_of_file(
+        self, file: int, columns: Sequence[str], types: Mapping[str, pa.DataType]
+    ) -> Iterator[Part]:
+        """Yield blocks of rows."""
         read_as = {
             name: types.get(name, self.schema.field(name).type)
             for name in columns
             if not pa.types.is_null(types.get(name, self.schema.field(name).type))
         }
-        for file, (path, header) in enumerate(self._files):
-            yield from parts_of_stream(_batches(path, columns, read_as, header), columns, file=file)
-
-
-def _batches(
-    path: Path, columns: Sequence[str], read_as: Mapping[str, pa.DataType], header: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    reader = _open(path, columns, read_as, header)
-    while True:
         try:
-            batch = next(reader, None)
-        except pa.ArrowException as error:
-            raise unreadable(path, error, header) from error
-        if batch is None:
-            return
-        yield batch
+            yield from parts_of_stream(self._batches(file, columns, read_as), columns, file=file)
+        except UnreadableFileError as error:
+            yield failed_part(file, error)
+
+    def _batches(
+        self, file: int, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
+    ) -> Iterator[pa.RecordBatch]:
+        path, header = self.files[file].path, self._headers[file]
+        reader = _open(self._storage, path, columns, read_as, header)
+        with _reading(path, header):
+            yield from reader
 
 
 def _open(
-    path: Path,
+    storage: Storage,
+    path: str,
     columns: Sequence[str] = (),
     read_as: Mapping[str, pa.DataType] | None = None,
     header: Sequence[str] = (),
 ) -> csv.CSVStreamingReader:
-    try:
+    with _reading(path, header):
         return csv.open_csv(
-            path,
+            storage.filesystem.open_input_stream(path),
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file of one column an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
-            convert_options=convert_options(columns, read_as),
+            convert_options=csv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=dict(read_as or {}),
+                null_values=_MISSING,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
+            ),
         )
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error, header) from error
 
 
-def convert_options(
-    columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
-) -> csv.ConvertOptions:
-    """Return how text becomes values, the same for the sample as for the population."""
-    return csv.ConvertOptions(
-        include_columns=list(columns),
-        column_types=dict(read_as or {}),
-        null_values=_MISSING,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
-    )
-
-
-def check_header(path: Path, header: Sequence[str]) -> None:
-    """Refuse a file whose first line holds numbers."""
+def _check_header(path: str, header: Sequence[str]) -> None:
     try:
         numbers = [float(name) for name in header]
     except ValueError:
@@ -110,9 +103,13 @@ def _widened(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if types.is_integer(kind) else kind
 
 
-def unreadable(path: Path, error: Exception, header: Sequence[str] = ()) -> InputError:
-    """Return what to say of a file that PyArrow could not read."""
-    reason = str(error)
-    for position, name in enumerate(header):  # PyArrow counts columns where a reader wants names
-        reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
-    return InputError(f"'{path}' could not be read as CSV: {reason}")
+@contextmanager
+def _reading(path: str, header: Sequence[str]) -> Iterator[None]:
+    try:
+        with reading(path, "CSV"):
+            yield
+    except UnreadableFileError as error:
+        reason = str(error)
+        for position, name in enumerate(header):  # PyArrow counts columns where one wants names
+            reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
+        raise UnreadableFileError(reason) from error.__cause__

@@ -8,40 +8,79 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from unskew.errors import InputError
-from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
+from unskew.errors import InputError, UnreadableFileError
+from unskew.population.sources.base import (
+    BLOCK_ROWS,
+    File,
+    FileSource,
+    Part,
+    Source,
+    failed_part,
+    parts_of_stream,
+)
+from unskew.population.sources.storage import reading
+
+
+def open_dataset(dataset: ds.Dataset) -> Source:
+    """Return the source for a dataset: by file if it is plain Parquet, otherwise as a stream."""
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a dataset with a filter has none to show
+        fragments = []
+    if fragments and all(isinstance(one, ds.ParquetFileFragment) for one in fragments):
+        return ParquetDatasetSource(dataset, fragments)
+    return DatasetSource(dataset)
 
 
 class DatasetSource(Source):
-    """The dataset's fragments, those of Parquet split by row group."""
+    """Any dataset, in batches as PyArrow reads them."""
 
     def __init__(self, dataset: ds.Dataset) -> None:
         self._dataset = dataset
         self.schema = dataset.schema
-        self.n_files = len(dataset.files) if isinstance(dataset, ds.FileSystemDataset) else None
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield row groups in the dataset's order, or batches if it is not plain Parquet."""
+        """Yield the batches in the dataset's order."""
+        scanner = self._dataset.scanner(columns=list(columns), batch_size=BLOCK_ROWS)
+        return parts_of_stream(_batches(scanner.to_reader()), columns)
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    with reading("the population's dataset"):
+        yield from reader
+
+
+class ParquetDatasetSource(FileSource):
+    """A dataset of Parquet files, read by row group."""
+
+    def __init__(self, dataset: ds.Dataset, fragments: Sequence[ds.ParquetFileFragment]) -> None:
+        self._dataset = dataset
+        self.schema = dataset.schema
+        self._fragments = fragments
+        infos = fragments[0].filesystem.get_file_info([one.path for one in fragments])
+        self.files = [File(info.path, info.size, info.mtime_ns) for info in infos]
+
+    def parts_of_file(
+        self,
+        file: int,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],  # noqa: ARG002
+    ) -> Iterator[Part]:
+        """Yield the row groups."""
+        fragment = self._fragments[file]
         try:
-            fragments = list(self._dataset.get_fragments())
-        except ValueError:  # a dataset with a filter has none to show
-            fragments = []
-        if not fragments or not all(isinstance(f, ds.ParquetFileFragment) for f in fragments):
-            yield from parts_of_stream(
-                self._dataset.scanner(columns=list(columns), batch_size=BLOCK_ROWS).to_reader(),
-                columns,
-            )
-            return
-        for file, fragment in enumerate(fragments):
-            with _naming(fragment):
+            with reading(fragment.path, "Parquet"):
                 _check_columns(fragment, columns)
                 pieces = fragment.split_by_row_group()
-            for piece in pieces:  # a piece's own count_rows() would count the whole file
-                n_rows = piece.row_groups[0].num_rows
-                yield Part(n_rows, partial(self._read, piece, list(columns)), file)
+        except UnreadableFileError as error:
+            yield failed_part(file, error)
+            return
+        for piece in pieces:  # a piece's own count_rows() would count the whole file
+            n_rows = piece.row_groups[0].num_rows
+            yield Part(n_rows, partial(self._read, piece, list(columns)), file)
 
     def _read(self, piece: ds.Fragment, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with _naming(piece):
+        with reading(piece.path, "Parquet"):
             yield from piece.to_batches(
                 schema=self._dataset.schema,
                 columns=columns,
@@ -59,17 +98,3 @@ def _check_columns(fragment: ds.Fragment, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in present]
     if missing:
         raise InputError(f"'{fragment.path}' lacks column '{missing[0]}', which the dataset has.")
-
-
-class _naming:  # noqa: N801  (reads as a statement)
-    """Adds the fragment's path to an error raised while reading it."""
-
-    def __init__(self, fragment: ds.Fragment) -> None:
-        self._path = getattr(fragment, "path", "a fragment of the dataset")
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pa.ArrowException | OSError):
-            raise InputError(f"'{self._path}' could not be read: {error}") from error

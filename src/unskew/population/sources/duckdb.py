@@ -15,8 +15,8 @@ class DuckDBSource(Source):
     """A query, run anew for each pass."""
 
     def __init__(self, relation: Any) -> None:
-        self._relation = relation
-        self.schema = _reader(relation.limit(0)).schema
+        self._relation = self.lazy = relation
+        self.schema = batches_of(relation.limit(0)).schema
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
         """Yield the query's batches, in DuckDB's insertion order."""
@@ -25,12 +25,13 @@ class DuckDBSource(Source):
 
     def _batches(self, chosen: str) -> Iterator[pa.RecordBatch]:
         try:
-            yield from _reader(self._relation.project(chosen))
+            yield from batches_of(self._relation.project(chosen))
         except Exception as error:
             raise InputError(f"DuckDB could not read the population: {error}") from error
 
 
-def _reader(relation: Any) -> pa.RecordBatchReader:
+def batches_of(relation: Any) -> pa.RecordBatchReader:
+    """Return a relation's rows as a stream of batches."""
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(BLOCK_ROWS)
     return relation.fetch_arrow_reader(BLOCK_ROWS)  # before DuckDB 1.4

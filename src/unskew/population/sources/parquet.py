@@ -1,85 +1,181 @@
 """Parquet files, read by row group.
 
 One thread reads one row group at a time, which measured faster and leaner than scanning the files
-as one PyArrow dataset.
+as one PyArrow dataset. A file's footer is read once when the files are found, for columns and row
+counts, and once in each pass, whatever the number of its row groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unskew.errors import InputError, InputTypeError
+from unskew.errors import InputError, InputTypeError, UnreadableFileError
 from unskew.population.kinds import can_reconcile, is_text
-from unskew.population.sources.base import BLOCK_ROWS, Part, Source
+from unskew.population.sources.base import BLOCK_ROWS, File, FileSource, Part
+from unskew.population.sources.hive import Keys
+from unskew.population.sources.storage import Storage, for_each_file, reading
 
 
-class ParquetSource(Source):
-    """One or more Parquet files with the same columns."""
+class ParquetSource(FileSource):
+    """One or more Parquet files with the same columns.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._groups: list[tuple[int, int, int]] = []
-        self._paths = paths
-        self.n_files = len(paths)
-        for position, path in enumerate(paths):
-            with open_parquet(path) as file:
-                schema = file.schema_arrow
-                groups = range(file.num_row_groups)
-                self._groups += [(position, g, file.metadata.row_group(g).num_rows) for g in groups]
-            if position == 0:
-                self.schema = schema
-            else:
-                check_same(self.schema, paths[0], schema, path)
-        self.n_rows = sum(n_rows for _, _, n_rows in self._groups)
+    Parameters
+    ----------
+    storage : Storage
+        The files, and where they are.
+    skip : bool
+        Whether files that cannot be read are left out.
+    keys : Keys, optional
+        Columns that are in the names of folders.
+    """
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the row groups, file by file."""
-        text = [name for name in columns if is_text(self.schema.field(name).type)]
-        for file, group, n_rows in self._groups:
-            read = partial(_read, self._paths[file], group, list(columns), text)
+    def __init__(self, storage: Storage, *, skip: bool = False, keys: Keys | None = None) -> None:
+        self._storage = storage
+        self.files, footers, self.unreadable = for_each_file(self._footer, storage, skip=skip)
+        first = footers[0].schema
+        for file, footer in zip(self.files, footers, strict=True):
+            if not footer.schema.equals(first):
+                _check_same(first, self.files[0].path, footer.schema, file.path)
+        self._groups = [footer.rows_of_groups for footer in footers]
+        self.n_rows = sum(map(sum, self._groups))
+        self.schema = first
+        # A column that the files hold themselves is read from them, as their writer meant.
+        self._keys = [] if keys is None else [f for f in keys.schema if f.name not in first.names]
+        self._key_values = keys
+        for field in self._keys:
+            self.schema = self.schema.append(field)
+
+    def _footer(self, file: File) -> _Footer:
+        with _Opened(self._storage, file.path) as opened:
+            return opened.footer
+
+    def parts_of_file(
+        self,
+        file: int,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],  # noqa: ARG002
+    ) -> Iterator[Part]:
+        """Yield the row groups, small ones put together."""
+        in_folders = {field.name for field in self._keys}
+        physical = [name for name in columns if name not in in_folders]
+        text = [name for name in physical if is_text(self.schema.field(name).type)]
+        opened = _Opened(self._storage, self.files[file].path)
+        for groups, n_rows in _together(self._groups[file]):
+            read = partial(self._read, opened, file, groups, list(columns), physical, text)
             yield Part(n_rows, read, file)
 
+    def _read(
+        self,
+        opened: _Opened,
+        file: int,
+        groups: list[int],
+        columns: list[str],
+        physical: list[str],
+        text: list[str],
+    ) -> Iterator[pa.RecordBatch]:
+        path = self.files[file].path
+        with reading(path, "Parquet"):
+            rows = opened.footer.rows_of_groups
+            if rows != self._groups[file]:
+                raise UnreadableFileError(
+                    f"'{path}' changed while the population was read: it had "
+                    f"{sum(self._groups[file])} rows and now has {sum(rows)}. Read it again when "
+                    "nobody writes to it."
+                )
+            # Text comes as Parquet's own dictionaries, so that only distinct values are compared.
+            batches = opened.reader(text).iter_batches(
+                BLOCK_ROWS, groups, physical, use_threads=False
+            )
+            for batch in batches:
+                yield (
+                    self._with_keys(batch, path).select(columns)
+                    if self._keys
+                    else batch.select(columns)
+                )
 
-def _read(path: Path, group: int, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
-    # Text comes as Parquet's own dictionaries, so that only distinct values are compared.
-    with open_parquet(path, read_dictionary=text) as file:
-        batches = file.iter_batches(BLOCK_ROWS, [group], columns, use_threads=False)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                raise unreadable(path, error) from error
-            if batch is None:
-                return
-            yield batch.select(columns)
+    def _with_keys(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        assert self._key_values is not None
+        for field in self._keys:
+            column = self._key_values.column(path, field.name, batch.num_rows)
+            batch = batch.append_column(field.name, column)
+        return batch
 
 
-def open_parquet(path: Path, read_dictionary: list[str] | None = None) -> pq.ParquetFile:
-    """Open a file, its pages' checksums to be verified."""
-    try:
+def _together(rows_of_groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    groups: list[int] = []
+    n_rows = 0
+    for group, rows in enumerate(rows_of_groups):
+        if groups and n_rows + rows > BLOCK_ROWS:
+            yield groups, n_rows
+            groups, n_rows = [], 0
+        groups.append(group)
+        n_rows += rows
+    if n_rows:
+        yield groups, n_rows
+
+
+class _Footer(NamedTuple):
+    schema: pa.Schema
+    rows_of_groups: list[int]
+    metadata: pq.FileMetaData
+
+
+class _Opened:
+    """A file that is opened when first needed, once for all who read its row groups.
+
+    It closes when the last of them is gone.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._lock = Lock()
+        self._source: Any = None
+        self._footer: _Footer | None = None
+
+    @property
+    def footer(self) -> _Footer:
+        """What the end of the file says of the rest."""
+        with self._lock, reading(self._path, "Parquet"):
+            if self._footer is None:
+                self._source = self._storage.filesystem.open_input_file(self._path)
+                file = pq.ParquetFile(self._source)
+                groups = map(file.metadata.row_group, range(file.num_row_groups))
+                rows = [group.num_rows for group in groups]
+                self._footer = _Footer(file.schema_arrow, rows, file.metadata)
+        return self._footer
+
+    def reader(self, text: list[str]) -> pq.ParquetFile:
+        """Return a reader of one's own, for readers are not shared between threads."""
+        metadata = self.footer.metadata
         return pq.ParquetFile(
-            path, read_dictionary=read_dictionary, page_checksum_verification=True
+            self._source,
+            metadata=metadata,
+            read_dictionary=text,
+            page_checksum_verification=True,
+            pre_buffer=not self._storage.is_local,  # few large requests instead of many small ones
         )
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error) from error
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._source is not None:
+            self._source.close()
 
 
-def unreadable(path: Path, error: Exception) -> InputError:
-    """Return what to say of a file that PyArrow could not read."""
-    return InputError(f"'{path}' could not be read as Parquet: {error}")
-
-
-def check_same(first: pa.Schema, first_path: Path, other: pa.Schema, path: Path) -> None:
-    """Refuse two files whose columns differ."""
+def _check_same(first: pa.Schema, first_path: str, other: pa.Schema, path: str) -> None:
     for name in first.names:
         if name not in other.names:
             raise InputError(f"'{path}' lacks column '{name}', which '{first_path}' has.")
         kinds = first.field(name).type, other.field(name).type
-        if not can_reconcile(*kinds):
+        if kinds[0] != kinds[1] and not can_reconcile(*kinds):
             raise InputTypeError(
                 f"Column '{name}' is of type {kinds[0]} in '{first_path}' and {kinds[1]} in "
                 f"'{path}'. Write both files with one type."

@@ -15,7 +15,7 @@ class PolarsLazySource(Source):
     """A lazy query, run anew for each pass."""
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        self._frame = self.lazy = frame
         self.schema = frame.collect_schema().to_frame().to_arrow().schema
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002

@@ -1,0 +1,399 @@
+"""Populations of any size on one machine.
+
+    python -m benchmarks.scale local agreement    one answer, whoever reads and however it is cut
+    python -m benchmarks.scale local ratios       each weighter against the fastest bare scan
+    python -m benchmarks.scale local memory       peak memory from 1 M to 100 M rows
+    python -m benchmarks.scale local largest      what 10⁹ rows cost
+    python -m benchmarks.scale local kill         kill -9 at random moments, resume, compare
+    python -m benchmarks.scale local pushdown     counting within the engine against reading
+
+Data are written to a temporary folder (--folder says where) and deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unskew
+from benchmarks.scale.local_data import (
+    NUMBERS,
+    POINTS,
+    number_sample,
+    ugly_rows,
+    write_numbers,
+    write_ugly,
+)
+
+LEAVES = 300
+WEIGHTERS: dict[str, tuple[Callable[[], Any], list[str]]] = {
+    "TreeWeights, 300 leaves": (
+        lambda: unskew.TreeWeights(min_samples_leaf=4, max_leaf_nodes=LEAVES),
+        NUMBERS,
+    ),
+    "HistogramWeights, 2 columns": (lambda: unskew.HistogramWeights(), NUMBERS[:2]),
+    "FrequencyWeights, 2 columns": (lambda: unskew.FrequencyWeights(), POINTS),
+    "ClusterWeights, 141 clusters": (lambda: unskew.ClusterWeights(), NUMBERS),
+    "KernelMeanMatching, low rank": (
+        lambda: unskew.KernelMeanMatching(method="low-rank"),
+        NUMBERS,
+    ),
+}
+
+
+SLOW = ("ClusterWeights", "KernelMeanMatching")
+"""Measured on a tenth of the rows: their cost a row does not depend on how many there are."""
+
+
+def heading(text: str) -> None:
+    """Say what is measured, and where."""
+    print(f"{text}; {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n")
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Return the wall time of one call."""
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def fit(name: str, data: Any, **options: Any) -> Any:
+    """Fit one of the weighters to a population of numbers."""
+    make, columns = WEIGHTERS[name]
+    sample, labels = number_sample(columns)
+    population = unskew.Population(data, columns=columns, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", unskew.OverlapWarning)
+        return make().fit(sample, labels, population=population)
+
+
+# Agreement -------------------------------------------------------------------------------------
+
+
+def forms(paths: dict[str, str]) -> dict[str, Callable[[], Any]]:
+    """Return every form of the same rows, in several partitionings."""
+    import dask.dataframe
+    import duckdb
+    import ibis
+    import polars
+
+    found: dict[str, Callable[[], Any]] = {
+        **{f"Parquet, {name}": (lambda path=path: path) for name, path in paths.items()},
+        "DuckDB": lambda: duckdb.sql(f"from '{paths['fifty']}'"),
+        "Polars": lambda: polars.scan_parquet(paths["uneven"]),
+        "Ibis": lambda: ibis.duckdb.connect().read_parquet(paths["one"]),
+        "Dask, fifty": lambda: dask.dataframe.read_parquet(paths["fifty"]),
+        "Dask, uneven": lambda: dask.dataframe.read_parquet(paths["uneven"]),
+    }
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        print("Spark is not installed here, so it is left out.\n")
+        return found
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    return found | {"Spark": lambda: spark.read.parquet(str(Path(paths["fifty"]).parent))}
+
+
+def agreement(arguments: argparse.Namespace, folder: Path) -> None:
+    """Compare counts, which must be equal, and sums of weights, within 1e-12."""
+    heading(f"{arguments.rows:,} rows with text, gaps and skew")
+    paths = write_ugly(folder, arguments.rows)
+    rows = ugly_rows(10**6, 5_000)
+    sample = rows.drop_columns("weight")
+    labels = np.log(np.nan_to_num(rows["income"].to_numpy(zero_copy_only=False), nan=1.0))
+    labels = labels + np.random.default_rng(0).normal(size=len(labels))
+    weighters = {
+        "TreeWeights": unskew.TreeWeights(empty="drop"),
+        "HistogramWeights": unskew.HistogramWeights(buckets=4, empty="drop"),
+    }
+    all_forms = forms(paths)
+    print("| form | weighter | counts | sums of weights: largest relative difference | s |")
+    print("|---|---|---|---|---|")
+    for name, weighter in weighters.items():
+        reference: tuple[Any, Any] | None = None
+        for form, make in all_forms.items():
+            started = time.perf_counter()
+            found = []
+            for weight in (None, "weight"):
+                population = unskew.Population(make(), columns=sample.column_names, weight=weight)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # uncovered rows; Dask's own deprecations
+                    fitted = weighter.fit(sample, labels, population=population)
+                found.append(np.append(fitted.population_counts_, fitted.uncovered_))
+            counts, sums = found
+            reference = reference or (counts, sums)
+            equal = np.array_equal(counts, reference[0])
+            apart = np.abs(sums - reference[1]) / np.maximum(np.abs(reference[1]), 1e-300)
+            print(
+                f"| {form} | {name} | {'equal' if equal else 'DIFFERENT'} | {apart.max():.1e} "
+                f"| {time.perf_counter() - started:.1f} |",
+                flush=True,
+            )
+            assert equal
+            assert apart.max() < 1e-12
+
+
+# Cost ------------------------------------------------------------------------------------------
+
+
+def bare_scans(paths: list[str], columns: list[str]) -> dict[str, Callable[[], object]]:
+    """Return scans that read the columns and do as little as possible with them."""
+    import duckdb
+    import polars
+
+    sums = ", ".join(f"sum({name})" for name in columns)
+    frame = polars.scan_parquet(paths).select(polars.col(columns).sum())
+    return {
+        "DuckDB": lambda: duckdb.sql(f"select {sums} from read_parquet({paths})").fetchall(),
+        "Polars": lambda: frame.collect(engine="streaming"),
+    }
+
+
+def ratios(arguments: argparse.Namespace, folder: Path) -> None:
+    """Compare each weighter with the fastest bare scan of its columns, alternating."""
+    heading(f"{arguments.rows:,} rows of Parquet, warm; median of {arguments.repeats} runs")
+    write_numbers(folder, arguments.rows)
+    files = sorted(map(str, folder.glob("*.parquet")))
+    print(
+        "| weighter | columns | rows | fastest bare scan, s | whole fit, s | ratio (range) "
+        "| ratio of processor time | M rows/s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name, (_, columns) in WEIGHTERS.items():
+        if not name.startswith(arguments.only):
+            continue
+        paths = files[: max(1, len(files) // 10)] if name.startswith(SLOW) else files
+        n_rows = arguments.rows * len(paths) // len(files)
+        scans = bare_scans(paths, columns)
+        for scan in scans.values():
+            scan()
+        fit(name, paths[:1])  # imports
+        bare: dict[str, list[float]] = {engine: [] for engine in scans}
+        bare_work: dict[str, list[float]] = {engine: [] for engine in scans}
+        ours, work = [], []
+        for _ in range(arguments.repeats):
+            for engine, scan in scans.items():
+                begun = time.process_time()
+                bare[engine].append(seconds(scan))
+                bare_work[engine].append(time.process_time() - begun)
+            begun = time.process_time()
+            ours.append(seconds(lambda name=name, paths=paths: fit(name, paths)))
+            work.append(time.process_time() - begun)
+        fastest = min(bare, key=lambda engine: statistics.median(bare[engine]))
+        each = [mine / scan for mine, scan in zip(ours, bare[fastest], strict=True)]
+        both = [mine / scan for mine, scan in zip(work, bare_work[fastest], strict=True)]
+        middle = statistics.median(ours)
+        scanned = statistics.median(bare[fastest])
+        print(
+            f"| {name} | {len(columns)} | {n_rows:,} | {scanned:.2f} ({fastest}) "
+            f"| {middle:.2f} | {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f}) "
+            f"| {statistics.median(both):.2f} | {n_rows / middle / 1e6:.1f} |",
+            flush=True,
+        )
+
+
+def memory(arguments: argparse.Namespace, folder: Path) -> None:
+    """Print the peak memory of processes that fit tree weights, over a hundredfold range."""
+    heading("peak memory of the whole process, TreeWeights, 300 leaves, 8 columns")
+    print("| rows | s | M rows/s | peak MB |")
+    print("|---|---|---|---|")
+    for millions in (1, 3, 10, 30, 100):
+        n_rows = millions * 1_000_000
+        if n_rows > arguments.rows:
+            break
+        write_numbers(folder, n_rows)  # the folder grows
+        took, peak = one_pass_elsewhere(folder)
+        print(f"| {n_rows:,} | {took:.1f} | {n_rows / took / 1e6:.1f} | {peak:.0f} |", flush=True)
+
+
+def largest(arguments: argparse.Namespace, folder: Path) -> None:
+    """Run 10⁹ rows, a tenth of them distinct and the rest hard links to the same files."""
+    n_rows = arguments.rows
+    distinct = n_rows // arguments.links
+    heading(f"{n_rows:,} rows: {distinct:,} distinct, each file under {arguments.links} names")
+    write_numbers(folder, distinct, linked=arguments.links)
+    size = sum(path.stat().st_size for path in folder.glob("*-0.parquet"))
+    took, peak = one_pass_elsewhere(folder)
+    print(
+        f"{n_rows:,} rows in {took:.0f} s, {n_rows / took / 1e6:.1f} M rows/s, {peak:.0f} MB at "
+        f"most; 10⁹ rows at this pace: {took * 1e9 / n_rows:.0f} s, reading "
+        f"{size * arguments.links / took / 1e6:.0f} MB/s of compressed Parquet."
+    )
+
+
+def one_pass_elsewhere(folder: Path) -> tuple[float, float]:
+    """Return the seconds and the peak memory in MB of a process that fits tree weights."""
+    command = [sys.executable, "-m", "benchmarks.scale", "local", "one-pass", "--data", str(folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    took, peak = output.split()
+    return float(took), float(peak)
+
+
+def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG001
+    """Fit tree weights; print seconds and this process's peak memory."""
+    started = time.perf_counter()
+    fit(next(iter(WEIGHTERS)), arguments.data / "*.parquet")
+    took = time.perf_counter() - started
+    # Not getrusage's ru_maxrss: that starts from the parent's, across fork and exec.
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    print(took, float(line.split()[1]) / 1024)
+
+
+# Survival --------------------------------------------------------------------------------------
+
+
+def resumable_pass(data: Path, output: Path, saved: Path | None, telling: Any) -> None:
+    """Fit tree weights, telling how far it is for whoever means to kill us."""
+    options: dict[str, Any] = {"progress": telling.send}
+    if saved is not None:
+        options["checkpoint"] = saved
+    weighter = fit(next(iter(WEIGHTERS)), data / "*.parquet", **options)
+    np.save(output, weighter.weights_)
+
+
+def kill(arguments: argparse.Namespace, folder: Path) -> None:
+    """Kill a pass at random moments, resume it, and compare the bits with an uninterrupted one."""
+    heading(f"kill -9 at ten random moments of a pass over {arguments.rows:,} rows")
+    write_numbers(folder / "u", arguments.rows)
+    processes = multiprocessing.get_context("forkserver")  # clean ones that start at once
+    processes.set_forkserver_preload(["benchmarks.scale.local", "sklearn.tree"])
+
+    def run(output: Path, saved: Path | None, kill_at: float = 2.0) -> tuple[int, int | None]:
+        listening, telling = processes.Pipe(duplex=False)
+        process = processes.Process(
+            target=resumable_pass, args=(folder / "u", output, saved, telling)
+        )
+        process.start()
+        telling.close()
+        resumed = 0
+        try:
+            while True:
+                told = listening.recv()
+                resumed = told.resumed_rows
+                if told.share >= kill_at:
+                    process.kill()
+        except EOFError:  # it is over, one way or the other
+            process.join()
+        return resumed, process.exitcode
+
+    expected = folder / "expected.npy"
+    run(expected, None)
+    draw = random.Random(arguments.seed)
+    print("| killed at | rows found in the checkpoint | weights |")
+    print("|---|---|---|")
+    for trial in range(10):
+        saved, output = folder / f"{trial}.checkpoint", folder / f"{trial}.npy"
+        moment = draw.random()
+        _, code = run(output, saved, moment)
+        assert code == -signal.SIGKILL
+        rows, code = run(output, saved)
+        assert code == 0
+        same = np.array_equal(np.load(output), np.load(expected))
+        print(
+            f"| {moment:.0%} | {rows:,} ({rows / arguments.rows:.0%}) "
+            f"| {'identical' if same else 'DIFFERENT'} |",
+            flush=True,
+        )
+        assert same
+        assert not saved.exists()
+
+
+# Pushdown --------------------------------------------------------------------------------------
+
+
+def pushdown(arguments: argparse.Namespace, folder: Path) -> None:
+    """Compare counting within an engine with reading its rows."""
+    import duckdb
+    import ibis
+    import polars
+
+    heading(f"{arguments.rows:,} rows of Parquet; best of {arguments.repeats}")
+    write_numbers(folder, arguments.rows)
+    paths = str(folder / "*.parquet")
+    engines: dict[str, Callable[[], Any]] = {
+        "DuckDB": lambda: duckdb.sql(f"from '{paths}'"),
+        "Polars": lambda: polars.scan_parquet(paths),
+        "Ibis on DuckDB": lambda: ibis.duckdb.connect().read_parquet(paths),
+    }
+    weighters = {
+        **{
+            f"TreeWeights, {leaves} leaves": (
+                unskew.TreeWeights(max_leaf_nodes=leaves),
+                NUMBERS,
+            )
+            for leaves in (10, 100, 300)
+        },
+        "HistogramWeights, 2 columns": (unskew.HistogramWeights(empty="drop"), NUMBERS[:2]),
+        "FrequencyWeights, 2 columns": (unskew.FrequencyWeights(empty="drop"), POINTS),
+    }
+    print("| engine | weighter | read in batches, s | counted within, s |")
+    print("|---|---|---|---|")
+    for engine, make in engines.items():
+        for name, (weighter, columns) in weighters.items():
+            sample, labels = number_sample(columns)
+            best = {}
+            counts = {}
+            for inside in (False, True):
+                times = []
+                for _ in range(arguments.repeats):
+                    population = unskew.Population(make(), columns=columns, pushdown=inside)
+                    times.append(
+                        seconds(lambda p=population: weighter.fit(sample, labels, population=p))  # noqa: B023
+                    )
+                best[inside] = min(times)
+                counts[inside] = weighter.population_counts_
+            assert np.array_equal(counts[False], counts[True])
+            print(f"| {engine} | {name} | {best[False]:.2f} | {best[True]:.2f} |", flush=True)
+
+
+COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Path], None], int]] = {
+    "agreement": (agreement, 5_000_000),
+    "ratios": (ratios, 20_000_000),
+    "memory": (memory, 100_000_000),
+    "largest": (largest, 1_000_000_000),
+    "kill": (kill, 20_000_000),
+    "pushdown": (pushdown, 5_000_000),
+    "one-pass": (one_pass, 0),
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Run one of the measurements."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scale local",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=[name for name in COMMANDS if name != "one-pass"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--links", type=int, default=10, help="names of each file, for largest")
+    parser.add_argument("--only", default="", help="the beginning of a weighter's name, for ratios")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="where to write the data")
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
+    if arguments[:1] == ["one-pass"]:
+        parsed = parser.parse_args(["memory", *arguments[1:]])
+        one_pass(parsed, parsed.data)
+        return
+    parsed = parser.parse_args(arguments)
+    run, rows = COMMANDS[parsed.command]
+    parsed.rows = parsed.rows or rows
+    with tempfile.TemporaryDirectory(dir=parsed.folder) as folder:
+        run(parsed, Path(folder))

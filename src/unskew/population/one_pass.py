@@ -1,0 +1,145 @@
+"""One pass over a source: what has been merged so far, and what of it is certain.
+
+Parts come in the order of their rows. A file that turns out unreadable half-way is taken out again
+where that is allowed, so that a file counts whole or not at all.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from unskew.errors import SkippedFilesWarning, UnreadableFileError, warn_caller
+from unskew.population.checkpoint import Checkpoint
+from unskew.population.seen import Place, Seen
+from unskew.population.sources import FileSource, Part, Source
+from unskew.population.summaries import Summary
+
+__all__ = ["Pass", "warn_of_skipped"]
+
+SummaryType = TypeVar("SummaryType", bound=Summary)
+
+
+class Pass(Generic[SummaryType]):
+    """The merged answer of a pass under way.
+
+    Parameters
+    ----------
+    summary : Summary
+        Takes in the parts.
+    source : Source
+    skip : bool
+        Whether files that cannot be read are left out.
+    checkpoint : Checkpoint, optional
+        From which to go on if it holds anything, and where to save.
+
+    Attributes
+    ----------
+    seen : Seen
+        What has been merged so far.
+    resumed_rows : int
+        How many of the rows came from the checkpoint.
+    """
+
+    def __init__(
+        self,
+        summary: SummaryType,
+        source: Source,
+        *,
+        skip: bool,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.summary = summary
+        self._source = source
+        self._skip = skip
+        self._checkpoint = checkpoint
+        begun = checkpoint.load(summary) if checkpoint else None
+        self.seen, self._place = begun or (Seen(started=True, whole=True), Place())
+        self.resumed_rows = self.seen.rows
+        self._remember()
+
+    def parts(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType]
+    ) -> Iterator[tuple[Part, Place]]:
+        """Yield the parts that are not merged yet, each with its place."""
+        if not isinstance(self._source, FileSource):
+            row = 0
+            for number, part in enumerate(self._source.parts(columns, types)):
+                yield part, Place(0, number, row)
+                row += part.n_rows
+            return
+        start = self._place
+        row = start.row
+        for file in range(start.file, len(self._source.files)):
+            for number, part in enumerate(self._source.parts_of_file(file, columns, types)):
+                if file == start.file and number < start.part:
+                    continue
+                yield part, Place(file, number, row)
+                row += part.n_rows
+
+    def add(self, part: Part, place: Place, partial: SummaryType, found: Seen) -> None:
+        """Merge what a part has shown."""
+        self._move_to(place)
+        if self._is_skipped(place.file):
+            return
+        self.summary.merge(partial)
+        self.seen.add(found)
+        self._place = Place(place.file, place.part + 1, place.row + part.n_rows)
+        if self._checkpoint and not self._skip:
+            self._checkpoint.save_if_due(self.summary, self.seen, self._place)
+
+    def leave_out(self, place: Place, error: UnreadableFileError) -> None:
+        """Take a file out that cannot be read; raises the error if that is not allowed."""
+        if not (self._skip and isinstance(self._source, FileSource)):
+            raise error
+        self._move_to(place)
+        skipped = {**self.seen.skipped, self._source.files[place.file].path: str(error)}
+        vars(self.summary).clear()
+        vars(self.summary).update(vars(copy.deepcopy(self._before[0])))
+        self.seen = replace(self._before[1], skipped=skipped)
+
+    def finish(self) -> None:
+        """Forget the checkpoint of a pass that is whole."""
+        if self._checkpoint:
+            self._checkpoint.remove()
+
+    def _is_skipped(self, file: int) -> bool:
+        skipped = self.seen.skipped
+        return (
+            bool(skipped)
+            and isinstance(self._source, FileSource)
+            and self._source.files[file].path in skipped
+        )
+
+    def _move_to(self, place: Place) -> None:
+        if place.file != self._place.file:
+            self._place = place
+            self._remember()
+
+    def _remember(self) -> None:
+        """Keep what was certain before a file, to go back to if the file turns out unreadable."""
+        if not self._skip:
+            return
+        self._before = copy.deepcopy(self.summary), replace(self.seen)
+        if self._checkpoint and self._place != Place():  # within a file nothing is certain
+            self._checkpoint.save_if_due(*self._before, self._place)
+
+
+def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:
+    """Warn of files that were left out."""
+    if not skipped:
+        return
+    names = list(skipped)
+    shown = "; ".join(skipped[name] for name in names[:10])
+    more = f"; and {len(names) - 10} more" if len(names) > 10 else ""
+    warn_caller(
+        SkippedFilesWarning(
+            f"{len(names)} of the population's {n_files} files could not be read and were left out "
+            f'with all their rows (on_error="skip"): {shown}{more}',
+            dict(skipped),
+        )
+    )

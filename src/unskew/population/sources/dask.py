@@ -1,0 +1,49 @@
+"""A Dask DataFrame: a few partitions at a time, each computed by one of our threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from unskew.errors import InputError
+from unskew.numerics.cores import available_cores
+from unskew.population.kinds import check_kinds
+from unskew.population.rows import as_rows
+from unskew.population.sources.base import Part, Source, parts_of_stream
+from unskew.population.threads import in_order
+
+
+class DaskSource(Source):
+    """The frame's partitions in order; never more of them in memory than there are cores."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = self.lazy = frame
+        empty = as_rows(frame._meta, name="population")
+        self.schema, self.named = empty.table.schema, empty.named
+
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
+        """Yield the partitions."""
+        return parts_of_stream(self._batches(list(columns)), columns)
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        positions = [self.schema.names.index(name) for name in columns]
+        labels = [self._frame.columns[position] for position in positions]
+        partitions = self._frame[labels].to_delayed()
+        work = enumerate(partitions)
+        for table in in_order(self._computed, work, available_cores(), ahead=0):
+            for name in columns:
+                check_kinds(name, self.schema.field(name).type, table.schema.field(name).type)
+            yield from table.to_batches()
+
+    def _computed(self, work: tuple[int, Any]) -> pa.Table:
+        number, partition = work
+        try:
+            # In this thread: the threads are ours, and each holds one partition.
+            frame = partition.compute(scheduler="synchronous")
+        except Exception as error:
+            raise InputError(
+                f"Dask could not compute partition {number} of the population: {error}"
+            ) from error
+        return as_rows(frame, name=f"partition {number} of the population").table

@@ -1,0 +1,36 @@
+"""An Ibis table: whatever database is behind it runs the query and hands over Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from unskew.errors import InputError
+from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_stream
+from unskew.population.sources.duckdb import batches_of
+
+
+class IbisSource(Source):
+    """A query, run anew for each pass."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = self.lazy = table
+        self.schema = table.schema().to_pyarrow()
+
+    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
+        """Yield the query's batches in the order in which they come."""
+        return parts_of_stream(self._batches(list(columns)), columns)
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            query = self._table.select(columns)
+            backend = query.get_backend()
+            if hasattr(backend, "_to_duckdb_relation"):
+                # Ibis 12 streams from DuckDB by a method that DuckDB 2 no longer has.
+                yield from batches_of(backend._to_duckdb_relation(query))
+            else:
+                yield from query.to_pyarrow_batches(chunk_size=BLOCK_ROWS)
+        except Exception as error:
+            raise InputError(f"Ibis could not read the population: {error}") from error

@@ -1,0 +1,218 @@
+"""Where files are: the local disk, an object store, any file system that PyArrow reaches.
+
+Every path becomes a PyArrow file system and the files it lists, with sizes and dates and without
+opening one.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, TypeVar
+
+from pyarrow import fs
+
+from unskew.errors import InputError, InputFileError, ParameterError, UnreadableFileError
+from unskew.population.sources.base import File
+
+__all__ = ["Storage", "as_filesystem", "find", "for_each_file", "reading"]
+
+_LISTING_THREADS = 16  # the first bytes of a file are waited for, not computed
+
+
+class Storage(NamedTuple):
+    """A file system, and the files of the population on it.
+
+    ``folder`` is the one folder that was named, if it was one; ``missing`` are files that were
+    named and are not there, where that is allowed.
+    """
+
+    filesystem: fs.FileSystem
+    files: list[File]
+    folder: str | None = None
+    missing: dict[str, str] = {}  # noqa: RUF012  (never changed)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether reading ahead in small pieces costs nothing."""
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+
+def as_filesystem(given: Any) -> fs.FileSystem | None:
+    """Return a file system as PyArrow's, be it PyArrow's own or one of fsspec's."""
+    if given is None or isinstance(given, fs.FileSystem):
+        return given
+    if hasattr(given, "protocol") and hasattr(given, "find"):
+        return fs.PyFileSystem(fs.FSSpecHandler(given))
+    raise ParameterError(
+        f"filesystem must be a PyArrow or an fsspec file system; got a {type(given).__name__}."
+    )
+
+
+def find(
+    entries: Sequence[Any], filesystem: fs.FileSystem | None, *, skip: bool = False
+) -> Storage:
+    """Return the files that paths, globs, addresses or one folder name.
+
+    With ``skip``, some of several that are not there are left out and told of.
+    """
+    located = [_located(str(entry), filesystem) for entry in entries]
+    common = located[0][0]
+    other = [entry for entry, (place, _) in zip(entries, located, strict=True) if place != common]
+    if other:
+        raise InputError(f"'{other[0]}' is not on the file system of '{entries[0]}'; name one.")
+    infos, missing = [], {}
+    for _, path in located:
+        try:
+            infos += _expanded(common, path)
+        except InputFileError as error:
+            if not skip:
+                raise
+            missing[path] = str(error)
+    if not infos:
+        raise InputFileError(" ".join(missing.values()))
+    folders = [info.path for info in infos if info.type == fs.FileType.Directory]
+    if folders and len(infos) > 1:
+        raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
+    if folders:
+        return Storage(common, _listed(common, folders[0]), folders[0])
+    return Storage(common, [_file(info) for info in infos], missing=missing)
+
+
+def _located(entry: str, filesystem: fs.FileSystem | None) -> tuple[fs.FileSystem, str]:
+    if filesystem is not None:
+        return filesystem, entry  # which may be empty: a file system's root
+    if not entry:
+        raise InputFileError("The population's path is empty.")
+    if "://" not in entry:
+        return fs.LocalFileSystem(), os.path.expanduser(entry)
+    try:
+        # A pattern is no address, so only what comes before it is looked up.
+        fixed = _fixed_beginning(entry)
+        found, path = fs.FileSystem.from_uri(fixed)
+    except Exception as error:
+        raise InputError(
+            f"The population's address '{entry}' cannot be reached: {error} For storage that "
+            "PyArrow does not know, give a path and filesystem=."
+        ) from error
+    return found, (path.rstrip("/") + "/" + entry[len(fixed) :]) if fixed != entry else path
+
+
+def _expanded(filesystem: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+    with reading(path):
+        info = filesystem.get_file_info(path)
+    if info.type != fs.FileType.NotFound:
+        return [info]
+    if not glob.has_magic(path):
+        raise InputFileError(f"The population file '{path}' does not exist.")
+    if isinstance(filesystem, fs.LocalFileSystem):
+        matches = filesystem.get_file_info(sorted(glob.glob(path, recursive=True)))
+    else:
+        base = _fixed_beginning(path).rstrip("/")
+        pattern = re.compile(_regular(path))
+        with reading(path):
+            everything = filesystem.get_file_info(
+                fs.FileSelector(base, recursive=True, allow_not_found=True)
+            )
+        matches = sorted(
+            (info for info in everything if pattern.fullmatch(info.path)), key=lambda one: one.path
+        )
+    found = [info for info in matches if info.type == fs.FileType.File]
+    if not found:
+        raise InputFileError(f"No file matches the pattern '{path}'.")
+    return found
+
+
+def _fixed_beginning(path: str) -> str:
+    """Return the folders before the first one with a wildcard, or all if there is none."""
+    if not glob.has_magic(path):
+        return path
+    return re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0] + "/"
+
+
+def _regular(pattern: str) -> str:
+    """Return a shell pattern as a regular expression; ``**/`` stands for any folders."""
+    pieces = re.split(r"(\*\*/|\*|\?|\[[^\]]+\])", pattern)
+    words = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        words.get(piece) or (piece.replace("[!", "[^") if piece[:1] == "[" else re.escape(piece))
+        for piece in pieces
+    )
+
+
+def _listed(filesystem: fs.FileSystem, folder: str) -> list[File]:
+    with reading(folder):
+        infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+    root = PurePosixPath(folder)
+    return sorted(
+        (
+            _file(info)
+            for info in infos
+            if info.type == fs.FileType.File
+            and not any(map(_is_hidden, PurePosixPath(info.path).relative_to(root).parts))
+        ),
+        key=lambda file: PurePosixPath(file.path).parts,
+    )
+
+
+def _is_hidden(name: str) -> bool:
+    # What Spark, Hive and PyArrow pass over too: logs, marks of success, checksums.
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _file(info: fs.FileInfo) -> File:
+    return File(info.path, info.size, info.mtime_ns)
+
+
+@contextmanager
+def reading(path: str, form: str = "") -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into an error that names it."""
+    try:
+        yield
+    except (MemoryError, InputError, ParameterError):
+        raise
+    except Exception as error:  # a foreign file system may raise anything
+        how = f" as {form}" if form else ""
+        raise UnreadableFileError(f"'{path}' could not be read{how}: {error}") from error
+
+
+Facts = TypeVar("Facts")
+
+
+def for_each_file(
+    look: Callable[[File], Facts], storage: Storage, *, skip: bool
+) -> tuple[list[File], list[Facts], dict[str, str]]:
+    """Look into every file once; return those that can be read, what was seen, and the others.
+
+    The others are named with the reason; they are an error unless ``skip`` allows them.
+    """
+
+    def try_to(file: File) -> Facts | UnreadableFileError:
+        try:
+            return look(file)
+        except UnreadableFileError as error:
+            return error
+
+    files = storage.files
+    if len(files) == 1:
+        results: Sequence[Facts | UnreadableFileError] = [try_to(files[0])]
+    else:
+        with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
+            results = list(pool.map(try_to, files))
+    good, facts, bad = [], [], dict(storage.missing)
+    for file, result in zip(files, results, strict=True):
+        if not isinstance(result, UnreadableFileError):
+            good.append(file)
+            facts.append(result)
+        elif skip:
+            bad[file.path] = str(result)
+        else:
+            raise result
+    if not good:
+        raise UnreadableFileError(f"None of the population's files could be read: {bad}.")
+    return good, facts, bad

@@ -1,0 +1,90 @@
+"""Lazy frames: never the whole of them in memory, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from unskew import InputError, InputTypeError, Population, Summary, TreeWeights
+from unskew.numerics.cores import available_cores
+from unskew.population import Total
+from unskew.population.sources.lazy import LazySource
+
+
+class Watching(Summary):
+    """Notes how many partitions have been computed when each part is merged."""
+
+    shared = frozenset({"computed"})
+
+    def __init__(self, computed: list[int]) -> None:
+        self.computed = computed
+        self.rows = 0
+        self.ahead = 0
+
+    def update(self, batch, weight):
+        self.rows += len(batch)
+
+    def merge(self, other):
+        self.rows += other.rows
+        self.ahead = max(self.ahead, len(self.computed) - self.rows // 70_000)
+
+
+COMPUTED: list[int] = []
+
+
+def numbered_partition(number: int) -> pd.DataFrame:
+    COMPUTED.append(number)
+    return pd.DataFrame({"a": np.full(70_000, float(number)), "unused": 0.0})
+
+
+def test_dask_computes_a_few_partitions_at_a_time():
+    frame = dd.from_map(numbered_partition, range(40), meta=numbered_partition(0))
+    COMPUTED.clear()
+    answer = Population(frame, columns=["a"]).reduce(Watching(COMPUTED))
+    assert answer.rows == 40 * 70_000
+    assert sorted(COMPUTED) == list(range(40))
+    # One a thread being computed, one waiting, and those that are being counted.
+    assert answer.ahead <= 4 * available_cores() + 2
+
+
+def test_dask_errors_name_the_partition():
+    def partition(number: int) -> pd.DataFrame:
+        if number == 3:
+            raise ValueError("no such day")
+        return pd.DataFrame({"a": [1.0]})
+
+    frame = dd.from_map(partition, range(5), meta=pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(InputError, match="partition 3 of the population: no such day"):
+        Population(frame).reduce(Total())
+
+
+def test_dask_partitions_that_are_not_what_was_said():
+    def partition(number: int) -> pd.DataFrame:
+        return pd.DataFrame({"a": ["x"] if number else [1.0]})
+
+    frame = dd.from_map(
+        partition, range(2), meta=pd.DataFrame({"a": [1.0]}), enforce_metadata=False
+    )
+    with pytest.raises(InputTypeError, match="Column 'a'"):
+        Population(frame).reduce(Total())
+
+
+def test_a_frame_without_batches_says_what_to_do():
+    frame = pl.DataFrame({"a": [1.0, 2.0]}).lazy()
+    source = LazySource(frame)
+    assert source.schema == pa.schema([("a", pa.float64())])
+    with pytest.raises(InputError, match=r"polars LazyFrame.*pushdown=True"):
+        source.parts(["a"], {})
+
+
+@pytest.mark.parametrize("pushdown", [False, True])
+def test_progress_of_a_lazy_frame(pushdown):
+    told = []
+    frame = pl.DataFrame({"a": np.arange(10.0)})
+    population = Population(frame.lazy(), pushdown=pushdown, progress=told.append)
+    TreeWeights(min_samples_leaf=1).fit(frame, np.arange(10.0), population=population)
+    assert (told[-1].rows, told[-1].share) == (10, 1.0)
