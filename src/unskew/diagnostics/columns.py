@@ -15,7 +15,7 @@ from unskew.population.summaries import Summary
 __all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
 
 
-class NumberTotals:
+class NumberTotals(Summary):
     """Mass, mean and variance of a column of numbers or times, and the mass that is missing.
 
     Sums are taken of the distance from ``centre``, the sample's mean, so that columns far from zero
@@ -28,6 +28,10 @@ class NumberTotals:
         self.missing = 0.0
         self.sum = 0.0
         self.squares = 0.0
+
+    def update(self, batch: FloatArray, weight: FloatArray) -> None:
+        """Take in values."""
+        self.add(batch, weight, float(weight.sum()), even=False)
 
     def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:
         """Take in values, each counted ``weight`` times: once if ``even``."""
@@ -64,13 +68,17 @@ class NumberTotals:
         return max(self.squares / self.mass - (self.sum / self.mass) ** 2, 0.0)
 
 
-class CategoryTotals:
+class CategoryTotals(Summary):
     """The mass of each of the sample's categories, of others, and of missing values."""
 
     def __init__(self, n_categories: int) -> None:
         self.counts: FloatArray = np.zeros(n_categories)
         self.novel = 0.0
         self.missing = 0.0
+
+    def update(self, batch: FloatArray, weight: FloatArray) -> None:
+        """Take in codes."""
+        self.add(batch, weight, 0.0, even=False)
 
     def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:  # noqa: ARG002
         """Take in codes, each counted ``weight`` times."""

@@ -158,8 +158,8 @@ class Weighter(BaseEstimator, ABC):
         return self
 
     def _fit_and_check_overlap(self, sample: Sample, population: Population) -> FloatArray:
-        if self.overlap == "ignore":
-            self.overlap_ = None
+        if self.overlap == "ignore" or population.counts_in_engine:
+            self.overlap_ = None  # an engine that hands over counts alone shows no rows to search
             return self._fit(sample, population)
         refusing = self.overlap != "warn"
         rows, grow_on = (20_000, 2000) if refusing else (1000, 500)  # a warning can be rough
