@@ -18,14 +18,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.cores import available_cores
-from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.numerics.weight_vectors import check_weight_values, check_weights
-from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.numerics.weight_vectors import check_weights
+from unskew.population.kinds import check_kinds, reading_type
+from unskew.population.reading import Reading, Seen, as_marks
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.sources import Part, Source, open_source
-from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summary, Total
 
 __all__ = ["Population"]
@@ -82,7 +81,7 @@ class Population:
         self._columns = self._chosen_columns(columns)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen = _Seen()
+        self._seen = Seen()
 
     @classmethod
     def of(cls, data: Any) -> Population:
@@ -127,7 +126,7 @@ class Population:
         """How many rows are marked as being in the sample; None without such marks."""
         return None if self._selected is None else self._seen_or_counted().selected
 
-    def _seen_or_counted(self) -> _Seen:
+    def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
             self.reduce(Total())
         return self._seen
@@ -188,36 +187,34 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
-        empty = copy.deepcopy(summary)
-        seen = _Seen(started=True, whole=True)
-
-        def answer(work: tuple[Part, int]) -> tuple[SummaryType, _Seen]:
-            return self._read_part(copy.deepcopy(empty), *work)
-
-        parts = self._source.parts(self._read_columns(), self._types)
-        for partial, seen_in_part in _in_order(answer, _with_start(parts), _n_threads(threads)):
-            summary.merge(partial)
-            seen.add(seen_in_part)
+        seen = self._source.answer(summary, self._reading)
+        if seen is None:
+            seen = self._read_by_parts(summary, threads)
         if not seen.rows:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
-        self._check_length(seen.rows)
+        self._reading.check_length(seen.rows)
+        seen.started = seen.whole = True
         self._seen.__dict__.update(seen.__dict__)
         return summary
 
-    def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, _Seen]:
-        summary.position = start
-        seen = _Seen()
-        for batch in part.read():
-            for offset in range(0, batch.num_rows, BLOCK_ROWS):
-                block = batch.slice(offset, BLOCK_ROWS)
-                rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
-                weight = self._weights(block, rows)
-                seen.rows += block.num_rows
-                seen.mass += float(weight.sum())
-                seen.selected += self._count_selected(block, rows)
-                summary.update(self._features(block), weight)
+    def _read_by_parts(self, summary: SummaryType, threads: int | None) -> Seen:
+        """Read the parts on several threads and merge them in the order of the rows."""
+        empty = copy.deepcopy(summary)
+        seen = Seen()
+
+        def answer(work: tuple[Part, int]) -> tuple[SummaryType, Seen]:
+            return self._read_part(copy.deepcopy(empty), *work)
+
+        parts = self._source.parts(self._reading.all_columns, self._types)
+        for partial, seen_in_part in _in_order(answer, _with_start(parts), _n_threads(threads)):
+            summary.merge(partial)
+            seen.add(seen_in_part)
+        return seen
+
+    def _read_part(self, summary: SummaryType, part: Part, start: int) -> tuple[SummaryType, Seen]:
+        seen = self._reading.read(summary, part.read(), start)
         if seen.rows != part.n_rows:
             raise InputError(
                 f"A part of the population announced {part.n_rows} rows and gave {seen.rows}: it "
@@ -225,51 +222,9 @@ class Population:
             )
         return summary, seen
 
-    def _features(self, block: pa.RecordBatch) -> pa.RecordBatch:
-        return block.select(self._columns).rename_columns(self._names)
-
-    def _weights(self, block: pa.RecordBatch, rows: slice) -> FloatArray:
-        if self._weight is None:
-            return _ONES[: block.num_rows]
-        if not isinstance(self._weight, str):
-            self._check_length(rows.stop, at_least=True)
-            return self._weight[rows]
-        name = f"The population's weight column '{self._weight}'"
-        column = block.column(self._weight)
-        if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
-            raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
-        weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        check_weight_values(weight, name=name, start=rows.start)
-        return weight
-
-    def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
-        if self._selected is None:
-            return 0
-        if not isinstance(self._selected, str):
-            return int(np.count_nonzero(self._selected[rows]))
-        column = block.column(self._selected)
-        if kind_of(column.type) != Kind.NUMBER:
-            raise InputTypeError(
-                f"The column '{self._selected}' given as selected holds {kind_of(column.type)}; it "
-                "must be true or false for each row."
-            )
-        if column.null_count:
-            raise InputError(f"The column '{self._selected}' given as selected has missing values.")
-        marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(_as_marks(marks, f"The column '{self._selected}'")))
-
-    def _check_length(self, n_rows: int, *, at_least: bool = False) -> None:
-        for name, values in (("weight", self._weight), ("selected", self._selected)):
-            if values is None or isinstance(values, str):
-                continue
-            if len(values) < n_rows or (len(values) > n_rows and not at_least):
-                raise InputError(
-                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
-                    "population; give one per row, or the name of a column."
-                    if at_least
-                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
-                    "give one per row, or the name of a column."
-                )
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self._columns, self._names, self._weight, self._selected)
 
     def _row_values(self, values: Any, parameter: str) -> Any:
         """Return the name of a column, or an array with one entry per row."""
@@ -285,7 +240,7 @@ class Population:
         n_rows = self._source.n_rows
         if parameter == "weight":
             return check_weights(values, name="The population's weight", n_rows=n_rows)
-        marks = _as_marks(np.array(values), "The population's selected")
+        marks = as_marks(np.array(values), "The population's selected")
         if marks.ndim != 1:
             raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
         if n_rows is not None and len(marks) != n_rows:
@@ -315,29 +270,6 @@ class Population:
             raise InputError("The population has no columns that describe its rows.")
         return chosen
 
-    def _read_columns(self) -> list[str]:
-        roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-        return [*self._columns, *(role for role in roles if role not in self._columns)]
-
-
-class _Seen:
-    """What passes have shown of a population; its matched twins share it."""
-
-    def __init__(self, *, started: bool = False, whole: bool = False) -> None:
-        self.started = started
-        self.whole = whole
-        self.rows = 0
-        self.mass = 0.0
-        self.selected = 0
-
-    def add(self, other: _Seen) -> None:
-        self.rows += other.rows
-        self.mass += other.mass
-        self.selected += other.selected
-
-
-_ONES = np.ones(BLOCK_ROWS)
-_ONES.flags.writeable = False
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -380,12 +312,6 @@ def _n_threads(threads: int | None) -> int:
     if threads < 1:
         raise ParameterError(f"threads must be at least 1; got {threads}.")
     return threads
-
-
-def _as_marks(values: Any, name: str) -> BoolArray:
-    if values.dtype != bool and not np.isin(values, (0, 1)).all():
-        raise InputError(f"{name} must be true or false for each row.")
-    return np.asarray(values, dtype=bool)
 
 
 def _column_name(column: Any, available: Sequence[str]) -> str:

@@ -13,10 +13,10 @@ from itertools import groupby
 
 import pyarrow as pa
 
-__all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
+from unskew.population.reading import BLOCK_ROWS, Reading, Seen
+from unskew.population.summaries import Summary
 
-BLOCK_ROWS = 32_768
-"""Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
+__all__ = ["BLOCK_ROWS", "Part", "Source", "parts_of_stream"]
 
 BLOCK_ROWS_IN_MEMORY = 8_192
 """Rows of a part that is in memory already: small, so that small tables use every core too."""
@@ -45,6 +45,8 @@ class Source(ABC):
         Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
     rereadable : bool
         Whether a second pass is possible.
+    ordered : bool
+        Whether the rows have an order of their own, so that an array can have an entry for each.
     """
 
     schema: pa.Schema
@@ -52,6 +54,7 @@ class Source(ABC):
     named: bool = True
     typed: bool = True
     rereadable: bool = True
+    ordered: bool = True
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
@@ -59,6 +62,13 @@ class Source(ABC):
 
         ``types`` says how to read columns whose types are not facts.
         """
+
+    def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
+        """Fill the summary where the rows are and say what was seen, or return None.
+
+        None, as most engines answer, means that the population is to read the parts itself.
+        """
+        return None
 
 
 def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[Part]:
