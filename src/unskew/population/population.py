@@ -39,8 +39,9 @@ class Population:
     ----------
     data : array, dataframe, path, or anything else that holds rows
         A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
-        reader; a DuckDB relation; any object with the Arrow C stream; the path of a Parquet or CSV
-        file, a glob, a list of paths or a folder; an iterable of chunks, each an array or a table.
+        reader; a DuckDB relation; a Spark DataFrame; any object with the Arrow C stream; the path
+        of a Parquet or CSV file, a glob, a list of paths or a folder; an iterable of chunks, each
+        an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
@@ -237,6 +238,11 @@ class Population:
                     f"{_listing(self._source.schema.names)}."
                 )
             return values
+        if not self._source.ordered:
+            raise ParameterError(
+                f"{parameter} must be the name of a column: the rows of this population have no "
+                f"order that an array could follow; got a {type(values).__name__}."
+            )
         n_rows = self._source.n_rows
         if parameter == "weight":
             return check_weights(values, name="The population's weight", n_rows=n_rows)

@@ -47,6 +47,8 @@ class Summary(ABC):
     """
 
     position: int = 0
+    grows: ClassVar[bool] = False
+    """Whether the answer takes up more than the empty one does."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Attributes that are only read, so that copies of the summary may share them."""
 
@@ -377,6 +379,8 @@ class Reservoir(Summary):
     weight : ndarray
         Their weights: the draw itself is by row, not by weight.
     """
+
+    grows = True
 
     def __init__(self, size: int, *, seed: int = 0) -> None:
         self.size = size

@@ -90,7 +90,10 @@ class CellWeighter(InductiveWeighter, ABC):
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         ordered = sample.take(canonical_order(sample))
-        locators = [CellLocator(cells, ordered, self.empty) for cells in self._partitions(ordered)]
+        partitions = self._partitions(ordered)
+        locators = [CellLocator(cells, ordered, self.empty) for cells in partitions]
+        if sample.everyone is not None:
+            _count_everyone(locators, partitions, ordered, sample.everyone)
         answers: list[CellCounts] = population.reduce(
             Summaries([CellCounts(locator) for locator in locators])
         ).parts
@@ -110,27 +113,13 @@ class CellWeighter(InductiveWeighter, ABC):
             where=self.sample_counts_ > 0,
         )
         self.cells_, _ = self.locator_.locate(sample.rows.batch, side="sample")
-        return sample.design * self._weights_of(sample, side="sample")
+        return sample.design * self._rule().weights(sample.rows.batch, side="sample")
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        return self._weights_of(sample, side="new rows")
+        return self._rule()(sample.rows.batch)
 
-    def _weights_of(self, sample: Sample, *, side: str) -> FloatArray:
-        cells, uncovered = self.locator_.locate(sample.rows.batch, side=side)
-        weights: FloatArray = np.append(self.cell_weights_, 0.0)[cells]  # cell -1 takes the zero
-        if uncovered is None:
-            return weights
-        if self.empty == "raise":
-            raise OverlapError(
-                f"{int(uncovered.sum())} of {len(sample)} rows lie in cells without sample rows "
-                '(empty="raise").',
-                float(uncovered.mean()),
-            )
-        if self.empty == "merge":
-            rest = sample.rows.batch.filter(pa.array(uncovered))
-            row, cell, share = self.locator_.nearest_cells(rest, side=side)
-            weights[uncovered] = np.bincount(row, weights=share * self.cell_weights_[cell])
-        return weights
+    def _rule(self) -> _CellRule:
+        return _CellRule(self.locator_, self.cell_weights_)
 
     def _report_uncovered(self) -> None:
         share = self.uncovered_
@@ -147,6 +136,51 @@ class CellWeighter(InductiveWeighter, ABC):
             }[self.empty]
             message = f"{found}. {done}; the weights cannot make the sample stand for it."
             warn_caller(OverlapWarning(message, share))
+
+
+def _count_everyone(
+    locators: Sequence[CellLocator],
+    partitions: Sequence[Cells],
+    kept: Sample,
+    everyone: Population,
+) -> None:
+    """Count a sample of which only some rows were kept, in one pass over all of it."""
+    answers: list[CellCounts] = everyone.reduce(
+        Summaries([CellCounts(locator) for locator in locators])
+    ).parts
+    for locator, cells, answer in zip(locators, partitions, answers, strict=True):
+        # An honest partition does not count the rows on which it was made.
+        used = CellCounts(locator)
+        made_on = kept.take(np.setdiff1d(np.arange(len(kept)), cells.counted))
+        used.update(made_on.rows.batch, made_on.design)
+        locator.sample_counts = answer.counts - used.counts
+
+
+class _CellRule(NamedTuple):
+    """The weight of a row is its cell's."""
+
+    locator: CellLocator
+    cell_weights: FloatArray
+
+    def __call__(self, batch: pa.RecordBatch) -> FloatArray:
+        return self.weights(batch, side="new rows")
+
+    def weights(self, batch: pa.RecordBatch, *, side: str) -> FloatArray:
+        cells, uncovered = self.locator.locate(batch, side=side)
+        weights: FloatArray = np.append(self.cell_weights, 0.0)[cells]  # cell -1 takes the zero
+        if uncovered is None:
+            return weights
+        if self.locator.empty == "raise":
+            raise OverlapError(
+                f"{int(uncovered.sum())} of {len(weights)} rows lie in cells without sample rows "
+                '(empty="raise").',
+                float(uncovered.mean()),
+            )
+        if self.locator.empty == "merge":
+            rest = batch.filter(pa.array(uncovered))
+            row, cell, share = self.locator.nearest_cells(rest, side=side)
+            weights[uncovered] = np.bincount(row, weights=share * self.cell_weights[cell])
+        return weights
 
 
 class CellLocator:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputTypeError
-from unskew.population.rows import as_rows, is_rows
+from unskew.population.rows import as_rows, is_rows, is_spark_frame
 from unskew.population.sources.array import ArraySource
 from unskew.population.sources.base import Part, Source
 from unskew.population.sources.chunks import ChunkSource
@@ -19,6 +19,7 @@ from unskew.population.sources.dataset import DatasetSource
 from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
 from unskew.population.sources.polars import PolarsLazySource
+from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.stream import StreamSource
 from unskew.population.sources.table import TableSource
 
@@ -33,6 +34,8 @@ def open_source(data: Any) -> Source:
     """
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         return open_files(data)
+    if is_spark_frame(data):  # which offers an Arrow stream too, of all rows to one machine
+        return SparkSource(data)
     match _library_and_name(data):
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
@@ -52,8 +55,8 @@ def open_source(data: Any) -> Source:
         return ChunkSource(data)
     raise InputTypeError(
         f"The population is a {type(data).__name__}, which unskew cannot read. Give an array, a "
-        "dataframe, a path or glob of Parquet or CSV, a PyArrow dataset, a DuckDB relation, or an "
-        "iterable of such tables."
+        "dataframe (also one of Spark), a path or glob of Parquet or CSV, a PyArrow dataset, a "
+        "DuckDB relation, or an iterable of such tables."
     )
 
 
