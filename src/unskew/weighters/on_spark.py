@@ -45,7 +45,10 @@ def fit_on_spark(
         raise ParameterError(f"subsample must be a positive whole number; got {subsample!r}.")
     features = [column for column in X.columns if column not in (y, sample_weight)]
     read = features if y is None else [*features, y]
-    kept = Population(X, columns=read, weight=sample_weight).reduce(Reservoir(int(subsample)))
+    try:
+        kept = Population(X, columns=read, weight=sample_weight).reduce(Reservoir(int(subsample)))
+    except InputError as error:
+        raise type(error)(f"The sample was to be read as a population is. {error}") from error
     table = pa.Table.from_batches([kept.rows])
     sample = weighter._sample(
         table.select(features),

@@ -228,7 +228,8 @@ def as_refused(error: Exception) -> UnskewError:
     found = re.search(_REFUSAL + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
         lines = [line for line in str(error).splitlines() if line.strip()]
-        reason = lines[0] if lines else type(error).__name__
+        lines = lines or [type(error).__name__]
+        reason = lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]
         return InputError(f"Spark could not read the population: {reason}")
     name, *arguments = json.loads(base64.b64decode(found[1]))
     refused: UnskewError = getattr(errors, name)(*arguments)
