@@ -31,7 +31,7 @@ weighter = TreeWeights(min_samples_leaf=10)
 expected = weighter.fit(sample, labels, population=frame).weights_.copy()
 found = weighter.fit(sample, labels, population=population).weights_
 assert np.array_equal(found, expected)
-weighed = weighter.weigh(population).toPandas()
+weighed = weighter.weigh(population).toArrow().to_pandas()
 assert np.array_equal(weighed["weight"], weighter.weigh(weighed[["a", "town"]]))
 try:
     TreeWeights().fit(sample, labels, population=population.selectExpr("double('inf') a", "town"))

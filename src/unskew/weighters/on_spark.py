@@ -32,7 +32,7 @@ def fit_on_spark(
         raise InputError(
             f"X is a Spark DataFrame, and this {type(weighter).__name__} weighs only rows in "
             f"memory. Use a weighter that can weigh new rows{inductive}, or bring the sample into "
-            "memory: X.toPandas()."
+            "memory: X.toArrow()."
         )
     for parameter, column in (("y", y), ("sample_weight", sample_weight)):
         if column is not None and not (isinstance(column, str) and column in X.columns):
