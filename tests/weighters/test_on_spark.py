@@ -109,8 +109,11 @@ def test_what_weigh_refuses(frames, sample_frame):
 
 @pytest.mark.parametrize(
     ("name", "total"),
-    [*((name, "sample") for name in [*INDUCTIVE, "known"])]
-    + [("tree", "population"), ("known", "population")],
+    [
+        *((name, "sample") for name in [*INDUCTIVE, "known"]),
+        ("tree", "population"),
+        ("known", "population"),
+    ],
 )
 def test_a_sample_that_is_kept_whole_gives_what_memory_gives(name, total, frames, sample_frame):
     weighter = {**INDUCTIVE, "known": KnownProbability("p")}[name].set_params(total=total)
