@@ -1,0 +1,1 @@
+"""Populations of any size: this machine, and Spark."""
