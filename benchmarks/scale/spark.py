@@ -54,7 +54,7 @@ def write_population(folder: Path, n_rows: int) -> None:
 
 
 def write_mixed(folder: Path, n_rows: int) -> None:
-    """Write files of very different sizes with text, gaps and a category that half the rows have."""
+    """Write files of very different sizes with text, gaps and a few very common categories."""
     towns = np.array([f"town {number}" for number in range(300)], dtype=object)
     start, number = 0, 0
     while start < n_rows:
@@ -66,10 +66,7 @@ def write_mixed(folder: Path, n_rows: int) -> None:
         town[draw.uniform(size=rows) < 0.05] = None
         table = pa.table(
             {
-                **{
-                    f"x{place}": pa.array(column, from_pandas=True)
-                    for place, column in enumerate(numbers)
-                },
+                **{f"x{j}": pa.array(numbers[j], from_pandas=True) for j in range(3)},
                 "town": pa.array(town, pa.string()),
                 "rooms": draw.integers(0, 9, rows),
             }
@@ -246,8 +243,8 @@ def kill(n_rows: int) -> None:
             identical = np.array_equal(found, expected)
             same += identical
             print(
-                f"{number + 1}: killed {'an executor' if killed else 'nothing'} after {after:.1f} s "
-                f"of {time.perf_counter() - started:.1f}; weights identical: {identical}",
+                f"{number + 1}: killed {'an executor' if killed else 'nothing'} after "
+                f"{after:.1f} s of {time.perf_counter() - started:.1f}; weights identical: {identical}",
                 flush=True,
             )
         print(f"identical in {same} of {KILLS}")
