@@ -244,7 +244,8 @@ def kill(n_rows: int) -> None:
             same += identical
             print(
                 f"{number + 1}: killed {'an executor' if killed else 'nothing'} after "
-                f"{after:.1f} s of {time.perf_counter() - started:.1f}; weights identical: {identical}",
+                f"{after:.1f} s of {time.perf_counter() - started:.1f}; "
+                f"weights identical: {identical}",
                 flush=True,
             )
         print(f"identical in {same} of {KILLS}")

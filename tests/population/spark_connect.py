@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
+from sklearn.cluster import BisectingKMeans
 
-from unskew import InputError, TreeWeights
+from unskew import ClusterWeights, InputError, TreeWeights
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 spark = (
@@ -33,6 +34,9 @@ found = weighter.fit(sample, labels, population=population).weights_
 assert np.array_equal(found, expected)
 weighed = weighter.weigh(population).toArrow().to_pandas()
 assert np.array_equal(weighed["weight"], weighter.weigh(weighed[["a", "town"]]))
+clusters = ClusterWeights(BisectingKMeans(3, random_state=0))
+local = clusters.fit(sample, population=frame).weights_.copy()
+assert np.array_equal(clusters.fit(sample, population=population).weights_, local)
 try:
     TreeWeights().fit(sample, labels, population=population.selectExpr("double('inf') a", "town"))
 except InputError as error:

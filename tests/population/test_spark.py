@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.cluster import BisectingKMeans
 
 from unskew import (
     ClusterWeights,
@@ -92,6 +93,7 @@ CELLS = {
     "tree": TreeWeights(),
     "tree by the bound": TreeWeights(min_samples_leaf="bound"),
     "honest tree": TreeWeights(honest=True, empty="drop"),
+    "clusters": ClusterWeights(),
     "histogram": HistogramWeights(buckets=2, empty="drop"),
     "frequency": FrequencyWeights(empty="drop"),
     "unweighted": Unweighted(total="population"),
@@ -314,9 +316,10 @@ def test_what_all_copies_share_does_not_travel(sample, people):
     assert np.array_equal(again.summary.mean, filled.summary.mean)
 
 
-def test_a_clusterer_that_executors_lack_is_named(spark, sample, on_spark):
+def test_a_clusterer_that_executors_lack_is_named(sample, on_spark):
+    clusterer = BisectingKMeans(3, random_state=0)
     with pytest.raises(InputError, match="executors' Python lacks a module.*sklearn"):
-        ClusterWeights().fit(sample, population=on_spark)
+        ClusterWeights(clusterer).fit(sample, population=on_spark)
 
 
 def test_a_table_in_memory_is_asked_for_where_one_is_needed(spark):
