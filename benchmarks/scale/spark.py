@@ -40,7 +40,7 @@ SAMPLE = 20_000
 KILLS = 10
 
 
-def write_population(folder: Path, n_rows: int) -> None:
+def write_population(folder: Path, n_rows: int, *, row_group: int = 250_000) -> None:
     """Write four columns of float64 and four of float32."""
     for number in range(-(-n_rows // ROWS_A_FILE)):
         rows = min(ROWS_A_FILE, n_rows - number * ROWS_A_FILE)
@@ -50,7 +50,7 @@ def write_population(folder: Path, n_rows: int) -> None:
             for place, name in enumerate(COLUMNS)
         }
         path = folder / f"part-{number:04d}.parquet"
-        pq.write_table(pa.table(columns), path, row_group_size=250_000)
+        pq.write_table(pa.table(columns), path, row_group_size=row_group)
 
 
 def write_mixed(folder: Path, n_rows: int) -> None:
@@ -275,13 +275,13 @@ def plan(n_rows: int) -> None:
         ),
     }
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as log:
-        write_population(Path(folder), n_rows)
+        write_population(Path(folder), n_rows, row_group=ROWS_A_FILE // 16)
         settings = {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": Path(log).as_uri(),
             "spark.eventLog.compress": "false",
             "spark.eventLog.rolling.enabled": "false",
-            "spark.sql.files.maxPartitionBytes": "2m",
+            "spark.sql.files.maxPartitionBytes": "2m",  # one row group each: none is empty
         }
         spark = session("local[2]", **settings)
         population = spark.read.parquet(folder)
