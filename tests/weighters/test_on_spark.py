@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -187,3 +189,13 @@ def test_what_a_fit_refuses(spark, frames, sample_frame):
         TreeWeights().fit(features, "label", population=population, subsample=0)
     with pytest.raises(InputError, match="The sample was .* no rows"):
         TreeWeights().fit(features.limit(0), "label", population=population)
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "spark_weights.py"
+
+
+@pytest.mark.skipif(not EXAMPLE.exists(), reason="runs in the repository only")
+def test_the_example_trains_a_better_model_with_weights(spark, capsys):
+    errors = runpy.run_path(str(EXAMPLE))["main"](n_rows=20_000)
+    assert errors["with weights"] < 0.7 * errors["without weights"]
+    assert "mean spending" in capsys.readouterr().out
