@@ -225,6 +225,12 @@ def test_only_the_needed_columns_are_read(spark):
         Population(frame).reduce(Total())
 
 
+def test_names_that_spark_cannot_tell_apart_are_an_error_of_ours(spark):
+    frame = spark.sql("select 1 as a, 2 as A, 3 as b")
+    with pytest.raises(InputError, match="Spark could not read the population: .*AMBIGUOUS"):
+        Population(frame).reduce(Total())
+
+
 def test_bad_values_are_named(spark):
     frame = spark.range(4).selectExpr("if(id = 3, double('inf'), id) as a")
     with pytest.raises(InputError, match="Column 'a' of the population holds inf"):

@@ -76,12 +76,22 @@ class SparkSource(Source):
         """Let every partition answer and merge the answers in stages."""
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
+        try:
+            answers = self._answers(payload, reading.all_columns, _merging_steps(task.empty))
+        except Exception as error:  # of several kinds, not all of them Spark's own
+            raise _as_refused(error) from error
+        merged = _Merged(task.empty, summary)
+        for row in sorted(answers, key=lambda row: row["first_part"]):
+            merged.take(row.asDict())
+        return merged.seen
+
+    def _answers(self, payload: bytes, columns: Sequence[str], steps: int) -> Any:
         # Under plain names: mapInArrow would take a dot in a name for a field of a struct.
-        frame = self._frame.selectExpr(
-            *(f"{quoted(name)} as c{place}" for place, name in enumerate(reading.all_columns))
+        plain = (f"{quoted(name)} as c{place}" for place, name in enumerate(columns))
+        frame = self._frame.selectExpr(*plain).mapInArrow(
+            send(payload, "answer_partition"), _SCHEMA
         )
-        frame = frame.mapInArrow(send(payload, "answer_partition"), _SCHEMA)
-        for level in range(1, _merging_steps(task.empty) + 1):
+        for level in range(1, steps + 1):
             frame = (
                 frame.selectExpr("*", f"first_part div {FAN_IN**level} as bucket")
                 .repartition("bucket")
@@ -89,10 +99,7 @@ class SparkSource(Source):
                 .drop("bucket")
                 .mapInArrow(send(payload, f"merge_level_{level}"), _SCHEMA)
             )
-        merged = _Merged(task.empty, summary)
-        for row in sorted(_collect(frame), key=lambda row: row["first_part"]):
-            merged.take(row.asDict())
-        return merged.seen
+        return frame.collect()
 
 
 def _merging_steps(empty: Summary) -> int:
@@ -216,14 +223,7 @@ def send(payload: bytes, step: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return run
 
 
-def _collect(frame: Any) -> Any:
-    try:
-        return frame.collect()
-    except Exception as error:
-        raise as_refused(error) from error
-
-
-def as_refused(error: Exception) -> UnskewError:
+def _as_refused(error: Exception) -> UnskewError:
     """Return the error that an executor raised, out of Spark's report of it."""
     found = re.search(_REFUSAL + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
@@ -241,7 +241,10 @@ def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: 
 
     ``getattr(task, step)`` is given arrays of structs of ``columns``, one batch after the other.
     """
-    from pyspark.sql.functions import arrow_udf, col, struct
+    try:
+        from pyspark.sql.functions import arrow_udf, col, struct
+    except ImportError as error:
+        raise InputError("Weights where the rows are need Spark 4.1 or newer.") from error
 
     # Spark tells columns apart by more than upper and lower case only if it is asked to.
     if name.lower() in (column.lower() for column in frame.columns):
