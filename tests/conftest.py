@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -53,6 +57,55 @@ def mixed() -> pd.DataFrame:
             "moved": moments,
         }
     )
+
+
+LEAN_EXECUTORS = """
+import sys
+
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"unskew", "sklearn", "scipy", "narwhals", "threadpoolctl"}:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Nothing())
+"""
+
+
+@pytest.fixture(scope="session")
+def spark_settings(tmp_path_factory) -> dict[str, str]:
+    """Settings of small Spark sessions whose executors have no unskew, scikit-learn or SciPy."""
+    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'unskew[spark]'")
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java, which is not here")
+    folder = tmp_path_factory.mktemp("executors")
+    (folder / "sitecustomize.py").write_text(LEAN_EXECUTORS)
+    return {
+        "spark.executorEnv.PYTHONPATH": str(folder),
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+
+
+@pytest.fixture(scope="session")
+def spark(spark_settings):
+    """A Spark session on two cores, in which a task may fail three times."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2, 4]")
+    for name, value in spark_settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 def _write_set(folder: Path, name: str, columns: dict, **description) -> None:

@@ -8,7 +8,12 @@ import pyarrow as pa
 import pytest
 
 from unskew import InputError, InputTypeError
-from unskew.population.encode import MAX_CATEGORIES, ColumnCodes, FeatureSpace
+from unskew.population.encode import (
+    MAX_CATEGORIES,
+    ColumnCodes,
+    FeatureSpace,
+    _feature_transformer,
+)
 from unskew.population.kinds import can_reconcile
 
 
@@ -163,3 +168,31 @@ def test_one_hot_columns_are_bounded():
     assert space.n_features == MAX_CATEGORIES
     values = space.transform(batch(code=names), side="sample").values
     assert (values.sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("scaling", ["standard", "range", None])
+def test_the_feature_space_is_what_scikit_learns_transformers_make(mixed, scaling):
+    frame = mixed.iloc[:3000].copy()
+    random = np.random.default_rng(3)
+    frame["many"] = pd.Categorical(random.zipf(1.3, len(frame)).clip(0, 200).astype(str))
+    frame["rare gaps"] = frame["many"].astype(object).where(random.uniform(size=len(frame)) > 0.001)
+    frame["nothing"] = np.nan
+    frame["no text"] = pa.nulls(len(frame), pa.string()).to_pandas()
+    sample = pa.RecordBatch.from_pandas(frame.iloc[:1000], preserve_index=False)
+    everyone = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+    space = FeatureSpace(scaling=scaling).fit(sample)
+    codes = ColumnCodes().fit(sample)
+    reference = _feature_transformer(codes, scaling)
+    reference.fit(codes.transform(sample, side="sample").values)
+    expected = reference.transform(codes.transform(everyone, side="population").values)
+    assert np.array_equal(space.transform(everyone, side="population").values, expected)
+    assert space.n_features == expected.shape[1] > 2 * MAX_CATEGORIES
+    assert space.transform(everyone.slice(0, 0), side="population").values.shape == (
+        0,
+        expected.shape[1],
+    )
+
+
+def test_the_feature_space_of_one_kind_of_column_alone():
+    for sample in (batch(age=[1.0, 3.0]), batch(town=["Ulm", "Bonn"])):
+        assert FeatureSpace().fit(sample).transform(sample, side="sample").values.shape[0] == 2

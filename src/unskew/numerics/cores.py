@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-
-from threadpoolctl import ThreadpoolController
+from typing import Any
 
 __all__ = ["available_cores", "one_blas_thread"]
 
@@ -27,5 +26,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()  # it looks through all loaded libraries, so once is enough

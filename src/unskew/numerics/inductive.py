@@ -75,6 +75,11 @@ class InductiveWeights:
         points = np.clip(points, self.low, self.high)
         return self.at(cross_kernel(self.kernel, points, self.centres))
 
+    def weigh_block(self, points: FloatArray) -> FloatArray:
+        """Return w(x) for a few points, without threads."""
+        prepared = self.kernel.prepare(np.clip(points, self.low, self.high))
+        return self.at(self.kernel.block(prepared, self.kernel.prepare(self.centres)))
+
     def at(self, basis: FloatArray) -> FloatArray:
         """Return w(x) from the kernel between points and centres."""
         values = np.maximum(basis @ self.coefficients, 0.0)

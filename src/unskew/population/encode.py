@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from unskew.errors import InputError
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import Kind, check_kinds, kind_of
 
@@ -199,23 +199,131 @@ class FeatureSpace:
     def fit(self, sample: pa.RecordBatch) -> Self:
         """Learn scales, categories and indicators from the sample."""
         self.codes = ColumnCodes().fit(sample)
-        self._transformer = _feature_transformer(self.codes, self.scaling)
+        transformer = _feature_transformer(self.codes, self.scaling)
         with np.errstate(over="ignore", invalid="ignore"):  # whoever needs finite points checks
-            self._transformer.fit(self.codes.transform(sample, side="sample").values)
+            transformer.fit(self.codes.transform(sample, side="sample").values)
+        self._map = _FeatureMap.of(transformer)
         return self
 
     def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
         """Return the rows of ``batch`` as points of the space."""
         codes = self.codes.transform(batch, side=side)
-        if not len(codes.values):
-            return Encoded(np.empty((0, self.n_features)), None)
-        points = np.asarray(self._transformer.transform(codes.values), dtype=np.float64)
-        return Encoded(points, codes.novel)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Encoded(self._map.apply(codes.values), codes.novel)
 
     @property
     def n_features(self) -> int:
         """The dimension of the space."""
-        return len(self._transformer.get_feature_names_out())
+        return self._map.n_features
+
+
+class _OneHot(NamedTuple):
+    """One column of categories: which of the one-hot columns each of its codes has, -1 for none."""
+
+    position: int
+    codes: FloatArray
+    outputs: IntArray
+    missing: int
+    """The output of a missing value."""
+
+    @property
+    def width(self) -> int:
+        return int(max(self.outputs.max(initial=-1), self.missing)) + 1
+
+    def of(self, column: FloatArray) -> IntArray:
+        """Return each row's one-hot column."""
+        if not len(self.codes):
+            return np.where(np.isnan(column), self.missing, -1)
+        place = np.minimum(np.searchsorted(self.codes, column), len(self.codes) - 1)
+        known = np.where(self.codes[place] == column, self.outputs[place], -1)
+        return np.where(np.isnan(column), self.missing, known)
+
+
+class _FeatureMap(NamedTuple):
+    """What scikit-learn's transformers have learned, applied as they do, by NumPy alone.
+
+    The map may then travel to machines without scikit-learn.
+    """
+
+    numbers: IntArray
+    means: FloatArray
+    """What stands in for a missing number."""
+    shift: FloatArray
+    scale: FloatArray
+    range_first: bool
+    """Whether a number is multiplied and then shifted, as MinMaxScaler does, or the reverse."""
+    indicators: IntArray
+    one_hots: list[_OneHot]
+
+    @classmethod
+    def of(cls, transformer: Any) -> _FeatureMap:
+        """Read the map off a fitted ColumnTransformer."""
+        parts = {name: (part, columns) for name, part, columns in transformer.transformers_}
+        pipeline, numbers = parts["number"]
+        means = shift = scale = np.empty(0)
+        range_first = False
+        if len(numbers):
+            imputer, scaler = (step for _, step in pipeline.steps)
+            means = imputer.statistics_
+            shift, scale = np.zeros(len(numbers)), np.ones(len(numbers))
+            range_first = hasattr(scaler, "min_")
+            if hasattr(scaler, "scale_"):
+                shift, scale = scaler.min_ if range_first else scaler.mean_, scaler.scale_
+        one_hot, categories = parts["category"]
+        return cls(
+            numbers,
+            means,
+            shift,
+            scale,
+            range_first,
+            parts["missing"][1],
+            [
+                _one_hot(int(position), known, rare)
+                for position, known, rare in zip(
+                    categories,
+                    getattr(one_hot, "categories_", []),
+                    getattr(one_hot, "infrequent_categories_", []),
+                    strict=True,
+                )
+            ],
+        )
+
+    @property
+    def n_features(self) -> int:
+        one_hot_columns = sum(one_hot.width for one_hot in self.one_hots)
+        return len(self.numbers) + len(self.indicators) + one_hot_columns
+
+    def apply(self, codes: FloatArray) -> FloatArray:
+        """Return the points of rows of codes."""
+        points = np.zeros((len(codes), self.n_features))
+        numbers = codes[:, self.numbers]
+        missing = np.isnan(numbers)
+        if missing.any():
+            numbers = np.where(missing, self.means, numbers)
+        if self.range_first:
+            numbers = numbers * self.scale + self.shift
+        else:
+            numbers = (numbers - self.shift) / self.scale
+        points[:, : len(self.numbers)] = numbers
+        begin = len(self.numbers) + len(self.indicators)
+        points[:, len(self.numbers) : begin] = np.isnan(codes[:, self.indicators])
+        for one_hot in self.one_hots:
+            output = one_hot.of(codes[:, one_hot.position])
+            rows = np.flatnonzero(output >= 0)
+            points[rows, begin + output[rows]] = 1.0
+            begin += one_hot.width
+        return points
+
+
+def _one_hot(position: int, categories: FloatArray, rare: FloatArray | None) -> _OneHot:
+    """Give one-hot columns as OneHotEncoder does: to frequent categories, then one to the rest."""
+    is_rare = np.zeros(len(categories), dtype=bool)
+    if rare is not None:
+        is_rare = np.isin(categories, rare) | (np.isnan(categories) & np.isnan(rare).any())
+    outputs = np.where(is_rare, np.count_nonzero(~is_rare), np.cumsum(~is_rare) - 1)
+    is_missing = np.isnan(categories)
+    missing = int(outputs[is_missing][0]) if is_missing.any() else -1
+    return _OneHot(position, categories[~is_missing], outputs[~is_missing], missing)
 
 
 def _feature_transformer(codes: ColumnCodes, scaling: Scaling) -> Any:

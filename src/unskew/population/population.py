@@ -16,19 +16,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, InputTypeError, ParameterError, UnreadableFileError
+from unskew.errors import InputError, ParameterError, UnreadableFileError
 from unskew.numerics.cores import available_cores
-from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.numerics.weight_vectors import check_weight_values, check_weights
+from unskew.numerics.weight_vectors import check_weights
 from unskew.population.checkpoint import Checkpoint, checked_path
-from unskew.population.kinds import Kind, check_kinds, kind_of, reading_type
+from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.pushdown import count_in_engine
+from unskew.population.reading import Reading, as_marks
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
-from unskew.population.sources.base import BLOCK_ROWS
 from unskew.population.summaries import Summaries, Summary, Total
 from unskew.population.threads import in_order
 
@@ -45,9 +44,9 @@ class Population:
     ----------
     data : array, dataframe, path, or anything else that holds rows
         A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
-        reader; a DuckDB relation; an Ibis table; a Dask DataFrame; any object with the Arrow C
-        stream; the path or address of a Parquet or CSV file, a glob, a list of paths or a folder;
-        an iterable of chunks, each an array or a table.
+        reader; a DuckDB relation; an Ibis table; a Dask or Spark DataFrame; any object with the
+        Arrow C stream; the path or address of a Parquet or CSV file, a glob, a list of paths or a
+        folder; an iterable of chunks, each an array or a table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
@@ -274,6 +273,10 @@ class Population:
         self._seen.started = True
         if self._pushdown:
             return self._counted_in_engine(summary)
+        seen = self._source.answer(summary, self._reading)
+        if seen is not None:
+            self._finish_in_engine(seen)
+            return summary
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
         run = Pass(summary, self._source, skip=self._skip, checkpoint=checkpoint)
@@ -291,7 +294,7 @@ class Population:
             except UnreadableFileError as error:
                 return *work, error
 
-        work = run.parts(self._read_columns(), self._types)
+        work = run.parts(self._reading.all_columns, self._types)
         for part, place, result in in_order(answer, work, _n_threads(threads)):
             if isinstance(result, UnreadableFileError):
                 run.leave_out(place, result)
@@ -322,10 +325,13 @@ class Population:
             weight=self._weight,
             selected=self._selected,
         )
-        seen = Seen(started=True, whole=True, **counted._asdict())
+        self._finish_in_engine(Seen(**counted._asdict()))
+        return summary
+
+    def _finish_in_engine(self, seen: Seen) -> None:
+        seen.started = seen.whole = True
         self._finish(seen)
         Reporter(self._progress, total_rows=seen.rows, total_files=None).finish(seen.rows)
-        return summary
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
@@ -345,23 +351,13 @@ class Population:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
-        self._check_length(seen.rows)
+        self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 
     def _read_part(
         self, summary: SummaryType, part: Part, place: Place
     ) -> tuple[SummaryType, Seen]:
-        start = summary.position = place.row
-        seen = Seen()
-        for batch in part.read():
-            for offset in range(0, batch.num_rows, BLOCK_ROWS):
-                block = batch.slice(offset, BLOCK_ROWS)
-                rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
-                weight = self._weights(block, rows)
-                seen.rows += block.num_rows
-                seen.mass += float(weight.sum())
-                seen.selected += self._count_selected(block, rows)
-                summary.update(self._features(block), weight)
+        seen = self._reading.read(summary, part.read(), place.row)
         if seen.rows != part.n_rows:
             where = "A part of the population"
             if isinstance(self._source, FileSource) and part.file is not None:
@@ -372,51 +368,9 @@ class Population:
             )
         return summary, seen
 
-    def _features(self, block: pa.RecordBatch) -> pa.RecordBatch:
-        return block.select(self._columns).rename_columns(self._names)
-
-    def _weights(self, block: pa.RecordBatch, rows: slice) -> FloatArray:
-        if self._weight is None:
-            return _ONES[: block.num_rows]
-        if not isinstance(self._weight, str):
-            self._check_length(rows.stop, at_least=True)
-            return self._weight[rows]
-        name = f"The population's weight column '{self._weight}'"
-        column = block.column(self._weight)
-        if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
-            raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
-        weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        check_weight_values(weight, name=name, start=rows.start)
-        return weight
-
-    def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
-        if self._selected is None:
-            return 0
-        if not isinstance(self._selected, str):
-            return int(np.count_nonzero(self._selected[rows]))
-        column = block.column(self._selected)
-        if kind_of(column.type) != Kind.NUMBER:
-            raise InputTypeError(
-                f"The column '{self._selected}' given as selected holds {kind_of(column.type)}; it "
-                "must be true or false for each row."
-            )
-        if column.null_count:
-            raise InputError(f"The column '{self._selected}' given as selected has missing values.")
-        marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(_as_marks(marks, f"The column '{self._selected}'")))
-
-    def _check_length(self, n_rows: int, *, at_least: bool = False) -> None:
-        for name, values in (("weight", self._weight), ("selected", self._selected)):
-            if values is None or isinstance(values, str):
-                continue
-            if len(values) < n_rows or (len(values) > n_rows and not at_least):
-                raise InputError(
-                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
-                    "population; give one per row, or the name of a column."
-                    if at_least
-                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
-                    "give one per row, or the name of a column."
-                )
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self._columns, self._names, self._weight, self._selected)
 
     def _row_values(self, values: Any, parameter: str) -> Any:
         """Return the name of a column, or an array with one entry per row."""
@@ -429,10 +383,15 @@ class Population:
                     f"{_listing(self._source.schema.names)}."
                 )
             return values
+        if not self._source.ordered:
+            raise ParameterError(
+                f"{parameter} must be the name of a column: the rows of this population have no "
+                f"order that an array could follow; got a {type(values).__name__}."
+            )
         n_rows = self._source.n_rows
         if parameter == "weight":
             return check_weights(values, name="The population's weight", n_rows=n_rows)
-        marks = _as_marks(np.array(values), "The population's selected")
+        marks = as_marks(np.array(values), "The population's selected")
         if marks.ndim != 1:
             raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
         if n_rows is not None and len(marks) != n_rows:
@@ -462,14 +421,6 @@ class Population:
             raise InputError("The population has no columns that describe its rows.")
         return chosen
 
-    def _read_columns(self) -> list[str]:
-        roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-        return [*self._columns, *(role for role in roles if role not in self._columns)]
-
-
-_ONES = np.ones(BLOCK_ROWS)
-_ONES.flags.writeable = False
-
 
 def _n_threads(threads: int | None) -> int:
     if threads is None:
@@ -480,12 +431,6 @@ def _n_threads(threads: int | None) -> int:
     if threads < 1:
         raise ParameterError(f"threads must be at least 1; got {threads}.")
     return threads
-
-
-def _as_marks(values: Any, name: str) -> BoolArray:
-    if values.dtype != bool and not np.isin(values, (0, 1)).all():
-        raise InputError(f"{name} must be true or false for each row.")
-    return np.asarray(values, dtype=bool)
 
 
 def _column_name(column: Any, available: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 
-__all__ = ["Rows", "as_rows", "is_rows"]
+__all__ = ["Rows", "as_rows", "is_rows", "is_spark_frame"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,12 @@ def is_rows(data: Any) -> bool:
     )
 
 
+def is_spark_frame(data: Any) -> bool:
+    """Whether ``data`` is a Spark DataFrame, classic or Connect; Spark is not imported to tell."""
+    kind = type(data)
+    return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
+
+
 def as_rows(data: Any, *, name: str) -> Rows:
     """Return ``data`` as :class:`Rows`.
 
@@ -104,6 +110,7 @@ def _is_lazy_or_path(data: Any) -> bool:
     return (
         type(data) is dict
         or isinstance(data, str | bytes | PurePath | nw.LazyFrame)
+        or is_spark_frame(data)
         or (nw.dependencies.is_polars_lazyframe(data) or nw.dependencies.is_duckdb_relation(data))
     )
 

@@ -47,6 +47,8 @@ class Summary(ABC):
     """
 
     position: int = 0
+    grows: ClassVar[bool] = False
+    """Whether the answer takes up more than the empty one does."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Attributes that are only read: copies share them, checkpoints leave them out."""
 
@@ -380,6 +382,7 @@ class Reservoir(Summary):
     """
 
     shared = frozenset({"_ceiling"})
+    grows = True
 
     def __init__(self, size: int, *, seed: int = 0) -> None:
         self.size = size

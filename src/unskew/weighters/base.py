@@ -31,9 +31,11 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
 from unskew.population.encode import ColumnCodes
 from unskew.population.population import Population
-from unskew.population.rows import Rows, as_rows
+from unskew.population.rows import Rows, as_rows, is_spark_frame
 from unskew.population.summaries import Reservoir
+from unskew.weighters.on_spark import check_marks, fit_on_spark, weigh_on_spark
 from unskew.weighters.overlap import LIMIT, Overlap, measure_overlap
+from unskew.weighters.rules import Rule
 
 __all__ = ["InductiveWeighter", "Sample", "Weighter", "canonical_order"]
 
@@ -61,12 +63,15 @@ class Sample:
         The caller's ``sample_weight``, or ones.
     original : object
         X as the caller gave it, where it still is in the caller's order.
+    everyone : Population or None
+        All rows of the sample, where ``rows`` are only some of them, kept in memory.
     """
 
     rows: Rows
     labels: Any
     design: FloatArray
     original: Any
+    everyone: Population | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,30 +125,46 @@ class Weighter(BaseEstimator, ABC):
         y: Any = None,
         *,
         population: Any,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
+        subsample: int = 100_000,
     ) -> Self:
         """Weigh the sample.
 
         Parameters
         ----------
         X : array-like or dataframe of shape (n_samples, n_features)
-            The sample: rows that were not drawn evenly.
+            The sample: rows that were not drawn evenly. A Spark DataFrame stays where it is, see
+            the notes.
         y : array-like of shape (n_samples,), optional
-            Their labels, for weighters that use them.
+            Their labels, for weighters that use them; of a Spark DataFrame, the name of the column.
         population : Population, or anything that :class:`unskew.Population` takes
             Rows drawn as the world draws them, with the same columns.
         sample_weight : array-like of shape (n_samples,), optional
-            Design weights of the sample: each row counts this often. The weights contain them.
+            Design weights of the sample: each row counts this often. The weights contain them. Of a
+            Spark DataFrame, the name of the column.
+        subsample : int, default=100_000
+            How many rows of a sample on Spark are brought into memory, drawn uniformly. A sample in
+            memory is used whole.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        Of a sample on Spark, only ``subsample`` rows are seen when a partition is made or a weight
+        function fitted; ``subsample_size_`` tells how many there were. The counts of cells, and the
+        sum to which weights are scaled, come from passes over all rows. There is then no
+        ``weights_``: ``weigh(X)`` adds the weights to the rows where they are, without design
+        weights. Weighters that cannot weigh new rows refuse such a sample.
         """
         self._check_parameters()
+        if is_spark_frame(X):
+            return fit_on_spark(self, X, y, population, sample_weight, subsample)
         sample = self._sample(X, y, sample_weight)
         matched = Population.of(population).matched(sample.rows, ignored=self._own_column_names())
         raw = self._fit_and_check_overlap(sample, matched)
-        _check_marks(matched, len(sample))
+        check_marks(matched, len(sample))
         target = float(len(sample)) if self.total == "sample" else matched.mass
         if not raw.any():
             raise OverlapError("Every sample row would get weight zero: no overlap is left.", 1.0)
@@ -205,6 +226,7 @@ class Weighter(BaseEstimator, ABC):
     def _sample(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Sample:
         rows = as_rows(X, name="X")
         _check_rows(rows)
+        self.__dict__.pop("subsample_size_", None)
         self.n_features_in_ = rows.table.num_columns
         if rows.named:
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
@@ -240,25 +262,48 @@ class InductiveWeighter(Weighter, ABC):
     def _weigh(self, sample: Sample) -> FloatArray:
         """Return the weights of new rows in the scale of :meth:`_fit`."""
 
-    def weigh(self, X: Any) -> FloatArray:
+    def _rule(self) -> Rule:
+        """Return how the weight of a row is made, in the scale of :meth:`_fit`.
+
+        It travels to where rows are. One that asks for NumPy and PyArrow alone runs anywhere; this
+        one, the weighter itself, needs scikit-learn there.
+        """
+        return _OwnRule(self)
+
+    def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows, drawn as the sample was.
 
         Parameters
         ----------
         X : array-like or dataframe of shape (n_rows, n_features)
-            With the sample's columns; columns that have names may come in any order.
+            With the sample's columns; columns that have names may come in any order. A Spark
+            DataFrame may have further columns.
+        name : str, default="weight"
+            The column that is added to a Spark DataFrame; it must not be there yet.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
-            In the scale of ``weights_``. Design weights are not part of it: multiply by them.
+        ndarray of shape (n_rows,), or Spark DataFrame
+            In the scale of ``weights_``. Design weights are not part of it: multiply by them. A
+            Spark DataFrame is returned with one more column, to be computed on the executors when
+            Spark is asked for it.
         """
-        check_is_fitted(self, "weights_")
+        check_is_fitted(self, "scale_")
+        if is_spark_frame(X):
+            return weigh_on_spark(self, X, name)
         rows = self._as_fitted(as_rows(X, name="X"))
         sample = self._own_columns(Sample(rows, None, np.ones(len(rows)), X))
         if not len(rows):
             return np.empty(0)
         return self._weigh(sample) * self.scale_
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "weights_" and "subsample_size_" in self.__dict__:
+            raise AttributeError(
+                "The sample is on Spark, so its weights are not held in memory: weigh(X) adds them "
+                "to its rows."
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _as_fitted(self, rows: Rows) -> Rows:
         if rows.table.num_columns != self.n_features_in_:
@@ -276,6 +321,19 @@ class InductiveWeighter(Weighter, ABC):
             fitted = [f"x{position}" for position in range(self.n_features_in_)]
             return Rows(rows.table.rename_columns(fitted), named=False)
         return replace(rows, table=rows.table.select(fitted))
+
+
+class _OwnRule:
+    """The weighter itself as a rule."""
+
+    def __init__(self, weighter: Any) -> None:
+        self._weighter = weighter
+
+    def __call__(self, batch: pa.RecordBatch) -> FloatArray:
+        rows = Rows(pa.Table.from_batches([batch]), named=True)
+        sample = Sample(rows, None, np.ones(len(rows)), None)
+        weights: FloatArray = self._weighter._weigh(self._weighter._own_columns(sample))
+        return weights
 
 
 def _check_rows(rows: Rows) -> None:
@@ -330,12 +388,3 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:  # pandas' NA will not say
         return True
-
-
-def _check_marks(population: Population, n_samples: int) -> None:
-    n_selected = population.n_selected
-    if n_selected is not None and n_selected < n_samples:
-        raise InputError(
-            f"selected marks {n_selected} rows of the population as being in the sample, which has "
-            f"{n_samples}. It must mark every row of the sample."
-        )

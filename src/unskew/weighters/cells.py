@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
-from scipy.spatial import cKDTree
 
 from unskew._compat import StrOptions
 from unskew.errors import InputError, OverlapError
+from unskew.numerics.nearest_points import NearestPoints
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
@@ -92,7 +91,10 @@ class CellWeighter(InductiveWeighter, ABC):
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         ordered = sample.take(canonical_order(sample))
-        locators = [CellLocator(cells, ordered, self.empty) for cells in self._partitions(ordered)]
+        partitions = self._partitions(ordered)
+        locators = [CellLocator(cells, ordered, self.empty) for cells in partitions]
+        if sample.everyone is not None:
+            _count_everyone(locators, partitions, ordered, sample.everyone)
         answers: list[CellCounts] = population.reduce(
             Summaries([CellCounts(locator) for locator in locators])
         ).parts
@@ -113,26 +115,13 @@ class CellWeighter(InductiveWeighter, ABC):
             where=self.sample_counts_ > 0,
         )
         self.cells_, _ = self.locator_.locate(sample.rows.batch, side="sample")
-        return sample.design * self._weights_of(sample, side="sample")
+        return sample.design * self._rule().weights(sample.rows.batch, side="sample")
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        return self._weights_of(sample, side="new rows")
+        return self._rule()(sample.rows.batch)
 
-    def _weights_of(self, sample: Sample, *, side: str) -> FloatArray:
-        cells, uncovered = self.locator_.locate(sample.rows.batch, side=side)
-        weights: FloatArray = np.append(self.cell_weights_, 0.0)[cells]  # cell -1 takes the zero
-        if uncovered is None:
-            return weights
-        if self.empty == "raise":
-            raise OverlapError(
-                f"{int(uncovered.sum())} of {len(sample)} rows lie in cells without sample rows "
-                '(empty="raise").',
-                float(uncovered.mean()),
-            )
-        if self.empty == "merge":
-            rest = sample.rows.batch.filter(pa.array(uncovered))
-            weights[uncovered] = self.locator_.nearest_cells(rest, side=side) @ self.cell_weights_
-        return weights
+    def _rule(self) -> _CellRule:
+        return _CellRule(self.locator_, self.cell_weights_)
 
     def _found_uncovered(self) -> str:
         return (
@@ -148,6 +137,51 @@ class CellWeighter(InductiveWeighter, ABC):
         return (
             f"{self._found_uncovered()}. {done}; the weights cannot make the sample stand for it."
         )
+
+
+def _count_everyone(
+    locators: Sequence[CellLocator],
+    partitions: Sequence[Cells],
+    kept: Sample,
+    everyone: Population,
+) -> None:
+    """Count a sample of which only some rows were kept, in one pass over all of it."""
+    answers: list[CellCounts] = everyone.reduce(
+        Summaries([CellCounts(locator) for locator in locators])
+    ).parts
+    for locator, cells, answer in zip(locators, partitions, answers, strict=True):
+        # An honest partition does not count the rows on which it was made.
+        used = CellCounts(locator)
+        made_on = kept.take(np.setdiff1d(np.arange(len(kept)), cells.counted))
+        used.update(made_on.rows.batch, made_on.design)
+        locator.sample_counts = answer.counts - used.counts
+
+
+class _CellRule(NamedTuple):
+    """The weight of a row is its cell's."""
+
+    locator: CellLocator
+    cell_weights: FloatArray
+
+    def __call__(self, batch: pa.RecordBatch) -> FloatArray:
+        return self.weights(batch, side="new rows")
+
+    def weights(self, batch: pa.RecordBatch, *, side: str) -> FloatArray:
+        cells, uncovered = self.locator.locate(batch, side=side)
+        weights: FloatArray = np.append(self.cell_weights, 0.0)[cells]  # cell -1 takes the zero
+        if uncovered is None:
+            return weights
+        if self.locator.empty == "raise":
+            raise OverlapError(
+                f"{int(uncovered.sum())} of {len(weights)} rows lie in cells without sample rows "
+                '(empty="raise").',
+                float(uncovered.mean()),
+            )
+        if self.locator.empty == "merge":
+            rest = batch.filter(pa.array(uncovered))
+            row, cell, share = self.locator.nearest_cells(rest, side=side)
+            weights[uncovered] = np.bincount(row, weights=share * self.cell_weights[cell])
+        return weights
 
 
 class CellLocator:
@@ -169,10 +203,6 @@ class CellLocator:
         self.sample_counts = counts.astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
         self._occupied = np.append(self.sample_counts > 0, False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The tree of neighbours is made anew from the rows when it is needed.
-        return {name: value for name, value in vars(self).items() if name != "_neighbours"}
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"
@@ -211,51 +241,80 @@ class CellLocator:
         """Return what uncovered population rows add to the counts of the cells."""
         if self.empty != "merge":
             return np.zeros(self.n_cells)
-        return np.asarray(self.nearest_cells(batch, side="population").T @ weight)
+        row, cell, share = self.nearest_cells(batch, side="population")
+        added: FloatArray = np.bincount(
+            cell, weights=share * weight[row], minlength=self.n_cells
+        ).astype(np.float64)
+        return added
 
-    def nearest_cells(self, batch: pa.RecordBatch, *, side: str) -> csr_array:
-        """Return, for each row, the cells of its nearest sample rows, with shares that sum to one.
+    def nearest_cells(
+        self, batch: pa.RecordBatch, *, side: str
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return triples of a row, a cell of its nearest sample rows, and the cell's share of it.
 
         Sample rows that are equally near share a row evenly; a row with a novel category, say, is
         equally far from all the categories that the sample has.
         """
-        points = _finite(self._neighbours.space.transform(batch, side=side).values)
+        space, nearest, largest, first, cells, counts = self._neighbours
+        points = space.transform(batch, side=side).values
+        _check_distances(max(largest, float(np.abs(points).max(initial=0.0))))
         distinct, place = np.unique(points, axis=0, return_inverse=True)
-        distances, _ = self._neighbours.tree.query(distinct)
-        near: Any = self._neighbours.tree.query_ball_point(distinct, distances * (1 + 1e-9))
-        lengths = np.array([len(found) for found in near])
-        indices = np.concatenate([np.asarray(found, dtype=np.int64) for found in near])
-        shape = len(distinct), self._neighbours.tree.n
-        chosen = csr_array((np.ones(len(indices)), indices, np.append(0, lengths.cumsum())), shape)
-        rows_per_cell = csr_array(chosen @ self._neighbours.rows_per_cell)
-        shares = csr_array(rows_per_cell / rows_per_cell.sum(axis=1)[:, None])
-        return csr_array(shares[place.reshape(-1)])
+        row, point = nearest.find(distinct)
+        row, entry = _expand(row, first[point], first[point + 1])
+        share = counts[entry] / np.bincount(row, weights=counts[entry])[row]
+        # From distinct points back to rows; the pairs of one distinct point stand together.
+        begin = np.searchsorted(row, np.arange(len(distinct) + 1))
+        place = place.reshape(-1)
+        row, entry_of_row = _expand(np.arange(len(points)), begin[place], begin[place + 1])
+        return row, cells[entry][entry_of_row], share[entry_of_row]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what locating rows needs, which is not the sample itself."""
+        state = self.__dict__.copy()
+        if self.empty == "merge":
+            state["_neighbours"] = self._neighbours
+        for name in ("_counted", "_counted_cells"):
+            state.pop(name, None)
+        return state
 
     @cached_property
     def _neighbours(self) -> _Neighbours:
         occupied = self._occupied[self._counted_cells]
         batch = self._counted.rows.batch.filter(pa.array(occupied))
         space = FeatureSpace(scaling="standard").fit(batch)
-        points = _finite(space.transform(batch, side="sample").values)
+        points = space.transform(batch, side="sample").values
         distinct, place = np.unique(points, axis=0, return_inverse=True)
-        cells = self._counted_cells[occupied]
-        shape = len(distinct), self.n_cells
-        rows_per_cell = csr_array((np.ones(len(cells)), (place.reshape(-1), cells)), shape)
-        return _Neighbours(space, cKDTree(distinct), rows_per_cell)
+        pairs = np.column_stack([place.reshape(-1), self._counted_cells[occupied]])
+        pairs, counts = np.unique(pairs, axis=0, return_counts=True)
+        first = np.searchsorted(pairs[:, 0], np.arange(len(distinct) + 1))
+        largest = float(np.abs(distinct).max(initial=0.0))
+        return _Neighbours(space, NearestPoints(distinct), largest, first, pairs[:, 1], counts)
 
 
 class _Neighbours(NamedTuple):
     """The distinct sample points, and how many sample rows of each cell are at each of them."""
 
     space: FeatureSpace
-    tree: cKDTree
-    rows_per_cell: csr_array
+    nearest: NearestPoints
+    largest: float
+    """The largest coordinate of the points."""
+    first: IntArray
+    """Where in ``cells`` and ``counts`` the entries of each distinct point begin, and the end."""
+    cells: IntArray
+    counts: IntArray
 
 
-def _finite(points: FloatArray) -> FloatArray:
-    if not (np.abs(points) < 1e150).all():  # beyond, squares overflow; NaN is not below either
+def _expand(row: IntArray, begin: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each row once for every entry from ``begin`` to ``end``, and these entries."""
+    lengths = end - begin
+    total = np.cumsum(lengths)
+    within = np.arange(total[-1] if len(total) else 0) - np.repeat(total - lengths, lengths)
+    return np.repeat(row, lengths), np.repeat(begin, lengths) + within
+
+
+def _check_distances(largest: float) -> None:
+    if not largest < 1e150:  # beyond, squares overflow; NaN is not below either
         raise InputError(
             "Some values are too large to take distances between rows, which merging uncovered "
             'rows needs. Rescale the columns, or use empty="drop".'
         )
-    return points

@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
+from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import FeatureSpace, Scaling
 from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty
+from unskew.weighters.cells import Cells, CellWeighter, Empty, Partition
 from unskew.weighters.typing import OnUncovered, Total
 
 
@@ -108,11 +109,18 @@ class ClusterWeights(CellWeighter):
                 f"{type(clusterer).__name__} could not cluster the sample "
                 f"(n_samples={len(sample)}): {error}"
             ) from error
-        return Cells(space, _ClusterPartition(self.clusterer_, points), np.arange(len(sample)))
+        return Cells(space, _partition(self.clusterer_, points), np.arange(len(sample)))
 
     def _default(self, points: FloatArray) -> KMeans:
         n_distinct = len(np.unique(points, axis=0))
         return KMeans(math.isqrt(n_distinct), n_init=3, random_state=self.random_state)
+
+
+def _partition(clusterer: Any, points: FloatArray) -> Partition:
+    # What k-means predicts is the nearest centre; this says it alike on every machine.
+    if type(clusterer) in (KMeans, MiniBatchKMeans):
+        return NearestCentre(clusterer.cluster_centers_)
+    return _ClusterPartition(clusterer, points)
 
 
 class _ClusterPartition:

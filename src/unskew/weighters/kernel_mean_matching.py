@@ -17,7 +17,12 @@ from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.numerics.box_simplex import BoxSimplex, Certificate
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.inductive import InductiveProblem, choose_smoothing, column_stretches
+from unskew.numerics.inductive import (
+    InductiveProblem,
+    InductiveWeights,
+    choose_smoothing,
+    column_stretches,
+)
 from unskew.numerics.kernel_matrix import KernelMatrix
 from unskew.numerics.kernels import (
     CustomKernel,
@@ -25,6 +30,7 @@ from unskew.numerics.kernels import (
     Kernel,
     LaplaceKernel,
     WithMeans,
+    blocks,
 )
 from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
 from unskew.numerics.projected_gradient import solve_by_gradient_steps
@@ -33,6 +39,7 @@ from unskew.population.encode import FeatureSpace, Scaling
 from unskew.population.population import Population
 from unskew.population.summaries import KernelSums, Reservoir, Summaries, sum_of_waves
 from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
+from unskew.weighters.rules import Rule
 from unskew.weighters.typing import OnUncovered, Total
 
 __all__ = ["KernelMeanMatching"]
@@ -232,13 +239,13 @@ class KernelMeanMatching(InductiveWeighter):
     certificate_: Certificate
 
     @available_if(_is_inductive)
-    def weigh(self, X: Any) -> FloatArray:
+    def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`.
 
         They are never negative and never above the largest weight of the sample; a row out of the
         kernel's reach of every centre gets zero.
         """
-        return super().weigh(X)
+        return super().weigh(X, name=name)
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         self._check_feasible()
@@ -263,6 +270,9 @@ class KernelMeanMatching(InductiveWeighter):
     def _weigh(self, sample: Sample) -> FloatArray:
         values, _ = self.space_.transform(sample.rows.batch, side="new rows")
         return self.inductive_.weigh(values - self.centre_)
+
+    def _rule(self) -> Rule:
+        return _InductiveRule(self.space_, self.centre_, self.inductive_)
 
     def _check_feasible(self) -> None:
         if self.bound < 1 - self.slack:
@@ -492,6 +502,19 @@ class KernelMeanMatching(InductiveWeighter):
             f"{asked}; the distance that remains (MMD) is {self.mmd_after_:.3g}, before weighting "
             f"{self.mmd_before_:.3g}. No weights make the sample stand for it."
         )
+
+
+class _InductiveRule(NamedTuple):
+    """The weight of a row is the function's value, computed on one thread."""
+
+    space: FeatureSpace
+    centre: FloatArray
+    function: InductiveWeights
+
+    def __call__(self, batch: Any) -> FloatArray:
+        points = self.space.transform(batch, side="new rows").values - self.centre
+        parts = blocks(len(points), len(self.function.centres))
+        return np.concatenate([np.empty(0), *(self.function.weigh_block(points[p]) for p in parts)])
 
 
 class _Problem(NamedTuple):

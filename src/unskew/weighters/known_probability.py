@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from unskew.errors import InputError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.weighters.base import InductiveWeighter, Sample
+from unskew.weighters.rules import Rule
 from unskew.weighters.typing import OnUncovered, Total
 
 
@@ -78,9 +79,9 @@ class KnownProbability(InductiveWeighter):
         self.overlap = overlap
 
     @available_if(_can_weigh_new_rows)
-    def weigh(self, X: Any) -> FloatArray:
+    def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`."""
-        return super().weigh(X)
+        return super().weigh(X, name=name)
 
     def _fit(self, sample: Sample, population: Population) -> FloatArray:
         population.mass  # noqa: B018  (an empty or unreadable population is an error here too)
@@ -89,6 +90,14 @@ class KnownProbability(InductiveWeighter):
     def _weigh(self, sample: Sample) -> FloatArray:
         with np.errstate(over="ignore"):  # a weight that is infinite is an error in fit
             return 1.0 / self._probabilities(sample)
+
+    def _rule(self) -> Rule:
+        if not isinstance(self.probability, str):
+            raise ParameterError(
+                "probability is a function of X, which cannot be called on Spark's rows. Put the "
+                "probability into a column of X and give its name."
+            )
+        return _ProbabilityRule(self.probability)
 
     def _own_column_names(self) -> list[str]:
         return [self.probability] if isinstance(self.probability, str) else []
@@ -117,17 +126,32 @@ class KnownProbability(InductiveWeighter):
             given, name = self.probability(sample.original), "What probability(X) returned"
         else:
             given, name = self.probability, "probability"
-        try:
-            values = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name} must be numbers in (0, 1]: {error}.") from error
-        if values.shape != (len(sample),):
-            raise InputError(
-                f"{name} must have one entry for each of the {len(sample)} rows; got shape "
-                f"{values.shape}. A column of X or a function follows the rows wherever they go."
-            )
-        outside = ~((values > 0) & (values <= 1))
-        if outside.any():
-            row = int(np.flatnonzero(outside)[0])
-            raise InputError(f"{name} must lie in (0, 1]; got {values[row]} at row {row}.")
-        return values
+        return _checked_probabilities(given, len(sample), name)
+
+
+class _ProbabilityRule(NamedTuple):
+    """The weight of a row is the inverse of a column."""
+
+    column: str
+
+    def __call__(self, batch: Any) -> FloatArray:
+        given = batch.column(self.column).to_numpy(zero_copy_only=False)
+        with np.errstate(over="ignore"):
+            return 1.0 / _checked_probabilities(given, len(batch), f"Column '{self.column}'")
+
+
+def _checked_probabilities(given: Any, n_rows: int, name: str) -> FloatArray:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers in (0, 1]: {error}.") from error
+    if values.shape != (n_rows,):
+        raise InputError(
+            f"{name} must have one entry for each of the {n_rows} rows; got shape "
+            f"{values.shape}. A column of X or a function follows the rows wherever they go."
+        )
+    outside = ~((values > 0) & (values <= 1))
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise InputError(f"{name} must lie in (0, 1]; got {values[row]} at row {row}.")
+    return values

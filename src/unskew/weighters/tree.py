@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
+from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.pushdown import CodeTests, tree_key
@@ -254,3 +256,7 @@ class _TreePartition:
     def cells_of_keys(self, keys: IntArray) -> IntArray:
         """Return the leaves themselves."""
         return keys[:, 0]
+
+    def __reduce__(self) -> Any:
+        # What travels asks for no scikit-learn at its destination, and finds the same leaves.
+        return TreeRouting, astuple(TreeRouting.of(self._tree))

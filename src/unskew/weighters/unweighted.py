@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.weighters.base import InductiveWeighter, Sample
+from unskew.weighters.rules import Rule
 from unskew.weighters.typing import OnUncovered, Total
 
 
@@ -49,3 +52,10 @@ class Unweighted(InductiveWeighter):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return np.ones(len(sample))
+
+    def _rule(self) -> Rule:
+        return _even
+
+
+def _even(batch: Any) -> FloatArray:
+    return np.ones(len(batch))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputTypeError, ParameterError
-from unskew.population.rows import as_rows, is_rows
+from unskew.population.rows import as_rows, is_rows, is_spark_frame
 from unskew.population.sources.array import ArraySource
 from unskew.population.sources.base import FileSource, Part, Source
 from unskew.population.sources.chunks import ChunkSource
@@ -23,6 +23,7 @@ from unskew.population.sources.files import open_files
 from unskew.population.sources.ibis import IbisSource
 from unskew.population.sources.lazy import LazySource
 from unskew.population.sources.polars import PolarsLazySource
+from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.stream import StreamSource
 from unskew.population.sources.table import TableSource
 
@@ -41,6 +42,8 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         return open_files(data, filesystem=filesystem, skip=skip)
     if filesystem is not None:
         raise ParameterError("filesystem says where paths lead, but the population is no path.")
+    if is_spark_frame(data):  # which offers an Arrow stream too, of all rows to one machine
+        return SparkSource(data)
     if isinstance(data, narwhals.LazyFrame | narwhals.DataFrame):
         data = data.to_native()
     match _library_and_name(data):
@@ -68,8 +71,8 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         return ChunkSource(data)
     raise InputTypeError(
         f"The population is a {type(data).__name__}, which unskew cannot read. Give an array, a "
-        "dataframe, a path or glob of Parquet or CSV, a PyArrow dataset, a DuckDB relation, or an "
-        "iterable of such tables."
+        "dataframe (also one of Spark), a path or glob of Parquet or CSV, a PyArrow dataset, a "
+        "DuckDB relation, or an iterable of such tables."
     )
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["BLOCK_ROWS", "File", "FileSource", "Part", "Source", "failed_part", "parts_of_stream"]
+from unskew.population.reading import BLOCK_ROWS, Reading
+from unskew.population.seen import Seen
+from unskew.population.summaries import Summary
 
-BLOCK_ROWS = 65_536
-"""Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
+__all__ = ["BLOCK_ROWS", "File", "FileSource", "Part", "Source", "failed_part", "parts_of_stream"]
 
 BLOCK_ROWS_IN_MEMORY = 8_192
 """Rows of a part that is in memory already: small, so that small tables use every core too."""
@@ -50,6 +51,8 @@ class Source(ABC):
         Whether a second pass is possible.
     lazy : object or None
         The lazy frame or query behind the rows, if narwhals knows its like.
+    ordered : bool
+        Whether the rows have an order of their own, so that an array can have an entry for each.
     """
 
     schema: pa.Schema
@@ -58,6 +61,7 @@ class Source(ABC):
     typed: bool = True
     rereadable: bool = True
     lazy: Any = None
+    ordered: bool = True
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
@@ -65,6 +69,13 @@ class Source(ABC):
 
         ``types`` says how to read columns whose types are not facts.
         """
+
+    def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
+        """Fill the summary where the rows are and say what was seen, or return None.
+
+        None, as most engines answer, means that the population is to read the parts itself.
+        """
+        return None
 
 
 @dataclass(frozen=True)

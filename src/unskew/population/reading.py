@@ -1,0 +1,118 @@
+"""How batches of rows are handed to a summary: which columns, under which names, weighted how.
+
+This is the part of a pass that happens where the rows are. It needs NumPy and PyArrow alone, so
+that an engine can send it to machines that have nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import InputError, InputTypeError
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.weight_vectors import check_weight_values
+from unskew.population.kinds import Kind, kind_of
+from unskew.population.seen import Seen
+from unskew.population.summaries import Summary
+
+__all__ = ["BLOCK_ROWS", "Reading", "as_marks"]
+
+BLOCK_ROWS = 65_536
+"""Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The columns of a population and their roles.
+
+    Attributes
+    ----------
+    columns : sequence of str
+        The columns that describe a row, as the engine calls them.
+    names : sequence of str
+        The same as the sample calls them.
+    weight, selected : str, ndarray or None
+        A column, or one entry per row.
+    """
+
+    columns: Sequence[str]
+    names: Sequence[str]
+    weight: Any
+    selected: Any
+
+    @property
+    def all_columns(self) -> list[str]:
+        """Every column that has to be read."""
+        roles = [role for role in (self.weight, self.selected) if isinstance(role, str)]
+        return [*self.columns, *(role for role in roles if role not in self.columns)]
+
+    def read(self, summary: Summary, batches: Iterable[pa.RecordBatch], start: int) -> Seen:
+        """Update a summary with batches whose first row has the number ``start``."""
+        summary.position = start
+        seen = Seen()
+        for batch in batches:
+            for offset in range(0, batch.num_rows, BLOCK_ROWS):
+                block = batch.slice(offset, BLOCK_ROWS)
+                rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
+                weight = self._weights(block, rows)
+                seen.rows += block.num_rows
+                seen.mass += float(weight.sum())
+                seen.selected += self._count_selected(block, rows)
+                summary.update(block.select(self.columns).rename_columns(self.names), weight)
+        return seen
+
+    def check_length(self, n_rows: int, *, at_least: bool = False) -> None:
+        """Refuse weights or marks that are not one per row."""
+        for name, values in (("weight", self.weight), ("selected", self.selected)):
+            if values is None or isinstance(values, str):
+                continue
+            if len(values) < n_rows or (len(values) > n_rows and not at_least):
+                raise InputError(
+                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
+                    "population; give one per row, or the name of a column."
+                    if at_least
+                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
+                    "give one per row, or the name of a column."
+                )
+
+    def _weights(self, block: pa.RecordBatch, rows: slice) -> FloatArray:
+        if self.weight is None:
+            return np.ones(block.num_rows)
+        if not isinstance(self.weight, str):
+            self.check_length(rows.stop, at_least=True)
+            return self.weight[rows]
+        name = f"The population's weight column '{self.weight}'"
+        column = block.column(self.weight)
+        if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
+            raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
+        weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        check_weight_values(weight, name=name, start=rows.start)
+        return weight
+
+    def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
+        if self.selected is None:
+            return 0
+        if not isinstance(self.selected, str):
+            return int(np.count_nonzero(self.selected[rows]))
+        column = block.column(self.selected)
+        if kind_of(column.type) != Kind.NUMBER:
+            raise InputTypeError(
+                f"The column '{self.selected}' given as selected holds {kind_of(column.type)}; it "
+                "must be true or false for each row."
+            )
+        if column.null_count:
+            raise InputError(f"The column '{self.selected}' given as selected has missing values.")
+        marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return int(np.count_nonzero(as_marks(marks, f"The column '{self.selected}'")))
+
+
+def as_marks(values: Any, name: str) -> BoolArray:
+    """Return zeros and ones as booleans, or say that they are not."""
+    if values.dtype != bool and not np.isin(values, (0, 1)).all():
+        raise InputError(f"{name} must be true or false for each row.")
+    return np.asarray(values, dtype=bool)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from unskew.numerics.nearest_centre import NearestCentre
+
+
+def test_cells_are_those_of_k_means():
+    random = np.random.default_rng(0)
+    points = random.normal(size=(4000, 5))
+    clusters = KMeans(17, n_init=1, random_state=0).fit(points)
+    cells = NearestCentre(clusters.cluster_centers_).cells(points)
+    assert np.array_equal(cells, clusters.predict(points))
+
+
+def test_ties_fall_the_same_way_in_blocks_of_any_size():
+    """On a lattice every other row is equally far from several centres."""
+    random = np.random.default_rng(1)
+    centres = random.integers(0, 4, (40, 6)) / 7
+    rows = random.integers(0, 9, (3000, 6)) / 14
+    nearest = NearestCentre(centres)
+    whole = nearest.cells(rows)
+    squares = ((rows[:, None, :] - centres) ** 2).sum(axis=2)
+    assert np.isclose(squares[np.arange(3000), whole], squares.min(axis=1), rtol=1e-12).all()
+    for size in (1, 7, 513):
+        pieces = [nearest.cells(rows[start : start + size]) for start in range(0, 3000, size)]
+        assert np.array_equal(np.concatenate(pieces), whole)
