@@ -1,4 +1,4 @@
-"""How often the verdict says "bias" where there is none, where there is, and what overlap it finds."""
+"""How often the verdict errs, and how right the uncovered share is."""
 
 from __future__ import annotations
 

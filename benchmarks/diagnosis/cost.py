@@ -24,7 +24,8 @@ def main(sizes: tuple[int, ...] = (1_000_000, 4_000_000, 10_000_000), repeats: i
     sample = {f"c{j}": random.normal(loc=0.2, size=5000) for j in range(COLUMNS)}
     print(f"\n{COLUMNS} columns of float64; sample of 5,000 rows; best of {repeats}, alternating")
     print(
-        f"{'rows':>12} {'bare scan, s':>12} {'diagnosis, s':>12} {'the pass, s':>12} {'pass / scan':>11}"
+        f"{'rows':>12} {'bare scan, s':>12} {'diagnosis, s':>12} {'the pass, s':>12} "
+        f"{'pass / scan':>11}"
     )
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:

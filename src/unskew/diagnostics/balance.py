@@ -109,7 +109,8 @@ def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> 
     if not known.mass or not totals.mass:
         return Difference(None, None, None, missing)
     weight = known.weight / known.mass
-    mean = float(weight @ known.values)
+    base = known.values[0]  # so that the mean of equal values is that value, to the last bit
+    mean = float(base + weight @ (known.values - base))
     variance = float(weight @ (known.values - mean) ** 2)
     return Difference(
         mean=_standardised(mean - totals.mean, totals.variance or variance),

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
+from unskew.diagnostics.discrimination import cross_fitted, weighted_auc
+
+
+class TestDiscrepancy:
+    def test_the_statistic_is_the_distance_between_the_mean_features(self):
+        random = np.random.default_rng(0)
+        points, others = random.normal(size=(40, 2)), random.normal(1, size=(60, 2))
+        test = Discrepancy(points, others, seed=0)
+        K = test.kernel.astype(float)
+        a, b = random.uniform(size=40), random.uniform(size=60)
+        a, b = a / a.sum(), b / b.sum()
+        squared = a @ K[:40, :40] @ a - 2 * a @ K[:40, 40:] @ b + b @ K[40:, 40:] @ b
+        assert test.by_wild_bootstrap(a, b).statistic == pytest.approx(np.sqrt(squared), rel=1e-3)
+
+    def test_permutation_p_values_are_uniform_under_one_distribution(self):
+        p_values = []
+        for seed in range(150):
+            draws = np.random.default_rng(seed).normal(size=(90, 3))
+            p_values.append(Discrepancy(draws[:30], draws[30:], seed=seed).by_permutation().p_value)
+        assert stats.kstest(p_values, "uniform").pvalue > 0.01
+
+    def test_wild_bootstrap_holds_its_level_for_given_weights(self):
+        # Known probabilities of selection, inverse weights: the weighted sample is right.
+        found = 0
+        for seed in range(150):
+            random = np.random.default_rng(seed)
+            rows = random.normal(size=(600, 2))
+            chance = 1 / (1 + np.exp(-rows[:, 0]))
+            chosen = random.uniform(size=600) < chance
+            test = Discrepancy(rows[chosen], random.normal(size=(300, 2)), seed=seed)
+            weights = 1 / chance[chosen]
+            found += test.by_wild_bootstrap(weights, np.ones(300)).p_value < 0.05
+        assert stats.binomtest(found, 150, 0.05, alternative="greater").pvalue > 0.01
+
+    def test_a_shift_is_found(self):
+        random = np.random.default_rng(0)
+        test = Discrepancy(random.normal(0.5, size=(200, 2)), random.normal(size=(300, 2)), seed=0)
+        assert test.by_permutation().p_value == 1 / (1 + ROUNDS)
+        assert test.by_wild_bootstrap(np.ones(200), np.ones(300)).p_value == 1 / (1 + ROUNDS)
+
+    def test_equal_rows_differ_by_nothing(self):
+        comparison = Discrepancy(np.ones((5, 1)), np.ones((7, 1)), seed=0).by_permutation()
+        assert comparison.statistic == pytest.approx(0, abs=1e-3)
+        assert comparison.p_value == 1.0
+
+
+class TestAreaUnderTheCurve:
+    def test_it_is_scikit_learns(self):
+        random = np.random.default_rng(0)
+        scores, weight = random.normal(size=200).round(1), random.uniform(size=200)
+        positive = random.uniform(size=200) < 0.4
+        expected = roc_auc_score(positive, scores, sample_weight=weight)
+        assert weighted_auc(scores, positive, weight)[0] == pytest.approx(expected)
+
+    def test_standard_errors_are_those_of_a_simulation(self):
+        areas, errors, null_errors, shuffled = [], [], [], []
+        for seed in range(400):
+            random = np.random.default_rng(seed)
+            positive = np.arange(150) < 50
+            scores = random.normal(size=150) + positive
+            weight = random.uniform(0.5, 2, size=150)
+            area, error, null_error = weighted_auc(scores, positive, weight)
+            areas.append(area)
+            errors.append(error)
+            null_errors.append(null_error)
+            shuffled.append(weighted_auc(random.permutation(scores), positive, weight)[0])
+        assert np.std(areas) == pytest.approx(np.mean(errors), rel=0.1)
+        assert np.std(shuffled) == pytest.approx(np.mean(null_errors), rel=0.1)
+
+    @pytest.mark.parametrize("family", ["trees", "smooth"])
+    def test_both_families_find_a_shift_and_are_cross_fitted(self, family):
+        random = np.random.default_rng(0)
+        is_sample = np.arange(900) < 300
+        even = random.normal(size=(900, 3))
+        shifted = even + 0.8 * is_sample[:, None] * np.array([1, 0, 0])
+        options = {"categories": np.zeros(3, dtype=bool), "seed": 0}
+        found, _ = cross_fitted(family, shifted, is_sample, np.ones(900), **options)
+        # Two normals at distance d have an area of Φ(d / √2) between them.
+        best = stats.norm.cdf(0.8 / np.sqrt(2))
+        assert best - 0.06 < found.statistic < best + 0.03
+        assert found.low < found.statistic < found.high
+        assert found.p_value < 1e-6
+        nothing, _ = cross_fitted(family, even, is_sample, np.ones(900), **options)
+        assert nothing.p_value > 0.01  # a model judged on rows that it had seen would be sure
+
+    def test_too_few_rows_say_nothing(self):
+        found, _ = cross_fitted(
+            "trees", np.zeros((4, 1)), np.arange(4) < 1, np.ones(4), categories=[False], seed=0
+        )
+        assert np.isnan(found.statistic)
+        assert found.p_value == 1.0
