@@ -196,6 +196,23 @@ class TestHostile:
         found = diagnose(random.normal(size=(m, 2)), random.normal(size=(50, 2)), np.ones(m))
         assert found.to_json()
 
+    @pytest.mark.parametrize("judge", ["trees", "smooth"])
+    def test_weights_of_zero(self, judge):
+        random = np.random.default_rng(0)
+        for m in (3, 40):
+            weights = np.where(np.arange(m) < 2, 1.0, 0.0)
+            sample, population = random.normal(size=(m, 2)), random.normal(size=(50, 2))
+            found = diagnose(sample, population, weights, judge=judge)
+            assert found.weights.zero_rows == m - 2
+
+    def test_what_the_sample_lacks_is_no_bias_that_weights_leave(self):
+        random = np.random.default_rng(0)
+        towns = np.array(["Bonn", "Ulm", "Hof"])
+        population = pd.DataFrame({"town": towns[random.choice(3, 5000, p=[0.5, 0.47, 0.03])]})
+        sample = pd.DataFrame({"town": towns[random.choice(2, 800, p=[0.8, 0.2])]})
+        weighter = unskew.FrequencyWeights(overlap="ignore").fit(sample, population=population)
+        assert diagnose(sample, population, weighter).verdict.status == "correctable"
+
     def test_ugly_columns(self):
         m, n = 60, 200
         random = np.random.default_rng(0)

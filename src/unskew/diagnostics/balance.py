@@ -10,7 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from unskew.diagnostics.columns import CategoryTotals, NumberTotals
-from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.diagnosis import (
+    NOT_IN_SAMPLE,
+    Difference,
+    Distribution,
+    FeatureBalance,
+)
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
@@ -159,9 +164,7 @@ def _category(
         None if side is None else np.append(side.shares(ranks, codes=True), 0.0) for side in sides
     ]
     differences = [
-        None
-        if share is None
-        else _category_difference(share, population, [*labels, "(not in the sample)"])
+        None if share is None else _category_difference(share, population, [*labels, NOT_IN_SAMPLE])
         for share in shares
     ]
     first = shares[0]
@@ -173,7 +176,7 @@ def _category(
     if len(rest):
         groups.append(("(other)", rest))
     if totals.novel:
-        groups.append(("(not in the sample)", [n_categories]))
+        groups.append((NOT_IN_SAMPLE, [n_categories]))
     texts = [label for label, _ in groups]
 
     def grouped(share: FloatArray) -> list[float]:

@@ -313,7 +313,8 @@ def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:
     return tuple(
         BoundStatement(
             theorem=bound.reference,
-            statement=f"{bound.statement}: at most {float(bound):.3g}."
+            statement=f"{bound.statement}: "
+            + (f"at most {float(bound):.3g}." if np.isfinite(float(bound)) else "no bound.")
             + (f" This says nothing: {bound.reason}." if bound.vacuous and bound.reason else ""),
             value=float(bound),
             vacuous=bound.vacuous,

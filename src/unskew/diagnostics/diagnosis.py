@@ -27,6 +27,9 @@ __all__ = [
     "WeightSummary",
 ]
 
+NOT_IN_SAMPLE = "(not in the sample)"
+"""What the categories are called, together, that only the population has."""
+
 Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
 
 

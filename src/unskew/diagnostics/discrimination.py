@@ -49,6 +49,20 @@ def cross_fitted(
     """
     from sklearn.model_selection import StratifiedKFold
 
+    # Rows without weight have no say, and a fold of them alone would have none at all.
+    counted = np.flatnonzero(weight > 0)
+    if len(counted) < len(weight):
+        comparison, scores = cross_fitted(
+            family,
+            values[counted],
+            is_sample[counted],
+            weight[counted],
+            categories=categories,
+            seed=seed,
+        )
+        all_scores = np.zeros(len(values))
+        all_scores[counted] = scores
+        return comparison, all_scores
     folds = min(FOLDS, int(is_sample.sum()), int((~is_sample).sum()))
     scores = np.zeros(len(values))
     if folds < 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.diagnostics.diagnosis import (
+    NOT_IN_SAMPLE,
     Bias,
     Comparison,
     FeatureBalance,
@@ -121,7 +122,12 @@ def _with_weights(
 
 
 def _bias_is_left(bias: Bias, noise: float) -> bool:
-    after = [abs(f.after.mean) for f in bias.features if f.after and f.after.mean is not None]
+    # What the sample lacks altogether no weights bring; that is told by the overlap.
+    after = [
+        abs(f.after.mean)
+        for f in bias.features
+        if f.after and f.after.mean is not None and f.after.category != NOT_IN_SAMPLE
+    ]
     area = bias.classifier.after
     return max(after, default=0.0) > SMALL_DIFFERENCE + noise or (
         area is not None and area.low is not None and area.low > SMALL_AREA
@@ -133,9 +139,9 @@ def _sentence_of_tests(bias: Bias, sample_rows: int) -> str:
     if area.low is None or area.high is None:
         return f"The {sample_rows:,} sample rows are too few for a classifier to be tried on them."
     return (
-        f"A classifier tells a sample row from a population row with an AUC of {_area(area)} "
-        f"(p {_p(area.p_value)}); the distance between the two (MMD) is "
-        f"{bias.mmd.before.statistic:.3f} (p {_p(bias.mmd.before.p_value)})."
+        f"A classifier tells a sample row from a population row with an AUC of {_area(area)}, "
+        f"p {_p(area.p_value)}; the distance between the two (MMD) is "
+        f"{bias.mmd.before.statistic:.3f}, p {_p(bias.mmd.before.p_value)}."
     )
 
 
@@ -165,7 +171,7 @@ def _sentence_of_worst(bias: Bias, *, after: bool) -> str:
         assert difference is not None
         assert difference.mean is not None
         value = f" = {difference.category}" if difference.category else ""
-        told.append(f"{feature.name}{value} ({difference.mean:+.2f} standard deviations)")
+        told.append(f"{feature.name}{value} ({_signed(difference.mean)} standard deviations)")
     if not told:
         return "No column has values on both sides."
     when = "still differ most" if after else "differ most"
@@ -190,6 +196,10 @@ def _sentence_of_reach(overlap: Overlap) -> str:
 
 def _area(area: Comparison) -> str:
     return f"{area.statistic:.2f} ({area.low:.2f} to {area.high:.2f})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _p(value: float) -> str:
