@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.errors import InputError, InputTypeError, ParameterError
@@ -62,7 +63,13 @@ def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
 
 @contextmanager
 def both_sides(
-    sample: str, population: str, roles: Roles, *, weight: str | None, quiet: bool
+    sample: str,
+    population: str,
+    roles: Roles,
+    *,
+    weight: str | None,
+    quiet: bool,
+    checkpoint: Path | None = None,
 ) -> Iterator[tuple[SampleFile, Population]]:
     """Give sample and population; passes over the population in the block are shown."""
     from rich.console import Console
@@ -80,6 +87,7 @@ def both_sides(
                 rows,
                 target=roles.target,
                 weight=weight,
+                checkpoint=checkpoint,
                 progress=of_a_pass(show),
                 note=(lambda _: None) if quiet else note_to_stderr,
             ),
@@ -111,6 +119,7 @@ def open_population(
     *,
     target: str | None = None,
     weight: str | None = None,
+    checkpoint: Path | None = None,
     progress: Callable[[Progress], object] | None = None,
     note: Callable[[str], None],
 ) -> Population:
@@ -119,7 +128,8 @@ def open_population(
 
     if source == STDIN:
         raise ParameterError("Only SAMPLE may be - (standard input): POPULATION may be read again.")
-    population = Population(source, weight=weight, progress=progress)
+    options: dict[str, Any] = {"weight": weight, "progress": progress, "checkpoint": checkpoint}
+    population = Population(source, **options)
     features = sample.features.column_names
     missing = [name for name in features if name not in population.columns]
     if missing:
@@ -134,7 +144,7 @@ def open_population(
     if others := [name for name in extra if name != target]:
         note(f"The population's {_listing(others)}: no feature of the sample, and not used.")
     if extra:
-        population = Population(source, columns=features, weight=weight, progress=progress)
+        population = Population(source, columns=features, **options)
     return population
 
 

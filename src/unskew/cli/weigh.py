@@ -52,6 +52,14 @@ def weigh(
             help="Refuse if more of the population than this is out of the sample's reach.",
         ),
     ] = MOST_UNCOVERED,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep what the pass has gathered in OUTPUT.checkpoint, and go on from there if a "
+            "run with the same arguments was killed.",
+        ),
+    ] = False,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh a sample so that it stands for the population.
@@ -81,12 +89,16 @@ def weigh(
     from unskew.files import whole_files, writing
 
     started = monotonic()
-    weighter = make_weighter(method, setting or [], total=total.value)
+    # An overlap of 1 has it measured with care, and leaves the refusal to us.
+    weighter = make_weighter(method, setting or [], total=total.value, overlap=1.0)
     _check_method(weighter, method, target, save)
     outputs = [check_output(output), *(path for path in (report, save) if path is not None)]
     check_outputs(outputs, [sample, population])
     roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
-    sides = both_sides(sample, population, roles, weight=population_weight, quiet=quiet)
+    checkpoint = output.with_name(f"{output.name}.checkpoint") if resume else None
+    sides = both_sides(
+        sample, population, roles, weight=population_weight, quiet=quiet, checkpoint=checkpoint
+    )
     # The files come first, so that a bad path is known before the work.
     with whole_files(outputs) as temporaries, sides as (rows, people):
         place = dict(zip(outputs, temporaries, strict=True))
@@ -100,7 +112,7 @@ def weigh(
                 save_weighter(weighter, file)
         if report is not None:
             with told_as_notes():
-                found = diagnose(rows.features, people, weighter, **data)
+                found = diagnose(rows.features, people.without_checkpoint(), weighter, **data)
             write_report(found, place[report], report)
     if not quiet:
         for line in _summary(rows, people.size, weighter, method, monotonic() - started):

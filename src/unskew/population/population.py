@@ -199,10 +199,14 @@ class Population:
 
     def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
-            twin = copy.copy(self)
-            twin._checkpoint = None  # which may hold a question that is still to be put
-            twin.reduce(Total())
+            self.without_checkpoint().reduce(Total())
         return self._seen
+
+    def without_checkpoint(self) -> Self:
+        """Return this population for a question beside the one that its checkpoint is kept for."""
+        twin = copy.copy(self)
+        twin._checkpoint = None
+        return twin
 
     def matched(self, sample: Rows, *, ignored: Sequence[str] = ()) -> Self:
         """Return this population with the sample's columns, in the sample's order.
