@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from unskew import InputError, InputFileError, read_sample
+
+
+def test_types_are_found_by_looking_at_every_row(tmp_path):
+    rows = [f"{row},{row},x" for row in range(200_000)]  # more than one block of a streaming reader
+    rows[-1] = "199999,0.5,"
+    (tmp_path / "a.csv").write_text("\n".join(["id,value,word", *rows]))
+    table = read_sample(tmp_path / "a.csv")
+    assert table.schema.types == [pa.int64(), pa.float64(), pa.string()]
+    assert table["value"][-1].as_py() == 0.5
+    assert table["word"].null_count == 1
+
+
+def test_identifiers_keep_every_digit():
+    def ids(text: bytes) -> list:
+        return read_sample(io.BytesIO(b"id\n" + text), identifiers=["id"])["id"].to_pylist()
+
+    assert ids(b"007\n8\n") == ["007", "8"]
+    assert ids(b"7\n8\n") == [7, 8]
+    assert ids(b"9223372036854775807\n1\n") == [2**63 - 1, 1]
+    assert ids(b"92233720368547758070\n1\n") == ["92233720368547758070", "1"]
+    assert ids(b"1.0\n1\n") == ["1.0", "1"]
+
+
+def test_several_files_are_one_sample(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]})
+    for name, part in (("1", frame[:1]), ("2", frame[1:])):
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+        part[["b", "a"]].to_parquet(tmp_path / f"{name}.parquet", index=False)
+    for kind in ("csv", "parquet"):
+        table = read_sample(str(tmp_path / f"*.{kind}"))
+        assert table.select(["a", "b"]).to_pydict() == {"a": [1, 2, 3], "b": ["x", None, "z"]}
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a.csv": b"x\n1\n", "b.csv": b"y\n1\n"}, "is not in both"),
+        ({"a.csv": b"x\n1\n", "b.csv": b"x\n2020-01-01\n"}, "in several types"),
+        ({"a.csv": b"x\n1\n", "b.pq": b"PAR1"}, "mixes Parquet and CSV"),
+        ({"a.csv": b"x,y\n1,2\n\n3\n"}, "Expected 2 columns"),
+    ],
+)
+def test_files_that_do_not_go_together(tmp_path, files, words):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_sample([tmp_path / name for name in files])
+
+
+def test_a_sample_that_is_not_there(tmp_path):
+    with pytest.raises(InputFileError, match="The sample file"):
+        read_sample(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="PAR1|Parquet"):
+        read_sample(io.BytesIO(b"PAR1 and nothing else"))
