@@ -7,7 +7,6 @@ by looking at every row of the sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -16,15 +15,14 @@ import pyarrow.parquet as pq
 from pyarrow import csv, types
 
 from unskew.errors import InputError
-from unskew.population.sources.csv import check_header, convert_options, unreadable
-from unskew.population.sources.files import find_files, is_parquet
-from unskew.population.sources.parquet import check_same, open_parquet
-from unskew.population.sources.parquet import unreadable as unreadable_parquet
+from unskew.population.sources.csv import check_header, convert_options
+from unskew.population.sources.files import is_parquet
+from unskew.population.sources.parquet import check_same
+from unskew.population.sources.storage import Storage, find, reading
 
 __all__ = ["read_sample"]
 
 _LARGEST_BLOCK = 2**31 - 1
-_PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
@@ -33,8 +31,9 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
     Parameters
     ----------
     data : str, Path, a list of them, or a binary file
-        The path of a Parquet or CSV file, which may be compressed (``.csv.gz``, ``.csv.bz2``,
-        ``.csv.zst``), a glob, a list of paths, or an open binary file such as ``sys.stdin.buffer``.
+        The path or address of a Parquet or CSV file, which may be compressed (``.csv.gz``,
+        ``.csv.bz2``, ``.csv.zst``), a glob, a list of paths, or an open binary file such as
+        ``sys.stdin.buffer``.
     identifiers : list of str
         Columns that name rows. In a CSV file they are whole numbers only where nothing is lost by
         it: "007" stays as it is.
@@ -52,58 +51,48 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
     """
     if hasattr(data, "read"):
         return _checked(_from_bytes(data.read(), _name_of(data), identifiers), _name_of(data))
-    paths = find_files(data, side="sample")
-    if paths[0].is_dir():
+    storage = find(data if isinstance(data, list | tuple) else [data], None, side="sample")
+    if storage.folder is not None:
         raise InputError(
-            f"The sample '{paths[0]}' is a folder; name its files, for example "
-            f"'{paths[0] / '*.parquet'}'."
+            f"The sample '{storage.folder}' is a folder; name its files, for example "
+            f"'{storage.folder.rstrip('/')}/*.parquet'."
         )
-    if is_parquet(paths, side="sample"):
-        tables = [_read_parquet(path) for path in paths]
+    paths = [file.path for file in storage.files]
+    if is_parquet(storage, side="sample"):
+        tables = [_read_parquet(storage, path) for path in paths]
         for path, table in zip(paths, tables, strict=True):
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
-        tables = [_read_csv(path, identifiers) for path in paths]
-    return _checked(_together(tables, paths), " ".join(map(str, paths[:3])))
+        tables = [_read_csv(storage, path, identifiers) for path in paths]
+    return _checked(_together(tables, paths), " ".join(paths[:3]))
 
 
-def _name_of(file: BinaryIO) -> Path:
+def _name_of(file: BinaryIO) -> str:
     name = getattr(file, "name", None)
-    return Path(name) if isinstance(name, str) and not name.startswith("<") else Path("stdin")
+    return name if isinstance(name, str) and not name.startswith("<") else "stdin"
 
 
-def _from_bytes(content: bytes, path: Path, identifiers: Sequence[str]) -> pa.Table:
-    if content.startswith(b"PAR1"):
-        try:
-            return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable_parquet(path, error) from error
+def _from_bytes(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Table:
+    if not content.startswith(b"PAR1"):
+        return _parse_csv(content, path, identifiers)
+    with reading(path, "Parquet"):
+        return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
+
+
+def _read_parquet(storage: Storage, path: str) -> pa.Table:
+    with reading(path, "Parquet"), storage.filesystem.open_input_file(path) as file:
+        return pq.ParquetFile(file, page_checksum_verification=True).read()
+
+
+def _read_csv(storage: Storage, path: str, identifiers: Sequence[str]) -> pa.Table:
+    with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
+        content = stream.read()  # unpacked by its ending
     return _parse_csv(content, path, identifiers)
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    with open_parquet(path) as file:
-        try:
-            return file.read()
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable_parquet(path, error) from error
-
-
-def _read_csv(path: Path, identifiers: Sequence[str]) -> pa.Table:
-    packing = _PACKINGS.get(path.suffix.lower())
-    try:
-        content = path.read_bytes()
-        if packing is not None:
-            with pa.CompressedInputStream(pa.BufferReader(content), packing) as stream:
-                content = stream.read()
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error) from error
-    return _parse_csv(content, path, identifiers)
-
-
-def _parse_csv(content: bytes, path: Path, identifiers: Sequence[str]) -> pa.Table:
+def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Table:
     header = content.partition(b"\n")[0]
-    try:
+    with reading(path, "CSV"):
         table = csv.read_csv(
             pa.BufferReader(content),
             # All of it in one block, for types are found by looking at the first.
@@ -112,8 +101,6 @@ def _parse_csv(content: bytes, path: Path, identifiers: Sequence[str]) -> pa.Tab
             parse_options=csv.ParseOptions(ignore_empty_lines=b"," in header),
             convert_options=convert_options(read_as=dict.fromkeys(identifiers, pa.string())),
         )
-    except pa.ArrowException as error:
-        raise unreadable(path, error) from error
     check_header(path, table.column_names)
     if table.num_columns == 1 and any(mark in table.column_names[0] for mark in ";\t|"):
         raise InputError(
@@ -138,7 +125,7 @@ def _as_numbers_if_exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if same else column
 
 
-def _together(tables: Sequence[pa.Table], paths: Sequence[Path]) -> pa.Table:
+def _together(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     for path, table in zip(paths, tables, strict=True):

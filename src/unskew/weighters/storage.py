@@ -36,15 +36,18 @@ _TRUSTED = [
     "unskew.numerics.kernels.GaussianKernel",
     "unskew.numerics.kernels.LaplaceKernel",
     "unskew.numerics.kernels.WithMeans",
+    "unskew.numerics.nearest_centre.NearestCentre",
+    "unskew.numerics.nearest_points.NearestPoints",
     "unskew.population.encode.ColumnCodes",
     "unskew.population.encode.FeatureSpace",
     "unskew.population.encode._CategoryCode",
     "unskew.population.encode._EmptyCode",
+    "unskew.population.encode._FeatureMap",
     "unskew.population.encode._NumberCode",
+    "unskew.population.encode._OneHot",
     "unskew.population.encode._TimeCode",
-    "unskew.population.rows.Rows",
-    "unskew.weighters.base.Sample",
     "unskew.weighters.cells.CellLocator",
+    "unskew.weighters.cells._Neighbours",
     "unskew.weighters.cluster.ClusterWeights",
     "unskew.weighters.cluster._ClusterPartition",
     "unskew.weighters.frequency.FrequencyWeights",
@@ -77,7 +80,8 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
     Notes
     -----
     Cell weighters need sample rows to find the nearest one of a row out of the sample's reach, so
-    the file holds the sample's features. It never holds its labels, nor the population.
+    with ``empty="merge"`` the file holds the sample's distinct points. It never holds its labels,
+    nor the population.
 
     See Also
     --------

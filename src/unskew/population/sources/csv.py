@@ -35,7 +35,7 @@ class CSVSource(FileSource):
         self._headers = [schema.names for schema in schemas]
         first = self.files[0].path
         for file, header in zip(self.files, self._headers, strict=True):
-            _check_header(file.path, header)
+            check_header(file.path, header)
             if sorted(header) != sorted(self._headers[0]):
                 odd = sorted(set(header) ^ set(self._headers[0]))[0]
                 raise InputError(f"Column '{odd}' is not in both '{first}' and '{file.path}'.")
@@ -77,17 +77,25 @@ def _open(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file of one column an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
-            convert_options=csv.ConvertOptions(
-                include_columns=list(columns),
-                column_types=dict(read_as or {}),
-                null_values=_MISSING,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
-            ),
+            convert_options=convert_options(columns, read_as),
         )
 
 
-def _check_header(path: str, header: Sequence[str]) -> None:
+def convert_options(
+    columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
+) -> csv.ConvertOptions:
+    """Return how text becomes values, the same for the sample as for the population."""
+    return csv.ConvertOptions(
+        include_columns=list(columns),
+        column_types=dict(read_as or {}),
+        null_values=_MISSING,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
+    )
+
+
+def check_header(path: str, header: Sequence[str]) -> None:
+    """Refuse a file whose first line holds numbers."""
     try:
         numbers = [float(name) for name in header]
     except ValueError:

@@ -24,14 +24,16 @@ def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> File
     storage = find(entries, as_filesystem(filesystem), skip=skip)
     if storage.folder is not None:
         return _open_folder(storage, storage.folder, skip=skip)
+    source = ParquetSource if is_parquet(storage, side="population") else CSVSource
+    return source(storage, skip=skip)
+
+
+def is_parquet(storage: Storage, *, side: str) -> bool:
+    """Whether the files are Parquet, and not CSV; a mixture is refused."""
     formats = {_format(storage, file) for file in storage.files}
     if len(formats) > 1:
-        raise InputError("The population mixes Parquet and CSV files; name files of one format.")
-    return (
-        ParquetSource(storage, skip=skip)
-        if formats == {"parquet"}
-        else CSVSource(storage, skip=skip)
-    )
+        raise InputError(f"The {side} mixes Parquet and CSV files; name files of one format.")
+    return formats == {"parquet"}
 
 
 def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:

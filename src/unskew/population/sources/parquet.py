@@ -41,7 +41,7 @@ class ParquetSource(FileSource):
         first = footers[0].schema
         for file, footer in zip(self.files, footers, strict=True):
             if not footer.schema.equals(first):
-                _check_same(first, self.files[0].path, footer.schema, file.path)
+                check_same(first, self.files[0].path, footer.schema, file.path)
         self._groups = [footer.rows_of_groups for footer in footers]
         self.n_rows = sum(map(sum, self._groups))
         self.schema = first
@@ -170,7 +170,8 @@ class _Opened:
             self._source.close()
 
 
-def _check_same(first: pa.Schema, first_path: str, other: pa.Schema, path: str) -> None:
+def check_same(first: pa.Schema, first_path: str, other: pa.Schema, path: str) -> None:
+    """Refuse a file with other columns than the first."""
     for name in first.names:
         if name not in other.names:
             raise InputError(f"'{path}' lacks column '{name}', which '{first_path}' has.")

@@ -55,13 +55,18 @@ def as_filesystem(given: Any) -> fs.FileSystem | None:
 
 
 def find(
-    entries: Sequence[Any], filesystem: fs.FileSystem | None, *, skip: bool = False
+    entries: Sequence[Any],
+    filesystem: fs.FileSystem | None,
+    *,
+    skip: bool = False,
+    side: str = "population",
 ) -> Storage:
     """Return the files that paths, globs, addresses or one folder name.
 
-    With ``skip``, some of several that are not there are left out and told of.
+    With ``skip``, some of several that are not there are left out and told of. ``side`` is who they
+    belong to, for the messages.
     """
-    located = [_located(str(entry), filesystem) for entry in entries]
+    located = [_located(str(entry), filesystem, side) for entry in entries]
     common = located[0][0]
     other = [entry for entry, (place, _) in zip(entries, located, strict=True) if place != common]
     if other:
@@ -69,7 +74,7 @@ def find(
     infos, missing = [], {}
     for _, path in located:
         try:
-            infos += _expanded(common, path)
+            infos += _expanded(common, path, side)
         except InputFileError as error:
             if not skip:
                 raise
@@ -84,11 +89,11 @@ def find(
     return Storage(common, [_file(info) for info in infos], missing=missing)
 
 
-def _located(entry: str, filesystem: fs.FileSystem | None) -> tuple[fs.FileSystem, str]:
+def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
     if filesystem is not None:
         return filesystem, entry  # which may be empty: a file system's root
     if not entry:
-        raise InputFileError("The population's path is empty.")
+        raise InputFileError(f"The {side}'s path is empty.")
     if "://" not in entry:
         return fs.LocalFileSystem(), os.path.expanduser(entry)
     try:
@@ -97,19 +102,19 @@ def _located(entry: str, filesystem: fs.FileSystem | None) -> tuple[fs.FileSyste
         found, path = fs.FileSystem.from_uri(fixed)
     except Exception as error:
         raise InputError(
-            f"The population's address '{entry}' cannot be reached: {error} For storage that "
+            f"The {side}'s address '{entry}' cannot be reached: {error} For storage that "
             "PyArrow does not know, give a path and filesystem=."
         ) from error
     return found, (path.rstrip("/") + "/" + entry[len(fixed) :]) if fixed != entry else path
 
 
-def _expanded(filesystem: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+def _expanded(filesystem: fs.FileSystem, path: str, side: str) -> list[fs.FileInfo]:
     with reading(path):
         info = filesystem.get_file_info(path)
     if info.type != fs.FileType.NotFound:
         return [info]
     if not glob.has_magic(path):
-        raise InputFileError(f"The population file '{path}' does not exist.")
+        raise InputFileError(f"The {side} file '{path}' does not exist.")
     if isinstance(filesystem, fs.LocalFileSystem):
         matches = filesystem.get_file_info(sorted(glob.glob(path, recursive=True)))
     else:
