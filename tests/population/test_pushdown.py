@@ -79,7 +79,7 @@ WEIGHTERS = {
 }
 
 
-# Dask takes a second for every thirty leaves or so, and its rows can be read anyway.
+# Dask takes long to plan large trees, and its rows can be read anyway.
 TREE_ENGINES = [engine for engine in ENGINES if engine != "dask"]
 CASES = [
     (engine, name)
