@@ -18,6 +18,18 @@ import pytest
 DATASETS = Path(__file__).resolve().parents[2] / "shared" / "datasets"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep the tests of Spark in one process, so that one JVM serves them all."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneJVM(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark.py::" in nodeid else nodeid
+
+    return OneJVM(config, log)
+
+
 class Shift(NamedTuple):
     """A population, a sample selected from it, and the truth about the selection."""
 

@@ -253,11 +253,13 @@ def kill(n_rows: int) -> None:
 
 
 def _kill_an_executor(psutil: Any, draw: random.Random, killed: list[int]) -> None:
-    executors = [
-        process
-        for process in psutil.Process().children(recursive=True)  # those of this session alone
-        if any("CoarseGrainedExecutorBackend" in part for part in process.cmdline())
-    ]
+    executors = []
+    for process in psutil.Process().children(recursive=True):  # those of this session alone
+        try:
+            if any("CoarseGrainedExecutorBackend" in part for part in process.cmdline()):
+                executors.append(process)
+        except psutil.Error:  # it ended meanwhile
+            continue
     if executors:
         victim = draw.choice(executors)
         killed.append(victim.pid)
@@ -369,7 +371,7 @@ def main(arguments: list[str]) -> None:
         case "cores":
             cores(given.rows or 5_000_000, given.repeats)
         case "kill":
-            kill(given.rows or 4_000_000)
+            kill(given.rows or 1_000_000)
         case "plan":
             plan(given.rows or 2_000_000)
         case "_one":

@@ -38,7 +38,6 @@ from unskew.population.sources import spark as spark_source
 from unskew.population.travel import pack, unpack
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one JVM serves all tests that need Spark
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
