@@ -136,8 +136,9 @@ def test_totals_of_parts_are_totals_of_the_whole():
     _, population, _ = make_tables()
     batch = pa.RecordBatch.from_pandas(population, preserve_index=False)
     codes = ColumnCodes().fit(batch)
+    sample = codes.transform(batch, side="sample").values[:100]
     weight = np.random.default_rng(0).uniform(size=len(population))
-    whole, first, second = (ColumnTotals(codes, np.zeros(5)) for _ in range(3))
+    whole, first, second = (ColumnTotals(codes, sample) for _ in range(3))
     whole.update(batch, weight)
     first.update(batch.slice(0, 350), weight[:350])
     second.update(batch.slice(350), weight[350:])

@@ -116,10 +116,11 @@ def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> 
     weight = known.weight / known.mass
     base = known.values[0]  # so that the mean of equal values is that value, to the last bit
     mean = float(base + weight @ (known.values - base))
-    variance = float(weight @ (known.values - mean) ** 2)
+    scale = totals.deviation or float(np.abs(known.values - mean).max()) or 1.0
+    deviation = scale * float(np.sqrt(weight @ ((known.values - mean) / scale) ** 2))
     return Difference(
-        mean=_standardised(mean - totals.mean, totals.variance or variance),
-        variance_ratio=variance / totals.variance if totals.variance else None,
+        mean=_standardised(mean - totals.mean, totals.deviation or deviation),
+        variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
         distance=kolmogorov_smirnov(
             known.values, weight, population.present.values, population.present.weight
         ),
@@ -127,9 +128,9 @@ def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> 
     )
 
 
-def _standardised(difference: float, variance: float) -> float:
-    if variance > 0:
-        return difference / float(np.sqrt(variance))
+def _standardised(difference: float, deviation: float) -> float:
+    if deviation > 0:
+        return difference / deviation
     return float(np.copysign(np.inf, difference)) if difference else 0.0
 
 
@@ -200,8 +201,9 @@ def _category_difference(
     mine, theirs = share / mass, population / their_mass
     variances = theirs * (1 - theirs)
     variances = np.where(variances > 0, variances, mine * (1 - mine))
+    deviations = np.sqrt(variances)
     each = [
-        _standardised(float(d), float(v)) for d, v in zip(mine - theirs, variances, strict=True)
+        _standardised(float(d), float(v)) for d, v in zip(mine - theirs, deviations, strict=True)
     ]
     worst = int(np.argmax(np.abs(each)))
     return Difference(

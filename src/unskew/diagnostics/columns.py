@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +19,13 @@ __all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
 class NumberTotals(Summary):
     """Mass, mean and variance of a column of numbers or times, and the mass that is missing.
 
-    Sums are taken of the distance from ``centre``, the sample's mean, so that columns far from zero
-    keep their digits.
+    Sums are taken of the distance from ``centre``, the sample's mean, in units of ``scale``, its
+    standard deviation: columns far from zero keep their digits, and large ones their squares.
     """
 
-    def __init__(self, centre: float) -> None:
+    def __init__(self, centre: float, scale: float = 1.0) -> None:
         self.centre = centre
+        self.scale = scale
         self.mass = 0.0
         self.missing = 0.0
         self.sum = 0.0
@@ -36,6 +38,7 @@ class NumberTotals(Summary):
     def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:
         """Take in values, each counted ``weight`` times: once if ``even``."""
         distances = np.subtract(values, self.centre, dtype=np.float64)
+        distances /= self.scale
         total = float(distances.sum() if even else weight @ distances)
         if np.isnan(total):
             present = ~np.isnan(distances)
@@ -58,14 +61,21 @@ class NumberTotals(Summary):
     @property
     def mean(self) -> float:
         """The mean; NaN if every value is missing."""
-        return self.centre + self.sum / self.mass if self.mass else float("nan")
+        return self.centre + self.scale * self.sum / self.mass if self.mass else float("nan")
 
     @property
     def variance(self) -> float:
         """With divisor ``mass``."""
+        return self.deviation**2
+
+    @property
+    def deviation(self) -> float:
+        """The root of the variance."""
         if not self.mass:
             return float("nan")
-        return max(self.squares / self.mass - (self.sum / self.mass) ** 2, 0.0)
+        return self.scale * math.sqrt(
+            max(self.squares / self.mass - (self.sum / self.mass) ** 2, 0.0)
+        )
 
 
 class CategoryTotals(Summary):
@@ -107,13 +117,13 @@ class ColumnTotals(Summary):
 
     shared = frozenset({"codes"})
 
-    def __init__(self, codes: ColumnCodes, centres: FloatArray) -> None:
+    def __init__(self, codes: ColumnCodes, sample: FloatArray) -> None:
         self.codes = codes
         self.columns: list[Any] = [
             CategoryTotals(codes.n_categories(position))
             if codes.counts_categories(position)
-            else NumberTotals(float(centre))
-            for position, centre in enumerate(centres)
+            else NumberTotals(*_centre_and_scale(sample[:, position]))
+            for position in range(sample.shape[1])
         ]
         self.rows = 0
         self.mass = 0.0
@@ -139,3 +149,13 @@ class ColumnTotals(Summary):
         self.mass += other.mass
         for mine, theirs in zip(self.columns, other.columns, strict=True):
             mine.merge(theirs)
+
+
+def _centre_and_scale(values: FloatArray) -> tuple[float, float]:
+    """Return the mean and the standard deviation of what is present; 0 and 1 if that is nothing."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return 0.0, 1.0
+    largest = float(np.abs(present).max()) or 1.0  # so that no square overflows
+    spread = float((present / largest).std()) * largest
+    return float((present / largest).mean()) * largest, spread if spread > 0 else 1.0

@@ -26,7 +26,6 @@ from unskew.diagnostics.discrimination import Family, cross_fitted, some_rows
 from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.encode import ColumnCodes, FeatureSpace
@@ -37,7 +36,7 @@ from unskew.theory import cluster_distance_bound, importance_weighting_bound
 from unskew.theory.bound import Bound
 from unskew.weighters.base import checked_labels
 from unskew.weighters.cells import CellWeighter
-from unskew.weighters.overlap import measure_overlap
+from unskew.weighters.overlap import bounded, measure_overlap
 
 __all__ = ["diagnose"]
 
@@ -115,9 +114,7 @@ def diagnose(
     codes = ColumnCodes().fit(batch)
     sample = codes.transform(batch, side="sample").values
     drawn = Reservoir(examined_rows, seed=random_state)
-    with np.errstate(invalid="ignore"):
-        centres = np.array([np.nanmean(c) if (~np.isnan(c)).any() else 0.0 for c in sample.T])
-    totals = ColumnTotals(codes, centres)
+    totals = ColumnTotals(codes, sample)
     matched = Population.of(population).matched(rows)
     matched.reduce(Summaries([totals, drawn]))
     theirs = codes.transform(drawn.rows, side="population").values
@@ -293,7 +290,7 @@ class _Compared:
         space = FeatureSpace(scaling="standard").fit(self._batch)
         points = space.transform(self._batch.take(pa.array(mine)), side="sample").values
         others = space.transform(self._drawn.take(pa.array(theirs)), side="population").values
-        return np.clip(points, -FARTHEST, FARTHEST), np.clip(others, -FARTHEST, FARTHEST)
+        return bounded(points), bounded(others)
 
 
 def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:

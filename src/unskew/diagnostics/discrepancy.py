@@ -66,7 +66,7 @@ class Discrepancy:
 
     def _compared(self, signed: FloatArray, null: FloatArray) -> Comparison:
         statistic = self._squared(signed[:, None])[0]
-        beyond = int((self._squared(null) >= statistic * (1 - 1e-6) - 1e-12).sum())  # rounding
+        beyond = int((self._squared(null) >= statistic * (1 - 1e-6) - 1e-6).sum())  # rounding
         return Comparison(
             statistic=float(np.sqrt(max(statistic, 0.0))),
             low=None,

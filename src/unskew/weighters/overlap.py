@@ -18,7 +18,7 @@ from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.kinds import Kind
 
-__all__ = ["LIMIT", "Overlap", "OverlapRule", "measure_overlap"]
+__all__ = ["LIMIT", "Overlap", "OverlapRule", "bounded", "measure_overlap"]
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,15 @@ def _far(sample: pa.RecordBatch, rows: pa.RecordBatch, at_most: int, seed: int) 
     chosen = np.random.RandomState(seed).permutation(len(sample))[:at_most]
     points = space.transform(sample.take(pa.array(np.sort(chosen))), side="sample").values
     others = space.transform(rows, side="population").values
-    if not (np.abs(points) < FARTHEST).all() or not (np.abs(others) < FARTHEST).all():
-        points, others = (np.clip(side, -FARTHEST, FARTHEST) for side in (points, others))
-    return far_rows(points, others)
+    return far_rows(bounded(points), bounded(others))
+
+
+def bounded(points: FloatArray) -> FloatArray:
+    """Return points between which distances can be taken.
+
+    A column so large that its standard deviation overflows has no scale: it is left out, as zero.
+    """
+    return np.clip(np.nan_to_num(points), -FARTHEST, FARTHEST)
 
 
 def _novel_values(codes: ColumnCodes, theirs: FloatArray) -> list[tuple[int, BoolArray]]:
@@ -245,16 +251,20 @@ def _box_words(box: Box, labels: Sequence[_Label]) -> str:
     by_feature: dict[int, list[Condition]] = {}
     for condition in box.conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    return " and ".join(_words(labels[f], found) for f, found in by_feature.items())
+    return " and ".join(_words(labels[f], found, labels) for f, found in by_feature.items())
 
 
-def _words(label: _Label, conditions: Sequence[Condition]) -> str:
+def _words(label: _Label, conditions: Sequence[Condition], labels: Sequence[_Label]) -> str:
     above = next((c for c in conditions if c.above), None)
     below = next((c for c in conditions if not c.above), None)
     if label.value is not None:
         is_or_not = "=" if above is not None else "is not"
         if label.value == "missing":
             return f"{label.column} is{'' if above is not None else ' not'} missing"
+        values = [each.value for each in labels if each.column == label.column]
+        others = [value for value in values if value not in (label.value, "missing")]
+        if above is None and len(others) == 1:
+            return f"{label.column} = {others[0]}"
         return f"{label.column} {is_or_not} {label.value}"
     if above is None or below is None:
         only = above or below
