@@ -14,7 +14,7 @@ reproduce: $(VENV)/.ready-reproduce
 	$(BIN)/unskew reproduce $(if $(DATA),--data $(DATA))
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -9,23 +9,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a core, and threads would fight for it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 DATASETS = Path(__file__).resolve().parents[2] / "shared" / "datasets"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Keep the tests of Spark in one process, so that one JVM serves them all."""
+    """Keep the tests of Spark in one process, for one JVM, and so those of the browser."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneJVM(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark.py::" in nodeid else nodeid
+            for shared in ("spark.py::", "report/test_browser.py::"):
+                if shared in nodeid:
+                    return shared
+            return nodeid
 
     return OneJVM(config, log)
 

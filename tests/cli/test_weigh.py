@@ -186,7 +186,7 @@ def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     allowed = unskew(*arguments, "--allow-uncovered", share + 0.01)
     assert allowed.code == 0, allowed.err
     assert "town = Rome: 33" in allowed.out
-    assert "unskew: note: " in allowed.err
+    assert "Out of the sample's reach: 3" in allowed.out
     assert names(survey) == ["answers.csv", "people.parquet", "w.parquet", "w.skops"]
 
 

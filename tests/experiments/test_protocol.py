@@ -49,7 +49,8 @@ def test_a_draw_done_by_hand(toy):
     m = len(S)
     assert (outcome.m, outcome.n, outcome.n_test) == (m, 220, 170)
 
-    tree = TreeWeights(min_samples_leaf=4, total="population").fit(S, labels, population=U)
+    tree = TreeWeights(min_samples_leaf=4, total="population", overlap="ignore")
+    tree.fit(S, labels, population=U)
     matching = KernelMeanMatching(bandwidth=1.0, scaling=None).fit(S, population=U)  # √(2/2)
     paper = {
         "Unweighted": np.ones(m),

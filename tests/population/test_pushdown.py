@@ -186,8 +186,8 @@ def test_moments_on_the_borders_of_a_tree(engine):
         }
     )
     labels = random.normal(size=200)
-    weighter = TreeWeights(min_samples_leaf=1).fit(sample, labels, population=sample)
-    tree = weighter.tree_.tree_
+    weighter = TreeWeights(min_samples_leaf=1, overlap="ignore")
+    tree = weighter.fit(sample, labels, population=sample).tree_.tree_
     tests = CodeTests(
         ColumnCodes(dtype=np.float32).fit(sample.to_batches()[0]), ["t", "d"], sample.schema
     )

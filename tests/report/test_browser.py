@@ -7,8 +7,6 @@ from tests.report.examples import HOSTILE, example, notebook_of, page_of
 
 from unskew.report.untrusted import visible
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 CONTRAST = """() => {
   const light = (part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   const parse = (text) => {

@@ -39,7 +39,6 @@ def diagnosis(request):
 
 
 @pytest.mark.parametrize("static", [False, True])
-@pytest.mark.xdist_group("browser")
 def test_the_page_of_ugly_data_is_drawn_quietly(diagnosis, static, opened):
     with opened(diagnosis.to_html(static=static), width=360) as page:
         assert page.evaluate("window.hit") is None

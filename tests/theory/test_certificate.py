@@ -214,9 +214,13 @@ def test_small_leaves_get_a_second_certificate_on_coarser_cells(cells):
 @pytest.mark.parametrize(
     ("weighter", "share", "term"),
     [
-        (TreeWeights(), 1.0, "on coarser cells"),
-        (TreeWeights(min_samples_leaf=40), 1.0, None),
-        (TreeWeights(min_samples_leaf=30, honest=True, random_state=0), 0.5, None),
+        (TreeWeights(overlap="ignore"), 1.0, "on coarser cells"),
+        (TreeWeights(min_samples_leaf=40, overlap="ignore"), 1.0, None),
+        (
+            TreeWeights(min_samples_leaf=30, honest=True, random_state=0, overlap="ignore"),
+            0.5,
+            None,
+        ),
     ],
     ids=["coarser cells", "leaves grown on what they count", "honest leaves"],
 )

@@ -18,11 +18,11 @@ FAR_FACTOR = 1.5
 def far_rows(points: FloatArray, others: FloatArray, *, chance: float = 0.01) -> BoolArray:
     """Return which of the others are out of reach of the points.
 
-    A point's distance is that to the nearest other point of the set. If both sets were draws from
-    one distribution, the others' distances would be like the points' own, and the share of them
-    beyond the k-th largest of m would be no more than Beta(k, m + 1 - k) by chance; ``FAR_FACTOR``
-    times that distance it is less still. Unless more lie there than ``chance`` allows, none is
-    called far.
+    A point's distance is that to the nearest other point of the set, repeated ones counting once.
+    If both sets were draws from one distribution, the others' distances would be like the points'
+    own, and the share of them beyond the k-th largest of m would be no more than Beta(k, m + 1 - k)
+    by chance; ``FAR_FACTOR`` times that distance it is less still. Unless more lie there than
+    ``chance`` allows, none is called far.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def far_rows(points: FloatArray, others: FloatArray, *, chance: float = 0.01) ->
     """
     from sklearn.neighbors import NearestNeighbors
 
+    points = np.unique(points, axis=0)
     none = np.zeros(len(others), dtype=bool)
     if len(points) < 2:
         return none

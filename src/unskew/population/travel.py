@@ -12,6 +12,7 @@ import functools
 import io
 import pickle
 from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from unskew.population.summaries import Summary
@@ -32,6 +33,9 @@ def by_value(task: Any) -> bytes:
                 return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
             if isinstance(obj, functools._lru_cache_wrapper):
                 return functools.cache, (obj.__wrapped__,)
+            # Expressions for engines are made here alone, so nobody there needs narwhals.
+            if isinstance(obj, ModuleType) and obj.__name__.partition(".")[0] == "narwhals":
+                return SimpleNamespace, ()
             return super().reducer_override(obj)
 
     buffer = io.BytesIO()

@@ -179,39 +179,43 @@ class Weighter(BaseEstimator, ABC):
         return self
 
     def _fit_and_check_overlap(self, sample: Sample, population: Population) -> FloatArray:
-        if self.overlap == "ignore" or population.counts_in_engine:
-            self.overlap_ = None  # an engine that hands over counts alone shows no rows to search
+        self.overlap_ = None
+        if self.overlap == "ignore":
             return self._fit(sample, population)
-        refusing = self.overlap != "warn"
-        rows, grow_on = (20_000, 2000) if refusing else (1000, 500)  # a warning can be rough
+        if population.counts_in_engine:  # which shows no rows among which to search
+            raw = self._fit(sample, population)
+            self._tell_of_overlap()
+            return raw
+        rows, grow_on = (1000, 500) if self.overlap == "warn" else (20_000, 2000)
         drawn = Reservoir(rows)
         watched = population.asked_besides(drawn)
         raw = self._fit(sample, watched)
         if drawn.rows is None:  # a method that does not ask
             watched.reduce(drawn)
-        overlap = measure_overlap(
-            sample.rows.batch,
-            drawn.rows,
-            drawn.weight,
-            whole=len(drawn.weight) == population.size,
-            grow_on=grow_on,
+        whole = len(drawn.weight) == population.size
+        self.overlap_ = measure_overlap(
+            sample.rows.batch, drawn.rows, drawn.weight, whole=whole, grow_on=grow_on
         )
-        self.overlap_ = overlap
-        told = []
-        limit = {"warn": WARN_OF_REGIONS_ABOVE, "raise": LIMIT}.get(self.overlap, self.overlap)
-        if getattr(self, "uncovered_", 0.0) > (
-            WARN_ABOVE if isinstance(self.overlap, str) else limit
-        ):
-            told.append(self._told_uncovered())
-        if overlap.uncovered > limit:
-            told.append(str(overlap))
-        if told:
-            share = max(overlap.uncovered, getattr(self, "uncovered_", 0.0))
-            message = " ".join(told)
-            if refusing:
-                raise OverlapError(f"{message} (overlap={self.overlap!r})", share, overlap.rules)
-            warn_caller(OverlapWarning(message, share, overlap.rules))
+        self._tell_of_overlap()
         return raw
+
+    def _tell_of_overlap(self) -> None:
+        """Warn or raise if too much is out of reach, of the method itself or of the sample."""
+        limits = {"warn": (WARN_ABOVE, WARN_OF_REGIONS_ABOVE), "raise": (WARN_ABOVE, LIMIT)}
+        own_limit, limit = limits.get(self.overlap, (self.overlap, self.overlap))
+        own: float = getattr(self, "uncovered_", 0.0)
+        share, rules = (
+            (0.0, ()) if self.overlap_ is None else (self.overlap_.uncovered, self.overlap_.rules)
+        )
+        told = [self._told_uncovered()] if own > own_limit else []
+        told += [str(self.overlap_)] if share > limit else []
+        if not told:
+            return
+        message = " ".join(told)
+        if self.overlap == "warn":
+            warn_caller(OverlapWarning(message, max(own, share), rules))
+        else:
+            raise OverlapError(f"{message} (overlap={self.overlap!r})", max(own, share), rules)
 
     def _told_uncovered(self) -> str:
         """Say what ``uncovered_`` means for this method, and what was done with it."""

@@ -179,8 +179,8 @@ class _CellRule(NamedTuple):
             )
         if self.locator.empty == "merge":
             rest = batch.filter(pa.array(uncovered))
-            row, cell, share = self.locator.nearest_cells(rest, side=side)
-            weights[uncovered] = np.bincount(row, weights=share * self.cell_weights[cell])
+            place, point, cell, share = self.locator.nearest_cells(rest, side=side)
+            weights[uncovered] = np.bincount(point, weights=share * self.cell_weights[cell])[place]
         return weights
 
 
@@ -241,32 +241,31 @@ class CellLocator:
         """Return what uncovered population rows add to the counts of the cells."""
         if self.empty != "merge":
             return np.zeros(self.n_cells)
-        row, cell, share = self.nearest_cells(batch, side="population")
+        place, point, cell, share = self.nearest_cells(batch, side="population")
+        mass = np.bincount(place, weights=weight)
         added: FloatArray = np.bincount(
-            cell, weights=share * weight[row], minlength=self.n_cells
+            cell, weights=share * mass[point], minlength=self.n_cells
         ).astype(np.float64)
         return added
 
     def nearest_cells(
         self, batch: pa.RecordBatch, *, side: str
-    ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return triples of a row, a cell of its nearest sample rows, and the cell's share of it.
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return each row's distinct point, and of distinct points the nearest cells.
 
-        Sample rows that are equally near share a row evenly; a row with a novel category, say, is
-        equally far from all the categories that the sample has.
+        These are triples of a distinct point, a cell of its nearest sample rows, and the cell's
+        share of it: rows out of reach are often many and alike. Sample rows that are equally near
+        share a row evenly; a row with a novel category, say, is equally far from all the categories
+        that the sample has.
         """
         space, nearest, largest, first, cells, counts = self._neighbours
         points = space.transform(batch, side=side).values
         _check_distances(max(largest, float(np.abs(points).max(initial=0.0))))
         distinct, place = np.unique(points, axis=0, return_inverse=True)
-        row, point = nearest.find(distinct)
-        row, entry = _expand(row, first[point], first[point + 1])
-        share = counts[entry] / np.bincount(row, weights=counts[entry])[row]
-        # From distinct points back to rows; the pairs of one distinct point stand together.
-        begin = np.searchsorted(row, np.arange(len(distinct) + 1))
-        place = place.reshape(-1)
-        row, entry_of_row = _expand(np.arange(len(points)), begin[place], begin[place + 1])
-        return row, cells[entry][entry_of_row], share[entry_of_row]
+        point, near = nearest.find(distinct)
+        point, entry = _expand(point, first[near], first[near + 1])
+        share = counts[entry] / np.bincount(point, weights=counts[entry])[point]
+        return place.reshape(-1), point, cells[entry], share
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what locating rows needs, which is not the sample itself."""

@@ -57,7 +57,7 @@ def fit_on_spark(
     )
     everyone = Population(X, columns=features, weight=sample_weight)
     matched = Population.of(population).matched(sample.rows, ignored=weighter._own_column_names())
-    weighter._fit(replace(sample, everyone=everyone), matched)
+    weighter._fit_and_check_overlap(replace(sample, everyone=everyone), matched)
     weighter.__dict__.pop("weights_", None)
     weighter.subsample_size_ = len(sample)
     total = everyone.reduce(RuleTotal(weighter._rule())).total

@@ -141,7 +141,7 @@ def measure_overlap(
     )
     explained = _any_of([where for _, where in regions], len(rows))
     uncovered = explained | _far(sample, rows, grow_on, seed)
-    share = float(mass[uncovered].sum())
+    share = min(1.0, float(mass[uncovered].sum()))
     return Overlap(
         uncovered=share,
         margin=_margin(share, error),
