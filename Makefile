@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo reproduce test lint bench bench-kill bench-kmm bench-theory docs clean
+.PHONY: demo reproduce test lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -24,6 +24,13 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.population
+
+bench-diagnosis: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.diagnosis
+
+bench-scale: $(VENV)/.ready-dev
+	for part in agreement ratios memory largest kill pushdown; do $(BIN)/python -m benchmarks.scale local $$part; done
+	for part in same ratio cores kill plan; do $(BIN)/python -m benchmarks.scale spark $$part; done
 
 bench-kill: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.kill

@@ -186,7 +186,7 @@ class Weighter(BaseEstimator, ABC):
             raw = self._fit(sample, population)
             self._tell_of_overlap()
             return raw
-        rows, grow_on = (1000, 500) if self.overlap == "warn" else (20_000, 2000)
+        rows, grow_on = (1000, 500) if self.overlap == "warn" else (20_000, 5000)
         drawn = Reservoir(rows)
         watched = population.asked_besides(drawn)
         raw = self._fit(sample, watched)
