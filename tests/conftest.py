@@ -9,15 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a core, and threads would fight for it
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+import sklearn.ensemble  # noqa: F401  (loads OpenMP, so that its threads can be limited)
+from threadpoolctl import threadpool_limits
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a core, and threads would fight for it
+    threadpool_limits(limits=1, user_api="openmp")
 
 DATASETS = Path(__file__).resolve().parents[2] / "shared" / "datasets"
 

@@ -250,8 +250,8 @@ def _leaves_without(
     stacked = np.concatenate([points, others])
     middle = np.nan_to_num(_median(points))  # missing values get a column of their own
     stacked = np.where(np.isnan(stacked), middle, stacked)
-    largest = np.finfo(np.float32).max / 2  # scikit-learn's trees compare in single precision
-    stacked = np.clip(stacked, -largest, largest).astype(np.float32)
+    # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
+    stacked = np.clip(stacked, -1e30, 1e30).astype(np.float32)
     is_other = np.arange(len(stacked)) >= len(points)
     weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
     tree = DecisionTreeClassifier(

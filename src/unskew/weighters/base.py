@@ -41,11 +41,11 @@ __all__ = ["InductiveWeighter", "Sample", "Weighter", "canonical_order"]
 
 WARN_ABOVE = 0.01
 """The share of the population above which a method warns of what it leaves uncovered itself."""
-WARN_OF_REGIONS_ABOVE = 0.25
+WARN_OF_REGIONS_ABOVE = 0.5
 """The share of the population above which it warns of regions without sample rows.
 
-Strong selection leaves tails of several per cent without rows: who must know asks for "raise",
-looks at ``overlap_``, or asks for a diagnosis.
+Strong selection leaves tails without rows, of a fifth of the population in small samples: who must
+know asks for "raise", looks at ``overlap_``, or asks for a diagnosis.
 """
 
 
