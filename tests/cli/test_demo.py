@@ -39,7 +39,7 @@ def test_the_demonstration_prints_its_table_and_writes_whole_weights(tmp_path):
 
 def test_its_data_can_be_weighed(unskew, tmp_path):
     arguments = ("-o", tmp_path / "w.parquet", "--data", tmp_path / "clinic")
-    result = unskew("demo", "--draws", 2, *arguments, "--report", tmp_path / "r.html")
+    result = unskew("demo", "--draws", 3, *arguments, "--report", tmp_path / "r.html")
     assert result.code == 0, result.err
     assert {path.name for path in tmp_path.iterdir()} == {"w.parquet", "clinic", "r.html"}
     sample, population = (tmp_path / "clinic" / n for n in ("sample.csv", "population.parquet"))

@@ -30,6 +30,7 @@ from unskew import (
     Summary,
     TreeWeights,
     Unweighted,
+    diagnose,
 )
 from unskew.population import EncodedRows, Moments, Reservoir, Total
 from unskew.population.encode import ColumnCodes
@@ -355,3 +356,14 @@ def test_dates_are_days(spark):
     sample = pd.DataFrame({"day": [dt.date(2020, 1, 2), dt.date(2020, 1, 9)]})
     weighter = HistogramWeights(buckets=2, total="population")
     assert weighter.fit(sample, population=frame).weights_.tolist() == [5.0, 5.0]
+
+
+def test_a_diagnosis_asks_spark_too(sample, people, on_spark):
+    local, found = diagnose(sample, people), diagnose(sample, on_spark)
+    assert found.population_rows == local.population_rows
+    assert found.verdict.status == local.verdict.status
+    theirs = {feature.name: feature.before for feature in local.bias.features}
+    for feature in found.bias.features:
+        assert feature.before.mean == pytest.approx(theirs[feature.name].mean, rel=1e-9)
+        assert feature.before.missing == pytest.approx(theirs[feature.name].missing, abs=1e-12)
+    assert found.overlap.uncovered == pytest.approx(local.overlap.uncovered, abs=0.02)

@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from unskew.cli.reproduce import reproduce
 from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
 BAD_INPUT = 2
 REFUSED = 3
@@ -72,6 +73,30 @@ def main() -> None:
         _fail(error, BAD_INPUT)
     except MemoryError:
         _fail("The memory of this machine does not suffice.", BAD_INPUT)
+
+
+def run() -> NoReturn:
+    """Run the command line as a process of its own, and leave without tearing Python down.
+
+    Arrow's threads now and then abort a process that ends while they are starting, after all is
+    done and written ("terminate called without an active exception").
+    """
+    code: object = 0
+    try:
+        main()
+    except SystemExit as leaving:
+        code = leaving.code or 0
+    except BaseException:  # what nobody expected is shown as Python shows it
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            code = code or 1
+    os._exit(code if isinstance(code, int) else 1)
 
 
 def _fail(message: object, code: int) -> NoReturn:

@@ -1,6 +1,6 @@
 """``python -m unskew.cli``."""
 
-from unskew.cli import main
+from unskew.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()
