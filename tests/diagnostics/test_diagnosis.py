@@ -101,14 +101,14 @@ class TestVerdict:
         assert share == pytest.approx(truth, abs=0.1)
 
     def test_bias_is_found_at_its_nominal_rate(self):
-        # The benchmark has 500 draws; of 60, a rate of 5 % exceeds the limit once in a hundred.
+        # The benchmark has 500 draws; of 30, a rate of 5 % exceeds the limit once in a hundred.
         found = 0
-        for seed in range(60):
+        for seed in range(30):
             random = np.random.default_rng(seed)
             sample, population = random.normal(size=(100, 2)), random.normal(size=(200, 2))
             result = diagnose(sample, population, random_state=seed)
             found += result.verdict.status != "no bias found"
-        assert found <= stats.binom.ppf(0.99, 60, 0.05)
+        assert found <= stats.binom.ppf(0.99, 30, 0.05)
 
 
 class TestWhatItTakes:

@@ -22,7 +22,7 @@ from unskew.diagnostics.diagnosis import (
 from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
 from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
-from unskew.diagnostics.discrimination import Family, cross_fitted, some_rows
+from unskew.diagnostics.discrimination import Family, some_rows, tell_apart
 from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
@@ -260,7 +260,7 @@ class _Compared:
         def fitted(given: FloatArray) -> tuple[Comparison, FloatArray]:
             chosen = given[mine] if given[mine].any() else np.ones(len(mine))
             weight = np.concatenate([chosen, self._drawn_weight[theirs]])
-            return cross_fitted(
+            return tell_apart(
                 family, values, is_sample, weight, categories=categories, seed=self._seed
             )
 
@@ -269,7 +269,7 @@ class _Compared:
         test = TwoSampleTest(
             name="classifier",
             method=(
-                f"{by}, each row scored by a model of the other folds; {len(mine):,} sample rows "
+                f"{by}, each fold scored by a model of those before; {len(mine):,} sample rows "
                 f"and {len(theirs):,} of the population; area under the curve, with a 95 % interval"
             ),
             before=before,
@@ -277,9 +277,15 @@ class _Compared:
         )
         # Odds of population over sample are weights in the making. With weights w of mean one on
         # the sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
+        scored = np.isfinite(log_odds)
+        if not scored.any():
+            return test, 1.0
         odds = np.exp(np.clip(-log_odds, -20, 20))
-        on_sample = np.average(odds[is_sample], weights=self._before[mine])
-        on_population = np.average(odds[~is_sample], weights=self._drawn_weight[theirs])
+        weight = np.concatenate([self._before[mine], self._drawn_weight[theirs]])
+        on_sample, on_population = (
+            np.average(odds[side], weights=weight[side])
+            for side in (scored & is_sample, scored & ~is_sample)
+        )
         return test, min(1.0, float(on_sample / on_population))
 
     def _few_categories(self, column: int) -> bool:

@@ -42,10 +42,10 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         return open_files(data, filesystem=filesystem, skip=skip)
     if filesystem is not None:
         raise ParameterError("filesystem says where paths lead, but the population is no path.")
-    if is_spark_frame(data):  # which offers an Arrow stream too, of all rows to one machine
-        return SparkSource(data)
     if isinstance(data, narwhals.LazyFrame | narwhals.DataFrame):
         data = data.to_native()
+    if is_spark_frame(data):  # which offers an Arrow stream too, of all rows to one machine
+        return SparkSource(data)
     match _library_and_name(data):
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
