@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.cluster import KMeans
 
 from unskew.numerics.nearest_centre import NearestCentre
@@ -26,3 +27,22 @@ def test_ties_fall_the_same_way_in_blocks_of_any_size():
     for size in (1, 7, 513):
         pieces = [nearest.cells(rows[start : start + size]) for start in range(0, 3000, size)]
         assert np.array_equal(np.concatenate(pieces), whole)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e200])
+@pytest.mark.parametrize(("n_centres", "d"), [(1, 2), (5, 1), (141, 8), (300, 50)])
+def test_single_precision_decides_nothing_that_double_would_not(n_centres, d, scale):
+    random = np.random.default_rng(2)
+    centres = random.normal(size=(n_centres, d)) + 1e4
+    rows = np.concatenate(
+        [
+            random.normal(size=(2000, d)) + 1e4,
+            random.normal(size=(100, d)) * 1e12,
+            centres,
+            (centres[:1] + centres) / 2 + 1e-9 * random.normal(size=centres.shape),
+        ]
+    )
+    squares = ((rows[:, None, :] - centres) ** 2).sum(axis=2)
+    cells = NearestCentre(centres * scale).cells(rows * scale)
+    chosen = squares[np.arange(len(rows)), cells]
+    assert np.isclose(chosen, squares.min(axis=1), rtol=1e-11, atol=0).all()

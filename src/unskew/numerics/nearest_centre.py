@@ -1,19 +1,22 @@
 """The nearest of a few centres, whoever computes it and in however many pieces.
 
-One matrix product gives all distances up to rounding, which differs with the size of the blocks;
-rows for which that could matter are compared once more, entry by entry in a fixed order.
+One matrix product in single precision gives all distances up to rounding, which differs with the
+size of the blocks; rows for which that could matter are compared once more, in double precision,
+entry by entry in a fixed order.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.numerics.kernels import blocks
 from unskew.numerics.typing import FloatArray, IntArray
 
 __all__ = ["NearestCentre"]
 
-_CLOSE = 1e-9
+_FAR = 1e15
+"""A row's squared length, in units of the centres' spread, beyond which single precision ends."""
 
 
 class NearestCentre:
@@ -32,22 +35,43 @@ class NearestCentre:
     def cells(self, values: FloatArray) -> IntArray:
         """Return the number of each row's nearest centre."""
         nearest = np.empty(len(values), dtype=np.int64)
-        halves = 0.5 * np.einsum("ij,ij->i", self.centres, self.centres)
+        middle, scale, narrow = self._narrow_centres
+        # What a difference of two sums of d + 1 products may be off by: their sizes add up to
+        # (d + ‖(1, x)‖²) / 2 at the most, as no entry of a centre is above 1. Doubled, for the
+        # entries are rounded too.
+        n_terms = len(narrow)
+        precision = 2 * n_terms * np.finfo(np.float32).eps
         for part in blocks(len(values), self.n_cells):
             rows = values[part]
-            # (‖x − c‖² − ‖x‖²) / 2
-            distances = halves - rows @ self.centres.T
+            everyone = np.arange(len(rows))
+            points = np.ones((len(rows), len(narrow)), dtype=np.float32)
+            with np.errstate(over="ignore", invalid="ignore"):  # such rows are compared once more
+                points[:, 1:] = (rows - middle) / scale
+                distances = points @ narrow
+                lengths = np.einsum("ij,ij->i", points, points)
             found = distances.argmin(axis=1)
-            least = distances[np.arange(len(rows)), found]
-            error = _CLOSE * (np.abs(least) + halves.max() + np.einsum("ij,ij->i", rows, rows))
-            tied = np.flatnonzero((distances <= (least + error)[:, None]).sum(axis=1) > 1)
-            if len(tied):
-                found[tied] = self._squares(rows[tied]).argmin(axis=1)
+            least = distances[everyone, found]
+            distances[everyone, found] = np.inf
+            margin = distances.min(axis=1) - least
+            sure = (margin > precision * (n_terms + lengths)) & (lengths < _FAR)
+            if not sure.all():
+                found[~sure] = self._squares(rows[~sure]).argmin(axis=1)
             nearest[part] = found
         return nearest
 
+    @property
+    def _narrow_centres(self) -> tuple[FloatArray, float, NDArray[np.float32]]:
+        """Return a shift, a scale, and what gives (‖x − c‖² − ‖x‖²) / 2 of a point (1, x)."""
+        middle = self.centres.mean(axis=0)
+        centres = self.centres - middle
+        scale = float(np.abs(centres).max() or np.abs(middle).max() or 1.0)
+        centres /= scale
+        halves = np.einsum("ij,ij->i", centres, centres) / 2
+        return middle, scale, np.vstack([halves, -centres.T]).astype(np.float32)
+
     def _squares(self, rows: FloatArray) -> FloatArray:
         squares = np.zeros((len(rows), self.n_cells))
+        _, scale, _ = self._narrow_centres
         for mine, theirs in zip(rows.T, self.centres.T, strict=True):
-            squares += (mine[:, None] - theirs) ** 2
+            squares += ((mine[:, None] - theirs) / scale) ** 2
         return squares

@@ -296,15 +296,17 @@ class _FeatureMap(NamedTuple):
     def apply(self, codes: FloatArray) -> FloatArray:
         """Return the points of rows of codes."""
         points = np.zeros((len(codes), self.n_features))
-        numbers = codes[:, self.numbers]
+        numbers = points[:, : len(self.numbers)]
+        numbers[:] = codes[:, self.numbers]
         missing = np.isnan(numbers)
         if missing.any():
-            numbers = np.where(missing, self.means, numbers)
+            np.copyto(numbers, self.means, where=missing)
         if self.range_first:
-            numbers = numbers * self.scale + self.shift
+            numbers *= self.scale
+            numbers += self.shift
         else:
-            numbers = (numbers - self.shift) / self.scale
-        points[:, : len(self.numbers)] = numbers
+            numbers -= self.shift
+            numbers /= self.scale
         begin = len(self.numbers) + len(self.indicators)
         points[:, len(self.numbers) : begin] = np.isnan(codes[:, self.indicators])
         for one_hot in self.one_hots:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError, UnreadableFileError
-from unskew.numerics.cores import available_cores
+from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.checkpoint import Checkpoint, checked_path
 from unskew.population.kinds import check_kinds, reading_type
@@ -299,12 +299,13 @@ class Population:
                 return *work, error
 
         work = run.parts(self._reading.all_columns, self._types)
-        for part, place, result in in_order(answer, work, _n_threads(threads)):
-            if isinstance(result, UnreadableFileError):
-                run.leave_out(place, result)
-            else:
-                run.add(part, place, *result)
-            reporter.advance(run.seen.rows, part.file)
+        with one_blas_thread():
+            for part, place, result in in_order(answer, work, _n_threads(threads)):
+                if isinstance(result, UnreadableFileError):
+                    run.leave_out(place, result)
+                else:
+                    run.add(part, place, *result)
+                reporter.advance(run.seen.rows, part.file)
         self._finish(run.seen)
         run.finish()
         reporter.finish(run.seen.rows)

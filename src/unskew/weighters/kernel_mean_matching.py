@@ -339,8 +339,7 @@ class KernelMeanMatching(InductiveWeighter):
                 for kernel, ws in zip(kernels, waves, strict=True)
             ]
         )
-        with one_blas_thread():
-            answers: list[KernelSums] = ask(question).parts
+        answers: list[KernelSums] = ask(question).parts
         means = [answer.sums / answer.mass for answer in answers]
         best = 0
         if self.method_ == "inductive":
