@@ -105,6 +105,7 @@ def forms(paths: dict[str, str]) -> dict[str, Callable[[], Any]]:
     except ImportError:
         print("Spark is not installed here, so it is left out.\n")
         return found
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     return found | {"Spark": lambda: spark.read.parquet(str(Path(paths["fifty"]).parent))}
 

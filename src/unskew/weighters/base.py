@@ -41,12 +41,6 @@ __all__ = ["InductiveWeighter", "Sample", "Weighter", "canonical_order"]
 
 WARN_ABOVE = 0.01
 """The share of the population above which a method warns of what it leaves uncovered itself."""
-WARN_OF_REGIONS_ABOVE = 0.5
-"""The share of the population above which it warns of regions without sample rows.
-
-Strong selection leaves tails without rows, of a fifth of the population in small samples: who must
-know asks for "raise", looks at ``overlap_``, or asks for a diagnosis.
-"""
 
 
 @dataclass(frozen=True)
@@ -201,8 +195,8 @@ class Weighter(BaseEstimator, ABC):
 
     def _tell_of_overlap(self) -> None:
         """Warn or raise if too much is out of reach, of the method itself or of the sample."""
-        limits = {"warn": (WARN_ABOVE, WARN_OF_REGIONS_ABOVE), "raise": (WARN_ABOVE, LIMIT)}
-        own_limit, limit = limits.get(self.overlap, (self.overlap, self.overlap))
+        named = self.overlap in ("warn", "raise")
+        own_limit, limit = (WARN_ABOVE, LIMIT) if named else (self.overlap, self.overlap)
         own: float = getattr(self, "uncovered_", 0.0)
         share, rules = (
             (0.0, ()) if self.overlap_ is None else (self.overlap_.uncovered, self.overlap_.rules)

@@ -36,7 +36,7 @@ class KnownProbability(InductiveWeighter):
         What the weights sum to: the number of sample rows, or the population's size.
     overlap : {"warn", "raise", "ignore"} or float, default="ignore"
         What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than half
+        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
         of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
         ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
         them takes.
