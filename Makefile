@@ -23,7 +23,7 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/python tools/check_layers.py
 
 bench: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.population
+	$(BIN)/python -m benchmarks.scale local ratios --only Tree --rows 20000000
 
 bench-diagnosis: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.diagnosis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,12 +22,13 @@ def available_cores() -> int:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
-    with _controller().limit(limits=1, user_api="blas"):
+    # SciPy has a BLAS of its own, which a controller from before it was loaded does not know.
+    with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
-def _controller() -> Any:
+def _controller(with_scipy: bool) -> Any:  # noqa: ARG001
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()  # it looks through all loaded libraries, so once is enough
+    return ThreadpoolController()  # it looks through all loaded libraries, which takes a while

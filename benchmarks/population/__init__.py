@@ -1,1 +1,0 @@
-"""How much a pass over the population costs, against a bare scan of the same columns."""
