@@ -89,6 +89,8 @@ def run() -> NoReturn:
     except BaseException:  # what nobody expected is shown as Python shows it
         sys.excepthook(*sys.exc_info())
         code = 1
+    # What Python would do next: worker processes that nobody tells to stop wait for minutes.
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
