@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -72,3 +75,31 @@ def test_weights_that_cannot_be_judged(unskew, survey, answers, change, words):
     assert words in result.err
     assert result.err.count("\n") == 1
     assert not (survey / "report.html").exists()
+
+
+def test_a_narrow_encoding_of_the_terminal_is_no_error(survey, answers, people):
+    answers.rename(columns={"age": "Größe"}).to_csv("answers.csv", index=False)
+    people.rename(columns={"age": "Größe"}).to_parquet("people.parquet")
+    command = [sys.executable, "-m", "unskew.cli", "diagnose", "answers.csv", "people.parquet"]
+    result = subprocess.run(
+        [*command, "--target", "spend", "--id", "customer"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert result.returncode == 0, result.stderr
+    assert rb"Gr\xf6\xdfe" in result.stdout
+
+
+def test_identifiers_may_be_categories(unskew, survey, answers):
+    answers.assign(customer=answers["customer"].astype("category")).to_parquet("answers.parquet")
+    roles = ("--target", "spend", "--id", "customer")
+    limits = ("--allow-uncovered", "1")
+    weighed = unskew(
+        "weigh", "answers.parquet", "people.parquet", *roles, *limits, "-o", "w.parquet"
+    )
+    assert weighed.code == 0, weighed.err
+    judged = unskew(
+        "diagnose", "answers.parquet", "people.parquet", *roles, "--weights", "w.parquet"
+    )
+    assert judged.code == 0, judged.err

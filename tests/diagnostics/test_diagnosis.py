@@ -114,6 +114,74 @@ class TestVerdict:
         assert found <= stats.binom.ppf(0.99, 30, 0.05)
 
 
+class TestEdges:
+    def test_scores_that_all_tie_find_nothing(self):
+        sample, population = (
+            pd.DataFrame({"a": [1] + [0] * 99}),
+            pd.DataFrame({"a": [1] * 3 + [0] * 297}),
+        )
+        found = diagnose(sample, population)
+        assert found.bias.classifier.before.p_value == 1.0
+        assert found.verdict.status == "no bias found"
+
+    def test_sample_rows_without_weight_do_not_reach(self):
+        random = np.random.default_rng(0)
+        sample, population = random.normal(size=(3000, 1)), random.normal(size=(4000, 1))
+        counts = (sample[:, 0] < 0.3).astype(float)
+        found = diagnose(sample, population, sample_weight=counts)
+        truth = (population > 0.3).mean()
+        assert found.overlap.uncovered == pytest.approx(truth, abs=0.01)
+        with pytest.warns(unskew.OverlapWarning) as caught:
+            TreeWeights().fit(sample, sample[:, 0], population=population, sample_weight=counts)
+        assert caught[0].message.share == pytest.approx(truth, abs=0.05)
+
+    def test_a_novel_category_does_not_hide_the_others(self):
+        population = pd.DataFrame({"t": np.repeat(list("abcn"), [3000, 2490, 240, 270])})
+        sample = pd.DataFrame({"t": np.repeat(list("abc"), [3048, 2490, 462])})
+        found = diagnose(sample, population, np.ones(6000))
+        assert found.verdict.status == "not corrected"
+
+    def test_shares_of_missing_values_must_be_corrected_too(self):
+        random = np.random.default_rng(0)
+        sample, population = random.normal(size=(4000, 1)), random.normal(size=(4000, 1))
+        sample[:200], population[:480] = np.nan, np.nan
+        assert diagnose(sample, population, np.ones(4000)).verdict.status == "not corrected"
+        right = np.where(np.isnan(sample[:, 0]), 0.12 / 0.05, 0.88 / 0.95)
+        assert diagnose(sample, population, right).verdict.status == "correctable"
+
+    def test_few_effective_rows_are_not_blamed_for_their_noise(self):
+        found = 0
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            sample, population = random.normal(size=(15, 2)), random.normal(size=(300, 2))
+            result = diagnose(sample, population, np.ones(15), random_state=seed)
+            found += result.verdict.status == "not corrected"
+        assert found <= 2
+
+    def test_rows_without_weight_take_no_part_in_the_tests(self):
+        random = np.random.default_rng(0)
+        sample, population = random.normal(size=(20_000, 2)), random.normal(size=(5000, 2))
+        weights = np.zeros(20_000)
+        weights[:30] = 1.0
+        part = diagnose(sample, population, weights)
+        assert 0 < part.bias.mmd.after.statistic < 1
+        assert "30 rows" in str(part)
+        designed = diagnose(sample, population, sample_weight=weights)
+        assert designed.bias.mmd.before.statistic == part.bias.mmd.after.statistic
+        few = np.zeros(5000)
+        few[:20] = 1.0
+        counted = diagnose(sample, unskew.Population(population, weight=few))
+        assert np.isfinite(counted.bias.mmd.before.statistic)
+
+    def test_all_classes_of_the_outcome_are_told(self):
+        random = np.random.default_rng(0)
+        rows = random.normal(size=(400, 1))
+        labels = np.array([f"class {number % 40}" for number in range(400)])
+        outcome = diagnose(rows, rows, y=labels).outcome
+        assert outcome.labels[-1] == "(other)"
+        assert sum(outcome.before) == pytest.approx(1)
+
+
 class TestWhatItTakes:
     def test_a_fitted_weighter_its_array_and_a_model_say_the_same(self):
         sample, population, _ = selected(n=2000)

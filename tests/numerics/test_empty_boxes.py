@@ -57,6 +57,23 @@ class TestBoxes:
         (box,) = empty_boxes(points, others, np.ones(100))
         assert box.conditions[0].gap == (99.0, 100.0)
 
+    @pytest.mark.parametrize(("m", "r", "d"), [(1000, 20, 10), (5000, 50, 5), (500, 3, 2)])
+    def test_few_others_prove_little(self, m, r, d):
+        found = 0
+        for seed in range(25):
+            random = np.random.default_rng(seed)
+            points, others = random.normal(size=(m, d)), random.normal(size=(r, d))
+            found += bool(empty_boxes(points, others, np.ones(r), seed=seed))
+        assert found <= 2
+
+    def test_skewed_weights_of_the_others_prove_little(self):
+        found = 0
+        for seed in range(25):
+            random = np.random.default_rng(seed)
+            points, others = random.normal(size=(1000, 3)), random.normal(size=(2000, 3))
+            found += bool(empty_boxes(points, others, random.pareto(1.2, size=2000), seed=seed))
+        assert found <= 2
+
 
 class TestFarRows:
     def test_disjoint_shells_are_far_in_any_dimension(self):
@@ -64,7 +81,7 @@ class TestFarRows:
         for d in (2, 5, 30):
             ball = random.normal(size=(600, d))
             ball /= np.linalg.norm(ball, axis=1)[:, None]
-            assert far_rows(ball, 3 * ball[:300]).all()
+            assert far_rows(ball, 3 * ball[:300], even(300)).all()
 
     @pytest.mark.parametrize("d", [1, 3, 20])
     def test_one_distribution_has_none(self, d):
@@ -72,8 +89,30 @@ class TestFarRows:
         for seed in range(40):
             random = np.random.default_rng(seed)
             draws = random.standard_t(3, size=(900, d))
-            found += far_rows(draws[:500], draws[500:]).any()
+            found += far_rows(draws[:500], draws[500:], even(400)).any()
         assert found <= 3
 
     def test_a_single_point_says_nothing(self):
-        assert not far_rows(np.zeros((1, 2)), np.ones((3, 2))).any()
+        assert not far_rows(np.zeros((1, 2)), np.ones((3, 2)), even(3)).any()
+
+    def test_mass_counts_and_not_rows(self):
+        random = np.random.default_rng(0)
+        ring = random.normal(size=(4000, 4))
+        ring *= 6 / np.linalg.norm(ring, axis=1)[:, None]
+        others = np.concatenate([ring[:2000], random.normal(size=(20, 4)) / 10])
+        mass = np.append(np.ones(2000), np.full(20, 40.0))
+        far = far_rows(ring, others, mass / mass.sum())
+        assert far[2000:].all()
+        assert not far[:2000].any()
+
+    def test_those_far_from_some_points_are_compared_with_all(self):
+        random = np.random.default_rng(0)
+        few = random.normal(12, 0.01, size=(10, 3))
+        points = np.concatenate([random.normal(size=(20_000, 3)), few])
+        others = np.concatenate([random.normal(size=(900, 3)), np.repeat(few, 10, axis=0)])
+        assert far_rows(few, others, even(1000)).any()
+        assert not far_rows(points, others, even(1000), judge_on=500).any()
+
+
+def even(n_rows):
+    return np.full(n_rows, 1 / n_rows)

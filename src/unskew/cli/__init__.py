@@ -6,6 +6,7 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -60,6 +61,9 @@ for command in (weigh, apply, diagnose, demo, reproduce):
 
 def main() -> None:
     """Run the command line; an error of unskew's is one line on standard error, no traceback."""
+    for stream in (sys.stdout, sys.stderr):  # whose encoding may lack a minus sign, say
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _signals_as_exits():
             app(prog_name="unskew")

@@ -185,6 +185,8 @@ def identifiers_of(table: pa.Table, identifier: str | None) -> pa.Table:
     if identifier == "weight":
         raise ParameterError("--id weight: the column of weights has that name. Rename it.")
     column = _check_present("--id", identifier, table)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if column.null_count:
         raise InputError(
             f"The column '{identifier}' of --id is missing in {column.null_count:,} rows."
@@ -223,15 +225,19 @@ def _check_present(option: str, name: str, table: pa.Table) -> Any:
 
 
 def _features(table: pa.Table, roles: Roles) -> list[str]:
-    parts = {
-        name: option
-        for option, name in (
-            ("--sample-weight", roles.weight),
-            ("--id", roles.identifier),
-            ("--target", roles.target),
-        )
-        if name is not None
-    }
+    parts: dict[str, str] = {}
+    for option, name in (
+        ("--sample-weight", roles.weight),
+        ("--id", roles.identifier),
+        ("--target", roles.target),
+    ):
+        if name is None:
+            continue
+        if name in parts:
+            raise ParameterError(
+                f"{parts[name]} and {option} both name '{name}'; a column has one role."
+            )
+        parts[name] = option
     excluded = _names(roles.exclude, "--exclude", table)
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     chosen = _names(roles.columns, "--columns", table) or [

@@ -47,7 +47,14 @@ def _is_among(place: Path, given: Path) -> bool:
         return True
     # A table in a folder, or one that a glob matches, would be read as an input the next time.
     in_folder = resolved.is_dir() and place.is_relative_to(resolved)
-    return place.name.lower().endswith(_TABLES) and (in_folder or place.match(str(resolved)))
+    return place.name.lower().endswith(_TABLES) and (in_folder or _matches(place, resolved))
+
+
+def _matches(place: Path, pattern: Path) -> bool:
+    if "**" not in pattern.parts:
+        return place.match(str(pattern))
+    beginning = Path(*pattern.parts[: pattern.parts.index("**")])
+    return place.is_relative_to(beginning) and place.match(pattern.name)
 
 
 def write_weights(identifiers: pa.Table, weights: Any, temporary: Path, path: Path) -> None:

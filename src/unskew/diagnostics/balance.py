@@ -111,21 +111,36 @@ def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> 
     known = side.present
     share_missing = totals.missing / (totals.mass + totals.missing)
     missing = 1.0 - known.mass - share_missing
+    of_missing = _missing_difference(missing, share_missing)
     if not known.mass or not totals.mass:
-        return Difference(None, None, None, missing)
+        return Difference(None, None, None, missing, mendable=of_missing)
     weight = known.weight / known.mass
     base = known.values[0]  # so that the mean of equal values is that value, to the last bit
     mean = float(base + weight @ (known.values - base))
     scale = totals.deviation or float(np.abs(known.values - mean).max()) or 1.0
     deviation = scale * float(np.sqrt(weight @ ((known.values - mean) / scale) ** 2))
+    difference = _standardised(mean - totals.mean, totals.deviation or deviation)
     return Difference(
-        mean=_standardised(mean - totals.mean, totals.deviation or deviation),
+        mean=difference,
         variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
         distance=kolmogorov_smirnov(
             known.values, weight, population.present.values, population.present.weight
         ),
         missing=missing,
+        mendable=max(abs(difference), of_missing or 0.0),
     )
+
+
+def _missing_difference(difference: float, population: float) -> float | None:
+    """Return the standardised difference of the shares of missing values, without its sign.
+
+    None if the sample has no missing value: what it lacks no weights bring.
+    """
+    sample = population + difference
+    if sample <= 1e-12:
+        return None
+    share = population if population > 0 else sample
+    return abs(_standardised(difference, float(np.sqrt(share * max(1 - share, 0.0)))))
 
 
 def _standardised(difference: float, deviation: float) -> float:
@@ -196,23 +211,29 @@ def _category_difference(
 ) -> Difference:
     mass, their_mass = float(share.sum()), float(population.sum())
     missing = their_mass - mass
+    of_missing = _missing_difference(missing, 1.0 - their_mass)
     if not mass or not their_mass:
-        return Difference(None, None, None, missing)
+        return Difference(None, None, None, missing, mendable=of_missing)
     mine, theirs = share / mass, population / their_mass
-    variances = theirs * (1 - theirs)
-    variances = np.where(variances > 0, variances, mine * (1 - mine))
-    deviations = np.sqrt(variances)
-    each = [
-        _standardised(float(d), float(v)) for d, v in zip(mine - theirs, deviations, strict=True)
-    ]
+    each = _share_differences(mine, theirs)
     worst = int(np.argmax(np.abs(each)))
+    own = population[:-1]  # the last one is what the sample lacks
+    within = np.abs(_share_differences(mine[:-1], own / own.sum())).max() if own.any() else np.inf
     return Difference(
-        mean=each[worst],
+        mean=float(each[worst]),
         variance_ratio=None,
         distance=float(np.abs(mine - theirs).sum() / 2),
         missing=missing,
         category=labels[worst],
+        mendable=max(float(within), of_missing or 0.0),
     )
+
+
+def _share_differences(mine: FloatArray, theirs: FloatArray) -> FloatArray:
+    variances = theirs * (1 - theirs)
+    variances = np.where(variances > 0, variances, mine * (1 - mine))
+    pairs = zip(mine - theirs, np.sqrt(np.maximum(variances, 0.0)), strict=True)
+    return np.array([_standardised(float(d), float(v)) for d, v in pairs])
 
 
 def _number_distribution(

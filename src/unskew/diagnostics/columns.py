@@ -137,7 +137,7 @@ class ColumnTotals(Summary):
         for position, totals in enumerate(self.columns):
             values = self.codes.encode_column(batch.column(position), position, side="population")
             totals.add(values, weight, mass, even=even)
-            if isinstance(totals, NumberTotals) and not np.isfinite(totals.sum):
+            if isinstance(totals, NumberTotals) and not np.isfinite(totals.sum + totals.squares):
                 raise InputError(
                     f"Column '{self.codes.names[position]}' of the population holds infinite "
                     "values, or values too large to add up. Replace them, or rescale the column."

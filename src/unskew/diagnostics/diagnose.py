@@ -26,7 +26,7 @@ from unskew.diagnostics.discrimination import Family, some_rows, tell_apart
 from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
@@ -131,7 +131,7 @@ def diagnose(
             classifier=classifier,
         )
         overlap = measure_overlap(
-            batch,
+            batch.filter(pa.array(before > 0)),
             drawn.rows,
             drawn.weight,
             whole=totals.rows == len(drawn.weight),
@@ -146,6 +146,7 @@ def diagnose(
             summary,
             expected_share=expected_share,
             sample_rows=len(rows),
+            population_rows=totals.rows,
             n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
         ),
         bias=bias,
@@ -218,15 +219,16 @@ class _Compared:
         self._seed = seed
 
     def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
-        mine = some_rows(len(self._before), MMD_ROWS, self._seed)
-        theirs = some_rows(len(self._drawn_weight), MMD_ROWS, self._seed + 1)
-        points, others = self._points(mine, theirs)
-        test = Discrepancy(points, others, seed=self._seed)
-        weight = self._drawn_weight[theirs]
+        mine = some_rows(self._before, MMD_ROWS, self._seed)
+        theirs = some_rows(self._drawn_weight, MMD_ROWS, self._seed + 1)
+        test = Discrepancy(*self._points(mine, theirs), seed=self._seed)
 
         def wild(given: FloatArray) -> Comparison:
-            chosen = given[mine] if given[mine].any() else np.ones(len(mine))
-            return test.by_wild_bootstrap(chosen, weight)
+            chosen = some_rows(given, MMD_ROWS, self._seed)
+            judge = test
+            if not np.array_equal(chosen, mine):  # some rows have no weight now
+                judge = Discrepancy(*self._points(chosen, theirs), seed=self._seed)
+            return judge.by_wild_bootstrap(given[chosen], self._drawn_weight[theirs])
 
         by = "swapping rows between the two" if self._even else "flipping signs at random"
         return TwoSampleTest(
@@ -244,36 +246,29 @@ class _Compared:
     def discrimination(
         self, family: Family, after: FloatArray | None
     ) -> tuple[TwoSampleTest, float]:
-        mine = some_rows(len(self._before), CLASSIFIER_ROWS, self._seed)
-        theirs = some_rows(len(self._drawn_weight), CLASSIFIER_ROWS, self._seed + 1)
-        is_sample = np.arange(len(mine) + len(theirs)) < len(mine)
-        if family == "trees":
-            values = np.concatenate([self._values[0][mine], self._values[1][theirs]])
-            categories = np.array(
-                [self._few_categories(column) for column in range(values.shape[1])]
-            )
-            values = np.where(categories & (values < 0), np.nan, values)
-        else:
-            values = np.concatenate(self._points(mine, theirs))
-            categories = np.zeros(values.shape[1], dtype=bool)
+        theirs = some_rows(self._drawn_weight, CLASSIFIER_ROWS, self._seed + 1)
 
-        def fitted(given: FloatArray) -> tuple[Comparison, FloatArray]:
-            chosen = given[mine] if given[mine].any() else np.ones(len(mine))
-            weight = np.concatenate([chosen, self._drawn_weight[theirs]])
-            return tell_apart(
+        def told_apart(given: FloatArray) -> tuple[Comparison, FloatArray, FloatArray, int]:
+            mine = some_rows(given, CLASSIFIER_ROWS, self._seed)
+            values, categories = self._judged_values(family, mine, theirs)
+            weight = np.concatenate([given[mine], self._drawn_weight[theirs]])
+            is_sample = np.arange(len(weight)) < len(mine)
+            found = tell_apart(
                 family, values, is_sample, weight, categories=categories, seed=self._seed
             )
+            return *found, weight, len(mine)
 
-        before, log_odds = fitted(self._before)
+        before, log_odds, weight, n_mine = told_apart(self._before)
+        is_sample = np.arange(len(weight)) < n_mine
         by = "boosted trees" if family == "trees" else "logistic regression on kernel features"
         test = TwoSampleTest(
             name="classifier",
             method=(
-                f"{by}, each fold scored by a model of those before; {len(mine):,} sample rows "
+                f"{by}, each fold scored by a model of those before; {n_mine:,} sample rows "
                 f"and {len(theirs):,} of the population; area under the curve, with a 95 % interval"
             ),
             before=before,
-            after=None if after is None else fitted(after)[0],
+            after=None if after is None else told_apart(after)[0],
         )
         # Odds of population over sample are weights in the making. With weights w of mean one on
         # the sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
@@ -281,12 +276,22 @@ class _Compared:
         if not scored.any():
             return test, 1.0
         odds = np.exp(np.clip(-log_odds, -20, 20))
-        weight = np.concatenate([self._before[mine], self._drawn_weight[theirs]])
         on_sample, on_population = (
             np.average(odds[side], weights=weight[side])
             for side in (scored & is_sample, scored & ~is_sample)
         )
         return test, min(1.0, float(on_sample / on_population))
+
+    def _judged_values(
+        self, family: Family, mine: IntArray, theirs: IntArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the rows as the classifier sees them, and which columns are categories."""
+        if family == "smooth":
+            points = np.concatenate(self._points(mine, theirs))
+            return points, np.zeros(points.shape[1], dtype=bool)
+        values = np.concatenate([self._values[0][mine], self._values[1][theirs]])
+        categories = np.array([self._few_categories(column) for column in range(values.shape[1])])
+        return np.where(categories & (values < 0), np.nan, values), categories
 
     def _few_categories(self, column: int) -> bool:
         n_categories = self._codes.n_categories(column)
@@ -336,6 +341,9 @@ def _outcome(labels: Any, before: FloatArray, after: FloatArray | None) -> Outco
         common = np.argsort(-np.bincount(place), kind="stable")[:MAX_CLASSES]
         columns = (place[:, None] == common).astype(np.float64)
         names = tuple(str(distinct[rank]) for rank in common)
+        if len(common) < len(distinct):
+            columns = np.column_stack([columns, 1.0 - columns.sum(axis=1)])
+            names = (*names, "(other)")
     else:
         columns, names = labels.astype(np.float64)[:, None], ("mean",)
     (mean, error), (mean_after, error_after) = (

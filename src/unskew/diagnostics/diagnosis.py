@@ -53,6 +53,10 @@ class Difference:
         The sample's share of missing values less the population's.
     category : str or None
         Of which category ``mean`` is told.
+    mendable : float or None
+        The largest standardised difference, without its sign, that weights can do something about:
+        of the mean, of the shares of categories that the sample has, of the share of missing values
+        if the sample has some.
     """
 
     mean: float | None
@@ -60,6 +64,7 @@ class Difference:
     distance: float | None
     missing: float
     category: str | None = None
+    mendable: float | None = None
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,15 @@ def tell_apart(
         judged.append(weighted_auc(log_odds[test], is_sample[test], weight[test]))
     areas, errors, null_errors = np.array(judged).T
     area = float(areas.mean())
+    # Of very few rows the placements vary too little to show their error.
+    errors = np.maximum(errors, null_errors)
     margin = 1.96 * float(np.sqrt(np.square(errors).sum())) / len(areas)
     null_error = float(np.sqrt(np.square(null_errors).sum())) / len(areas)
     comparison = Comparison(
         statistic=area,
         low=max(0.0, area - margin),
         high=min(1.0, area + margin),
-        p_value=float(norm.sf((area - 0.5) / null_error)) if null_error else 1.0,
+        p_value=float(norm.sf((area - 0.5) / null_error)) if null_error > 1e-9 else 1.0,
     )
     return comparison, log_odds
 
@@ -200,6 +202,7 @@ def _log_odds(model: Any, values: FloatArray) -> FloatArray:
     return np.asarray(model.decision_function(values), dtype=np.float64)
 
 
-def some_rows(n_rows: int, at_most: int, seed: int) -> IntArray:
-    """Return evenly drawn positions, in order; all of them where there are no more."""
-    return np.sort(np.random.RandomState(seed).permutation(n_rows)[:at_most])
+def some_rows(weight: FloatArray, at_most: int, seed: int) -> IntArray:
+    """Return evenly drawn positions of rows that have weight, in order; at most so many."""
+    counted = np.flatnonzero(weight > 0)
+    return counted[np.sort(np.random.RandomState(seed).permutation(len(counted))[:at_most])]

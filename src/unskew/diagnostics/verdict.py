@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import (
-    NOT_IN_SAMPLE,
     Bias,
     Comparison,
     FeatureBalance,
@@ -39,6 +39,7 @@ def reach_verdict(
     *,
     expected_share: float,
     sample_rows: int,
+    population_rows: int,
     n_means: int,
 ) -> Verdict:
     """Return the verdict.
@@ -50,11 +51,11 @@ def reach_verdict(
     expected_share : float
         The effective share of the sample that the classifier's own odds would leave, as a forecast
         where no weights are given.
-    sample_rows : int
+    sample_rows, population_rows : int
     n_means : int
         How many means were compared: one for each number and each category.
     """
-    found = _sentence_of_tests(bias, sample_rows)
+    found = _sentence_of_tests(bias, sample_rows, population_rows)
     reach = _sentence_of_reach(overlap)
     if overlap.uncovered > LIMIT:
         headline = (
@@ -69,8 +70,9 @@ def reach_verdict(
         return Verdict("not correctable", headline, (*rules, found, advice))
     if weights is None:
         return _without_weights(bias, found, reach, expected_share)
-    # The largest of K means of so many rows strays by √(2 log K / rows) standard deviations.
-    noise = float(np.sqrt(2 * np.log(max(n_means, 2)) / weights.effective_sample_size))
+    # How far the largest of K differences of means strays, in standard deviations of a row.
+    error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
+    noise = float(norm.isf(LEVEL / 2 / n_means) * error)
     return _with_weights(bias, found, reach, weights, noise)
 
 
@@ -123,21 +125,18 @@ def _with_weights(
 
 def _bias_is_left(bias: Bias, noise: float) -> bool:
     # What the sample lacks altogether no weights bring; that is told by the overlap.
-    after = [
-        abs(f.after.mean)
-        for f in bias.features
-        if f.after and f.after.mean is not None and f.after.category != NOT_IN_SAMPLE
-    ]
+    after = [f.after.mendable for f in bias.features if f.after and f.after.mendable is not None]
     area = bias.classifier.after
     return max(after, default=0.0) > SMALL_DIFFERENCE + noise or (
         area is not None and area.low is not None and area.low > SMALL_AREA
     )
 
 
-def _sentence_of_tests(bias: Bias, sample_rows: int) -> str:
+def _sentence_of_tests(bias: Bias, sample_rows: int, population_rows: int) -> str:
     area = bias.classifier.before
     if area.low is None or area.high is None:
-        return f"The {sample_rows:,} sample rows are too few for a classifier to be tried on them."
+        rows, side = min((sample_rows, "sample"), (population_rows, "population"))
+        return f"With {rows:,} {side} rows there are too few for a classifier to be tried on them."
     return (
         f"A classifier tells a sample row from a population row with an AUC of {_area(area)}, "
         f"p {_p(area.p_value)}; the distance between the two (MMD) is "

@@ -1,15 +1,18 @@
 r"""Regions that hold much of one set of points and none of another.
 
-A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If both sets
-were draws from one distribution, a box of mass p that was fixed beforehand would hold none of m
-points with probability :math:`(1-p)^m \le e^{-mp}`. Boxes are found by looking, so each condition
-pays for the choices that it had: its feature, its direction and, where the feature is not a mark of
-0 or 1, one of m borders. A box of conditions with c_1, c_2, … choices is reported only if
+A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If m points
+and r others were draws from one distribution, it would be chance which of those within a box that
+was fixed beforehand are points: that k of the others lie there and no point has a probability of at
+most :math:`(r / (m + r))^k`. Boxes are found by looking, so each condition pays for the choices
+that it had: its feature, its direction and, where the feature is not a mark of 0 or 1, one of the m
+points as its border. A box of conditions with c_1, c_2, … choices and a share p of the others is
+reported only if
 
-.. math:: m p \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
+.. math:: r p \log(1 + m / r) \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
 
 so that one distribution yields any box at all with probability of at most ``chance`` for each
-number of conditions, whatever the search does (the union bound).
+number of conditions, whatever the search does (the union bound). With many others the left side
+is m p. Where they have weights, r is their effective number.
 """
 
 from __future__ import annotations
@@ -131,11 +134,13 @@ class _Search:
         # log c of the module's text, for each feature
         self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
         self._log_chance = np.log(chance)
+        effective = 1.0 / float(mass @ mass)
+        self._evidence = effective * np.log1p(len(points) / effective)  # of all the others' mass
 
     def is_large(self, box: Box, share: float) -> bool:
         """Whether a share of the mass is too large for the box to be empty by chance."""
         choices = sum(self._log_choices[c.feature] for c in box.conditions)
-        return bool(len(self.points) * share >= choices - self._log_chance)
+        return bool(self._evidence * share >= choices - self._log_chance)
 
     def share(self, conditions: Sequence[Condition]) -> float:
         return float(self.mass[_all_hold(conditions, self.others)].sum())

@@ -15,20 +15,35 @@ FAR_FACTOR = 1.5
 """How many times farther than those a point must be to be out of reach."""
 
 
-def far_rows(points: FloatArray, others: FloatArray, *, chance: float = 0.01) -> BoolArray:
+def far_rows(
+    points: FloatArray,
+    others: FloatArray,
+    mass: FloatArray,
+    *,
+    judge_on: int = 5000,
+    chance: float = 0.01,
+    seed: int = 0,
+) -> BoolArray:
     """Return which of the others are out of reach of the points.
 
     A point's distance is that to the nearest other point of the set, repeated ones counting once.
     If both sets were draws from one distribution, the others' distances would be like the points'
-    own, and the share of them beyond the k-th largest of m would be no more than Beta(k, m + 1 - k)
-    by chance; ``FAR_FACTOR`` times that distance it is less still. Unless more lie there than
-    ``chance`` allows, none is called far.
+    own, and the share of them beyond the k-th largest of m would be a draw of Beta(k, m + 1 - k);
+    ``FAR_FACTOR`` times that distance it is less still. Unless more mass lies there than ``chance``
+    allows, with as many others as there effectively are, none is called far.
 
     Parameters
     ----------
     points : ndarray of shape (m, d)
     others : ndarray of shape (r, d)
+    mass : ndarray of shape (r,)
+        Of the others; it sums to one.
+    judge_on : int
+        How many of the points, drawn evenly, say how far apart points are. Who is far from these is
+        compared with all of them.
     chance : float
+    seed : int
+        Of the draw.
 
     Returns
     -------
@@ -37,19 +52,24 @@ def far_rows(points: FloatArray, others: FloatArray, *, chance: float = 0.01) ->
     Examples
     --------
     >>> line = np.linspace(0, 1, 100)[:, None]
-    >>> far_rows(line, np.array([[0.5], [7.0], [9.0]])).tolist()
+    >>> far_rows(line, np.array([[0.5], [7.0], [9.0]]), np.full(3, 1 / 3)).tolist()
     [False, True, True]
     """
     from sklearn.neighbors import NearestNeighbors
 
-    points = np.unique(points, axis=0)
+    chosen = np.random.RandomState(seed).permutation(len(points))[:judge_on]
+    some = np.unique(points[chosen], axis=0)
     none = np.zeros(len(others), dtype=bool)
-    if len(points) < 2:
+    if len(some) < 2:
         return none
-    neighbours = NearestNeighbors(n_neighbors=2).fit(points)
-    own = np.sort(neighbours.kneighbors(points)[0][:, 1])
-    k = max(1, int(OUTERMOST * len(points)))
-    distances = neighbours.kneighbors(others, n_neighbors=1)[0][:, 0]
-    far: BoolArray = distances > FAR_FACTOR * own[-k]
-    allowed = stats.beta.ppf(1 - chance, k, len(points) + 1 - k)
-    return far if far.mean() > allowed else none
+    neighbours = NearestNeighbors(n_neighbors=2).fit(some)
+    own = np.sort(neighbours.kneighbors(some)[0][:, 1])
+    k = max(1, int(OUTERMOST * len(some)))
+    limit = FAR_FACTOR * own[-k]
+    far: BoolArray = neighbours.kneighbors(others, n_neighbors=1)[0][:, 0] > limit
+    if len(chosen) < len(points) and far.any():
+        everyone = NearestNeighbors(n_neighbors=1).fit(points)
+        far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
+    effective = max(1, int(1 / (mass @ mass)))
+    allowed = stats.betabinom.ppf(1 - chance, effective, k, len(some) + 1 - k) / effective
+    return far if float(mass[far].sum()) > allowed else none

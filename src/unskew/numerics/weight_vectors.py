@@ -48,6 +48,9 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     check_weight_values(vector, name=name)
     if len(vector) and not vector.any():
         raise InputError(f"{name} is zero on every row, so no row would count.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(vector.sum()):
+            raise InputError(f"{name} adds up to infinity. Divide it by its largest entry.")
     return vector
 
 

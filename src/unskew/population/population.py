@@ -356,6 +356,10 @@ class Population:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
             raise InputError("The population's weight is zero on every row, so no row would count.")
+        if not np.isfinite(seen.mass):
+            raise InputError(
+                "The population's weight adds up to infinity. Divide it by its largest entry."
+            )
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 

@@ -187,8 +187,9 @@ class Weighter(BaseEstimator, ABC):
         if drawn.rows is None:  # a method that does not ask
             watched.reduce(drawn)
         whole = len(drawn.weight) == population.size
+        counted = sample.rows.batch.filter(pa.array(sample.design > 0))
         self.overlap_ = measure_overlap(
-            sample.rows.batch, drawn.rows, drawn.weight, whole=whole, grow_on=grow_on
+            counted, drawn.rows, drawn.weight, whole=whole, grow_on=grow_on
         )
         self._tell_of_overlap()
         return raw

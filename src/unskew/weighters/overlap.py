@@ -105,6 +105,7 @@ def measure_overlap(
     Parameters
     ----------
     sample : pyarrow.RecordBatch
+        Its rows that count at all.
     rows : pyarrow.RecordBatch
         The population, or rows drawn evenly from it.
     weight : ndarray
@@ -140,7 +141,7 @@ def measure_overlap(
         key=lambda rule: -rule.share,
     )
     explained = _any_of([where for _, where in regions], len(rows))
-    uncovered = explained | _far(sample, rows, grow_on, seed)
+    uncovered = explained | _far(sample, rows, mass, grow_on, seed)
     share = min(1.0, float(mass[uncovered].sum()))
     return Overlap(
         uncovered=share,
@@ -168,13 +169,14 @@ def _any_of(masks: Sequence[BoolArray], n_rows: int) -> BoolArray:
     return np.any(masks, axis=0) if masks else np.zeros(n_rows, dtype=bool)
 
 
-def _far(sample: pa.RecordBatch, rows: pa.RecordBatch, at_most: int, seed: int) -> BoolArray:
-    """Return the rows out of reach by distance, judged by a part of a large sample."""
+def _far(
+    sample: pa.RecordBatch, rows: pa.RecordBatch, mass: FloatArray, judge_on: int, seed: int
+) -> BoolArray:
+    """Return the rows out of reach by distance."""
     space = FeatureSpace(scaling="standard").fit(sample)
-    chosen = np.random.RandomState(seed).permutation(len(sample))[:at_most]
-    points = space.transform(sample.take(pa.array(np.sort(chosen))), side="sample").values
+    points = space.transform(sample, side="sample").values
     others = space.transform(rows, side="population").values
-    return far_rows(bounded(points), bounded(others))
+    return far_rows(bounded(points), bounded(others), mass, judge_on=judge_on, seed=seed)
 
 
 def bounded(points: FloatArray) -> FloatArray:
@@ -319,7 +321,8 @@ def _novel_words(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: B
     values = rows.column(column).filter(pa.array(where))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if len(values) == values.null_count or _is_nan(values).all():
+    missing = values.is_null().to_numpy(zero_copy_only=False) | _is_nan(values)
+    if missing.all():
         return f"{name} is missing"
     if codes.kinds[column] != Kind.CATEGORY:
         return f"{name} is not missing"
@@ -327,7 +330,7 @@ def _novel_words(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: B
     told = [str(entry["values"]) for entry in counts]
     if len(told) > 3:
         told = [*told[:3], f"{len(told) - 3:,} more that the sample lacks"]
-    return f"{name} = " + " or ".join(told)
+    return f"{name} = " + " or ".join(told) + (" or missing" if missing.any() else "")
 
 
 def _is_nan(values: pa.Array) -> Any:
