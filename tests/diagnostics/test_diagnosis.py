@@ -173,6 +173,15 @@ class TestEdges:
         counted = diagnose(sample, unskew.Population(population, weight=few))
         assert np.isfinite(counted.bias.mmd.before.statistic)
 
+    def test_labels_that_are_dates_are_left_out(self):
+        rows = np.random.default_rng(0).normal(size=(50, 1))
+        assert diagnose(rows, rows, y=pd.date_range("2026-01-01", periods=50)).outcome is None
+
+    def test_bars_of_large_numbers_can_be_told_apart(self):
+        rows = 1e12 + np.arange(10.0)[:, None].repeat(5, axis=0)
+        labels = diagnose(rows, rows).bias.features[0].distribution.labels
+        assert len(set(labels)) == 10
+
     def test_all_classes_of_the_outcome_are_told(self):
         random = np.random.default_rng(0)
         rows = random.normal(size=(400, 1))

@@ -248,7 +248,7 @@ def _number_distribution(
         return _with_missing([], None, empty, [], missing, their_missing)
     distinct = np.unique(values)
     if len(distinct) <= MAX_BINS:
-        labels = [codes.tell(column, float(value)) for value in distinct]
+        labels = _told(codes, column, distinct)
         shares = [None if s is None else s.shares(distinct, codes=True).tolist() for s in sides]
         bars = population.shares(distinct, codes=True).tolist()
         return _with_missing(labels, None, shares, bars, missing, their_missing)
@@ -256,12 +256,20 @@ def _number_distribution(
     if not high > low:
         low, high = distinct[0], distinct[-1]
     edges = np.linspace(low, high, MAX_BINS + 1)
-    told = [codes.tell(column, float(edge)) for edge in edges]
+    told = _told(codes, column, edges)
     labels = [f"{a} – {b}" for a, b in pairwise(told)]
     labels[0], labels[-1] = f"≤ {told[1]}", f"> {told[-2]}"
     shares = [None if side is None else side.shares(edges, codes=False).tolist() for side in sides]
     bars = population.shares(edges, codes=False).tolist()
     return _with_missing(labels, tuple(edges.tolist()), shares, bars, missing, their_missing)
+
+
+def _told(codes: ColumnCodes, column: int, values: FloatArray) -> list[str]:
+    """Write values so that no two read alike, if need be with all their digits."""
+    told = [codes.tell(column, float(value)) for value in values]
+    if len(set(told)) == len(told) or codes.kinds[column] != Kind.NUMBER:
+        return told
+    return [f"{float(value):,.15g}" for value in values]
 
 
 def _with_missing(

@@ -70,7 +70,8 @@ def diagnose(
         To be judged. A fitted weighter also tells the theory what it needs, and the classifier
         which family of models made the weights.
     y : array-like of shape (n_samples,), optional
-        Labels: what the weights do to their mean, or to the shares of the classes, is told.
+        Labels: what the weights do to their mean, or to the shares of the classes, is told; of
+        dates and times nothing is.
     sample_weight : array-like of shape (n_samples,), optional
         Design weights of the sample: "before" is with these. The weights contain them already, as
         weighters make them.
@@ -158,7 +159,7 @@ def diagnose(
         examined_rows=len(drawn.weight),
         method=method,
         thresholds=dict(THRESHOLDS),
-        outcome=None if y is None else _outcome(checked_labels(y, len(rows)), before, after),
+        outcome=None if y is None else _outcome(y, len(rows), before, after),
     )
 
 
@@ -332,7 +333,10 @@ def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:
     )
 
 
-def _outcome(labels: Any, before: FloatArray, after: FloatArray | None) -> Outcome:
+def _outcome(y: Any, n_rows: int, before: FloatArray, after: FloatArray | None) -> Outcome | None:
+    labels = checked_labels(y, n_rows)
+    if np.asarray(y).dtype.kind in "mM":  # a mean of dates in days says nothing to a reader
+        return None
     if labels.ndim > 1:
         raise InputError(f"y must be one label per row; got shape {labels.shape}.")
     distinct, place = np.unique(labels, return_inverse=True)
