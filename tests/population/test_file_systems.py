@@ -28,6 +28,7 @@ from unskew import (
     UnreadableFileError,
 )
 from unskew.population import Reservoir, Total
+from unskew.population.summaries import Summaries
 
 
 def table(start: int, rows: int = 100) -> pa.Table:
@@ -296,6 +297,22 @@ class TestFilesThatBreak:
         kept = [*range(100), *range(200, 400)]
         assert answer.values == (np.array(kept) * 0.5).tolist()
         assert population.size == 300
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_rows_that_are_left_out_take_no_other_rows_place(self, tmp_path, threads):
+        pq.write_table(table(0, 2000), tmp_path / "0.parquet", row_group_size=100)
+        pq.write_table(table(2000, 60), tmp_path / "1.parquet")
+        content = bytearray((tmp_path / "0.parquet").read_bytes())
+        last = pq.ParquetFile(tmp_path / "0.parquet").metadata.row_group(19)
+        start = last.column(0).data_page_offset
+        content[start : start + 40] = b"\xff" * 40
+        (tmp_path / "0.parquet").write_bytes(bytes(content))
+        population = Population(tmp_path, on_error="skip")
+        with pytest.warns(SkippedFilesWarning, match="0.parquet"):
+            kept = population.reduce(Summaries([Total(), Reservoir(50)]), threads=threads).parts[1]
+        # All 50 come of the 60 rows that are left.
+        assert len(kept.numbers) == 50
+        assert kept.numbers.min() >= 2000
 
     def test_the_skipped_leave_the_bits_of_the_rest_alone(self, tmp_path):
         random = np.random.default_rng(0)

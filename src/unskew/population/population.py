@@ -30,6 +30,7 @@ from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.summaries import Summaries, Summary, Total
 from unskew.population.threads import in_order
+from unskew.population.travel import nested_summaries
 
 __all__ = ["Population"]
 
@@ -294,7 +295,7 @@ class Population:
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
             try:
-                return *work, self._read_part(copy.deepcopy(empty), *work)
+                return *work, self._read_part(self._copy_for_a_part(empty), *work)
             except UnreadableFileError as error:
                 return *work, error
 
@@ -358,6 +359,13 @@ class Population:
             raise InputError("The population's weight is zero on every row, so no row would count.")
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
+
+    def _copy_for_a_part(self, empty: SummaryType) -> SummaryType:
+        twin = copy.deepcopy(empty)
+        if self._skip:
+            for summary in nested_summaries(twin):
+                summary.stand_alone()
+        return twin
 
     def _read_part(
         self, summary: SummaryType, part: Part, place: Place

@@ -59,6 +59,12 @@ class Summary(ABC):
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 
+    def stand_alone(self) -> None:
+        """Stop sharing with other copies what they have learned and may have to take back.
+
+        Called on each copy of a pass that may leave out files of which it has read a part already.
+        """
+
     @abstractmethod
     def update(self, batch: Any, weight: FloatArray) -> None:
         """Take in the rows of ``batch``, an Arrow record batch, each counted ``weight`` times."""
@@ -359,6 +365,9 @@ class Moments(Summary):
         self.mass = mass
 
 
+_HIGHEST_KEY = np.uint64(2**64 - 1)
+
+
 class Reservoir(Summary):
     """A uniform sample of rows without replacement, the same for every engine and thread count.
 
@@ -388,10 +397,14 @@ class Reservoir(Summary):
         self.size = size
         self.seed = seed
         self.rows: Any = None
-        self._ceiling = [np.uint64(2**64 - 1)]  # no row above it can stay; parts share it
+        self._ceiling = [_HIGHEST_KEY]  # no row above it can stay; parts share it
         self.weight = np.empty(0)
         self.numbers = np.empty(0, dtype=np.int64)
         self._keys = np.empty(0, dtype=np.uint64)
+
+    def stand_alone(self) -> None:
+        """Take a ceiling of its own: that of rows which are left out later would be too low."""
+        self._ceiling = [_HIGHEST_KEY]
 
     def update(self, batch: Any, weight: FloatArray) -> None:
         """Let the rows of a batch compete for a place."""
