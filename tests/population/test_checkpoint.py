@@ -252,6 +252,7 @@ class TestOfSomethingElse:
                 "columns and the w",
             ),
             ({"weight": np.ones(4000)}, Reservoir(150), "the weights changed"),
+            ({"on_error": "skip"}, Reservoir(150), "on_error changed"),
         ],
     )
     def test_is_told(self, folder, begun, options, question, message):

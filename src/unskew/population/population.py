@@ -346,6 +346,8 @@ class Population:
             "the columns": [self._columns, list(self._names), sorted(self._types.items())],
             "the weights": self._weight,
             "the marks of the sample": self._selected,
+            # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
+            "on_error": self._skip,
         }
         return Checkpoint(self._checkpoint, question, self._source, reading)
 
