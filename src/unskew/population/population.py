@@ -24,7 +24,7 @@ from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.pushdown import count_in_engine
-from unskew.population.reading import Reading, as_marks
+from unskew.population.reading import BLOCK_ROWS, Reading, as_marks
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
@@ -348,6 +348,8 @@ class Population:
             "the marks of the sample": self._selected,
             # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
             "on_error": self._skip,
+            # The place in a checkpoint is the number of a part.
+            "how files are cut into parts": [type(self._source).__name__, BLOCK_ROWS],
         }
         return Checkpoint(self._checkpoint, question, self._source, reading)
 
