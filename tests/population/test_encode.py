@@ -118,6 +118,15 @@ def test_categories_of_whole_numbers_meet_plain_ones():
         assert novel.tolist() == [False, False, True]
 
 
+def test_decimals_are_the_nearest_doubles():
+    text = [f"{number / 100:.2f}" for number in range(100_000)]
+    decimals = pa.array(text).cast(pa.decimal128(12, 2))
+    doubles = [float(one) for one in text]
+    assert codes_of(batch(price=doubles), batch(price=decimals)).values[:, 0].tolist() == doubles
+    as_categories = pa.array(doubles[:300]).dictionary_encode()
+    assert codes_of(batch(price=as_categories), batch(price=decimals.slice(0, 300))).novel is None
+
+
 def test_infinity_and_overflow_name_the_column_and_the_side():
     sample = batch(age=[1.0, 2.0], income=[1.0, 2.0])
     with pytest.raises(InputError, match="Column 'income' of the population holds -inf"):

@@ -101,6 +101,12 @@ def test_a_weight_column_must_exist_and_hold_numbers():
         Population(FRAME, weight="town").reduce(Total())
 
 
+def test_decimal_weights_are_the_nearest_doubles():
+    weight = pa.array(["0.3", "0.7", "19.99"]).cast(pa.decimal128(6, 2))
+    table = pa.Table.from_pandas(FRAME).append_column("w", weight)
+    assert Population(table, weight="w").mass == np.sum([0.3, 0.7, 19.99])
+
+
 def test_a_weight_array_for_a_stream_must_have_its_length():
     for n_weights, n_rows in ((2, 3), (4, 3)):
         chunks = (FRAME for _ in range(1))

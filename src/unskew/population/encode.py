@@ -32,7 +32,7 @@ from pyarrow import types
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import Kind, check_kinds, kind_of
+from unskew.population.kinds import Kind, as_doubles, check_kinds, kind_of
 
 __all__ = ["MAX_CATEGORIES", "ColumnCodes", "Encoded", "FeatureSpace", "Scaling"]
 
@@ -371,7 +371,7 @@ class _NumberCode:
             column = column.dictionary_decode()
         wide = types.is_int64(column.type) or types.is_uint64(column.type)
         if not types.is_floating(column.type) or types.is_float16(column.type):
-            column = column.cast(pa.float64(), safe=False)
+            column = as_doubles(column)
         values = column.to_numpy(zero_copy_only=False)
         if wide and (np.abs(values) >= _LARGEST_EXACT).any():
             raise InputError(
@@ -451,7 +451,7 @@ class _CategoryCode:
         # 1, 1.0, true and 1.00 are one category, however it is stored.
         match kind_of(values.type):
             case Kind.NUMBER:
-                numbers = values.cast(pa.float64(), safe=False)
+                numbers = as_doubles(values)
                 values = pc.if_else(pc.is_nan(numbers), None, numbers)
             case Kind.TIME:
                 values = _TimeCode.microseconds(values)

@@ -13,7 +13,7 @@ from pyarrow import types
 
 from unskew.errors import InputTypeError
 
-__all__ = ["Kind", "can_reconcile", "check_kinds", "kind_of", "reading_type"]
+__all__ = ["Kind", "as_doubles", "can_reconcile", "check_kinds", "kind_of", "reading_type"]
 
 
 class Kind(StrEnum):
@@ -55,6 +55,21 @@ def kind_of(kind: pa.DataType) -> Kind:
 def is_text(kind: pa.DataType) -> bool:
     """Whether this is one of Arrow's text types."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def as_doubles(column: pa.Array) -> pa.Array:
+    """Return numbers as the nearest doubles.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> as_doubles(pa.array([Decimal("0.3")])).to_pylist()
+    [0.3]
+    """
+    if types.is_decimal(column.type):
+        # Arrow's own cast scales in floating point and misses the nearest double now and then.
+        column = column.cast(pa.large_string())
+    return column.cast(pa.float64(), safe=False)
 
 
 def reading_type(sample: pa.DataType) -> pa.DataType | None:
