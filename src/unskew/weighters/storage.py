@@ -155,10 +155,12 @@ def load_weighter(path: str | Path) -> InductiveWeighter:
 
     try:
         weighter = skops.io.loads(data, trusted=_TRUSTED)
-        _check_trees(weighter)
+        is_fitted = isinstance(weighter, InductiveWeighter) and hasattr(weighter, "weights_")
+        if is_fitted:
+            _check_trees(weighter, weighter.n_features_in_)
     except Exception as error:  # as below
         raise _damaged(path, error) from error
-    if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weights_"):
+    if not is_fitted:
         raise _damaged(path, "it holds no fitted weighter")
     return weighter
 
@@ -233,27 +235,30 @@ def _untrusted(data: bytes, path: Path | None = None) -> list[str]:
     return sorted(set(found) - set(_TRUSTED))
 
 
-def _check_trees(held: Any) -> None:
+def _check_trees(held: Any, n_features: int) -> None:
     """Refuse trees that scikit-learn would follow out of their memory, or for ever.
 
     It checks no index on its way down, which is why skops leaves its trees to the caller's trust.
+    ``n_features`` is how many numbers a row has, so no node may ask for one beyond them.
     """
     from sklearn.tree._tree import Tree
 
     if isinstance(held, Tree):
-        _check_tree(held)
+        _check_tree(held, n_features)
     elif isinstance(held, Mapping):
-        _check_trees(list(held.values()))
+        _check_trees(list(held.values()), n_features)
     elif isinstance(held, list | tuple):
         for entry in held:
-            _check_trees(entry)
+            _check_trees(entry, n_features)
     elif isinstance(held, np.ndarray) and held.dtype == object:
-        _check_trees(held.ravel().tolist())
+        _check_trees(held.ravel().tolist(), n_features)
     elif hasattr(held, "__dict__"):
-        _check_trees(vars(held))
+        _check_trees(vars(held), n_features)
 
 
-def _check_tree(tree: Any) -> None:
+def _check_tree(tree: Any, n_features: int) -> None:
+    if tree.n_features != n_features:
+        raise ValueError(f"a tree in it is for {tree.n_features} columns, not {n_features}")
     nodes = np.arange(tree.node_count)
     left, right, feature = tree.children_left, tree.children_right, tree.feature
     inner = left != -1
