@@ -264,6 +264,48 @@ def test_a_tree_for_more_columns_than_a_row_has_is_refused(shift, tmp_path):
         weighter.weigh(shift.sample)
 
 
+@pytest.mark.parametrize("travel", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_can_be_saved(travel, fitted, population, tmp_path):
+    save_weighter(travel(fitted), tmp_path / "w.skops")
+    loaded = load_weighter(tmp_path / "w.skops")
+    np.testing.assert_array_equal(loaded.weigh(population), fitted.weigh(population))
+
+
+def test_a_weighter_of_a_sample_on_spark_can_be_saved(fitted, population, tmp_path):
+    weighter = copy.deepcopy(fitted)
+    del weighter.weights_  # as fit leaves it there
+    weighter.subsample_size_ = 400
+    save_weighter(weighter, tmp_path / "w.skops")
+    loaded = load_weighter(tmp_path / "w.skops")
+    np.testing.assert_array_equal(loaded.weigh(population), fitted.weigh(population))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"children": 10**6},
+        {"children": 0},
+        {"children": -1},
+        {"feature": 77},
+        {"feature": -5},
+        {"is_leaf": True},
+        {"border": None},
+    ],
+    ids=str,
+)
+def test_the_copy_of_a_tree_whose_nodes_lead_astray_is_refused(spoil, fitted, tmp_path):
+    weighter = copy.deepcopy(fitted)
+    ((field, value),) = spoil.items()
+    held = getattr(weighter.locator_._partition, field)
+    if value is None:
+        object.__setattr__(weighter.locator_._partition, field, held[:-1])
+    else:
+        held[0] = value
+    save_weighter(weighter, tmp_path / "bad.skops")
+    with pytest.raises(InputError, match="a tree in it is none"):
+        load_weighter(tmp_path / "bad.skops")
+
+
 def test_trees_are_found_wherever_they_are():
     tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
     storage._check_trees({"a": [(np.array([tree], dtype=object),)]}, 1)
