@@ -16,7 +16,7 @@ import pyarrow as pa
 from unskew.errors import InputError, InputTypeError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
-from unskew.population.kinds import Kind, as_doubles, kind_of
+from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
@@ -57,7 +57,7 @@ class Reading:
         seen = Seen()
         for batch in batches:
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
-                block = batch.slice(offset, BLOCK_ROWS)
+                block = without_views(batch.slice(offset, BLOCK_ROWS))
                 rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
                 weight = self._weights(block, rows)
                 seen.rows += block.num_rows
