@@ -121,6 +121,30 @@ def test_counts_are_those_of_reading(engine, name):
     assert 0 < expected[1] < 1
 
 
+@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.0, None, np.inf, None]),
+        pa.array(["a", None, "b", None]),
+        pa.array([date(2020, 1, 1), None, date(2021, 1, 1), None]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_any_value_is_novel_where_the_sample_has_only_gaps(engine, values):
+    sample = pa.table({"x": np.arange(40.0), "e": pa.nulls(40, values.type)})
+    table = pa.table({"x": np.arange(40.0), "e": pa.concat_arrays([values] * 10)})
+    population = ENGINES[engine](table)
+    weighters = [TreeWeights(empty="drop", max_leaf_nodes=5), HistogramWeights(empty="drop")]
+    for weighter in [*weighters, FrequencyWeights(empty="drop")]:
+        weighter.fit(sample, np.arange(40.0), population=table)
+        expected, uncovered = weighter.population_counts_, weighter.uncovered_
+        weighter.fit(sample, np.arange(40.0), population=Population(population, pushdown=True))
+        assert weighter.uncovered_ == uncovered == 0.5
+        assert np.array_equal(weighter.population_counts_, expected)
+
+
 def around(values, dtype) -> list[float]:
     """Each value and its neighbours of both precisions, and half-way between those of float32."""
     with np.errstate(over="ignore"):

@@ -135,6 +135,10 @@ class ColumnCodes:
         code = self.columns[position]
         return len(code.categories) if isinstance(code, _CategoryCode) else 0
 
+    def is_all_missing(self, position: int) -> bool:
+        """Whether a column is missing throughout the sample, so that any value at all is novel."""
+        return isinstance(self.columns[position], _EmptyCode)
+
     def counts_categories(self, position: int) -> bool:
         """Whether the codes of a column are ranks of categories, and so not to be averaged."""
         return isinstance(self.columns[position], _CategoryCode | _EmptyCode)

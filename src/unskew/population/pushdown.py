@@ -65,6 +65,8 @@ class CodeTests:
         code = self._encoder.columns[position]
         if np.isinf(threshold):  # a tree's way to part missing values from all others
             return ~self.missing(position) if threshold > 0 else _never(column)
+        if self._encoder.is_all_missing(position):  # every value has the code 0
+            return ~self.missing(position) if threshold >= 0 else _never(column)
         if is_text(kind) or types.is_dictionary(kind):
             categories = code.categories.to_pylist()  # type: ignore[union-attr]
             below = categories[: max(0, int(np.floor(threshold)) + 1)]
@@ -88,6 +90,9 @@ class CodeTests:
         """Return whether the row holds a value that no sample row has."""
         found = nw.lit(False)
         for position, kind in enumerate(self._types):
+            if self._encoder.is_all_missing(position):
+                found = found | ~self.missing(position)
+                continue
             if not self._encoder.has_missing[position]:
                 found = found | self.missing(position)
             if is_text(kind) or types.is_dictionary(kind):
@@ -101,6 +106,8 @@ class CodeTests:
         tests = {}
         for position, kind in enumerate(self._types):
             column = nw.col(self._columns[position])
+            if self._encoder.is_all_missing(position):
+                continue
             if types.is_floating(kind):
                 largest = float(np.finfo(self._encoder.dtype).max)
                 value = column.cast(nw.Float64)
