@@ -217,6 +217,35 @@ class TestLayouts:
         with pytest.raises(InputError, match="9.parquet' has column 'b'"):
             Population(tmp_path, on_error=on_error)
 
+    def test_a_folder_of_both_formats(self, tmp_path):
+        write_files(tmp_path)
+        (tmp_path / "9.csv").write_text("a,town\n1,x\n")
+        with pytest.raises(InputError, match="folder '.*' mixes Parquet and CSV files"):
+            Population(tmp_path)
+
+    def test_csv_in_folders_that_name_columns(self, tmp_path):
+        for land in ("DE", "FR"):
+            (tmp_path / f"land={land}").mkdir()
+            (tmp_path / f"land={land}" / "0.csv").write_text("a,town\n1,x\n")
+        with pytest.raises(InputError, match="land=DE/0.csv' lies in a folder that names the colu"):
+            Population(tmp_path)
+        assert Population(f"{tmp_path}/*/0.csv").columns == ["a", "town"]
+        for land in ("DE", "FR"):
+            (tmp_path / f"land={land}" / "0.csv").write_text("a,land\n1,x\n")
+        assert Population(tmp_path).columns == ["a", "land"]
+
+    def test_a_file_named_twice(self, tmp_path, store, monkeypatch):
+        paths = write_files(tmp_path)
+        for again in (paths[1], f"{tmp_path}/../{tmp_path.name}/1.parquet"):
+            with pytest.raises(InputError, match="1.parquet' is named twice"):
+                Population([f"{tmp_path}/*.parquet", again])
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(InputError, match="0.parquet' is named twice"):
+            Population([paths[0], "0.parquet"])
+        fill(store, "/u")
+        with pytest.raises(InputError, match="u/0.parquet' is named twice"):
+            Population(["/u/0.parquet", "/u/*.parquet"], filesystem=store)
+
 
 class Meddling(Summary):
     """Counts, and meddles with the files once the first rows have come."""
@@ -378,6 +407,27 @@ class TestFilesThatBreak:
             Population(dataset).reduce(Total())
         with pytest.warns(SkippedFilesWarning, match="1.parquet"):
             assert Population(dataset, on_error="skip").reduce(Total()).rows == 200
+
+    @pytest.mark.parametrize("on_error", ["raise", "skip"])
+    def test_other_types_in_a_dataset_are_not_skipped(self, tmp_path, on_error):
+        paths = write_files(tmp_path)
+        for column, words in (
+            (pa.array(["x"] * 100), "'a' is of type double in the dataset and string in '.*1.parq"),
+            (pa.array([2**60 + 1] * 100), "Column 'a' of '.*1.parquet' cannot be converted"),
+        ):
+            pq.write_table(table(0).set_column(0, "a", column), tmp_path / "1.parquet")
+            population = Population(ds.dataset(paths), on_error=on_error)
+            with pytest.raises(InputTypeError, match=words):
+                population.reduce(Total())
+
+    @pytest.mark.parametrize("on_error", ["raise", "skip"])
+    def test_bad_values_in_csv_are_not_skipped(self, tmp_path, on_error):
+        (tmp_path / "0.csv").write_text("a,town\n1,x\n2,y\n")
+        (tmp_path / "1.csv").write_text("a,town\n1,x\nold,y\n")
+        population = Population(tmp_path, on_error=on_error)
+        with pytest.raises(InputError, match=r"1.csv'.*in column 'a':.*'old'") as caught:
+            population.reduce(Total())
+        assert not isinstance(caught.value, UnreadableFileError)
 
     def test_bad_values_are_not_skipped(self, tmp_path):
         write_files(tmp_path)

@@ -63,7 +63,8 @@ class Population:
         What becomes of a file that is damaged, disappears or changes while it is read. "skip"
         leaves it out with all its rows, those already read included, warns with the names
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
-        differ are an error in either case: they are another population, not a damaged one.
+        or types differ are an error in either case, as are values that cannot be converted: they
+        are another population, not a damaged one.
     checkpoint : path, optional
         For long passes over files: what a pass has gathered is kept in this file now and then, and
         a pass that was killed goes on from there when the same is asked of the same files again,
