@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dask.dataframe as dd
+import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from unskew import InputError, InputTypeError, Population, Summary, TreeWeights
+from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
 from unskew.numerics.cores import available_cores
 from unskew.population import Total
 from unskew.population.sources.lazy import LazySource
@@ -71,6 +73,22 @@ def test_dask_partitions_that_are_not_what_was_said():
     )
     with pytest.raises(InputTypeError, match="Column 'a'"):
         Population(frame).reduce(Total())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        duckdb.connect().from_arrow(pa.table({"a": [1.0, 2.0]})),
+        pl.LazyFrame({"a": [1.0, 2.0]}),
+        ibis.memtable(pa.table({"a": [1.0, 2.0]})),
+    ],
+    ids=lambda frame: type(frame).__module__,
+)
+@pytest.mark.parametrize("role", ["weight", "selected"])
+def test_the_rows_of_a_query_have_no_order_that_an_array_could_follow(frame, role):
+    with pytest.raises(ParameterError, match=f"{role} must be the name of a column: the rows"):
+        Population(frame, **{role: np.array([1, 0])})
+    assert not LazySource.ordered
 
 
 def test_a_frame_without_batches_says_what_to_do():
