@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import dask.dataframe as dd
 import duckdb
 import ibis
@@ -106,3 +108,14 @@ def test_progress_of_a_lazy_frame(pushdown):
     population = Population(frame.lazy(), pushdown=pushdown, progress=told.append)
     TreeWeights(min_samples_leaf=1).fit(frame, np.arange(10.0), population=population)
     assert (told[-1].rows, told[-1].share) == (10, 1.0)
+
+
+def test_the_time_that_an_engine_takes_is_told():
+    def slow(frame: pl.DataFrame) -> pl.DataFrame:
+        time.sleep(0.05)
+        return frame
+
+    told = []
+    frame = pl.LazyFrame({"a": [1.0, 2.0]}).map_batches(slow)
+    Population(frame, pushdown=True, progress=told.append).reduce(Total())
+    assert told[-1].seconds >= 0.05

@@ -277,11 +277,15 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
+        in_engine = Reporter(self._progress, total_rows=None, total_files=None)
         if self._pushdown:
-            return self._counted_in_engine(summary)
-        seen = self._source.answer(summary, self._reading)
+            seen: Seen | None = self._counted_in_engine(summary)
+        else:
+            seen = self._source.answer(summary, self._reading)
         if seen is not None:
-            self._finish_in_engine(seen)
+            seen.started = seen.whole = True
+            self._finish(seen)
+            in_engine.finish(seen.rows)
             return summary
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
@@ -323,7 +327,7 @@ class Population:
             if values is not None and not isinstance(values, str):
                 raise ParameterError(f"With pushdown=True {name} must be the name of a column.")
 
-    def _counted_in_engine(self, summary: SummaryType) -> SummaryType:
+    def _counted_in_engine(self, summary: Summary) -> Seen:
         counted = count_in_engine(
             summary,
             self._source.lazy,
@@ -332,13 +336,7 @@ class Population:
             weight=self._weight,
             selected=self._selected,
         )
-        self._finish_in_engine(Seen(**counted._asdict()))
-        return summary
-
-    def _finish_in_engine(self, seen: Seen) -> None:
-        seen.started = seen.whole = True
-        self._finish(seen)
-        Reporter(self._progress, total_rows=seen.rows, total_files=None).finish(seen.rows)
+        return Seen(**counted._asdict())
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
