@@ -139,6 +139,11 @@ class ColumnCodes:
         """Whether a column is missing throughout the sample, so that any value at all is novel."""
         return isinstance(self.columns[position], _EmptyCode)
 
+    def is_wide_whole(self, position: int) -> bool:
+        """Whether the sample holds whole numbers that may be too wide for floating point."""
+        code = self.columns[position]
+        return isinstance(code, _NumberCode) and code.whole
+
     def counts_categories(self, position: int) -> bool:
         """Whether the codes of a column are ranks of categories, and so not to be averaged."""
         return isinstance(self.columns[position], _CategoryCode | _EmptyCode)
@@ -370,14 +375,21 @@ def _feature_transformer(codes: ColumnCodes, scaling: Scaling) -> Any:
 class _NumberCode:
     """Numbers and booleans as they are."""
 
+    whole = False
+    """Whether the sample holds wide whole numbers; what they are compared with is whole too."""
+
+    def __init__(self, sample: pa.DataType) -> None:
+        self.whole = bool(types.is_int64(sample) or types.is_uint64(sample))
+
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
         wide = types.is_int64(column.type) or types.is_uint64(column.type)
+        wide |= self.whole and types.is_floating(column.type)  # so are they read from CSV
         if not types.is_floating(column.type) or types.is_float16(column.type):
             column = as_doubles(column)
         values = column.to_numpy(zero_copy_only=False)
-        if wide and (np.abs(values) >= _LARGEST_EXACT).any():
+        if wide and ((np.abs(values) >= _LARGEST_EXACT) & ~np.isinf(values)).any():
             raise InputError(
                 "it holds whole numbers beyond 2**53, which floating point cannot tell apart. If "
                 "they name things, convert them to text."
@@ -395,7 +407,13 @@ class _TimeCode:
         self.origin = pc.min(self.microseconds(sample)).as_py() or 0
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
-        elapsed = pc.subtract(self.microseconds(column), self.origin)
+        try:
+            elapsed = pc.subtract_checked(self.microseconds(column), self.origin)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"it holds a moment too far from the sample's first ({error}). Replace it by a "
+                "missing value."
+            ) from error
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
 
@@ -488,7 +506,7 @@ def _column_code(sample: pa.Array) -> _Code:
         case Kind.CATEGORY:
             return _CategoryCode(sample)
         case _:
-            return _NumberCode()
+            return _NumberCode(sample.type)
 
 
 def _all_missing(column: pa.Array) -> bool:
