@@ -13,6 +13,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -252,6 +253,7 @@ class TestOfSomethingElse:
                 "columns and the w",
             ),
             ({"weight": np.ones(4000)}, Reservoir(150), "the weights changed"),
+            ({"on_error": "skip"}, Reservoir(150), "on_error changed"),
         ],
     )
     def test_is_told(self, folder, begun, options, question, message):
@@ -274,6 +276,11 @@ class TestOfSomethingElse:
         pq.write_table(rows(5), folder / "1a.parquet")
         with pytest.raises(InputError, match="1a.parquet' was not part of"):
             ask(folder)
+
+    def test_a_dataset_of_the_same_files(self, folder, begun):
+        with pytest.raises(InputError, match="how files are cut into parts changed"):
+            Population(ds.dataset(folder), checkpoint=begun).reduce(Reservoir(150))
+        assert begun.exists()
 
     def test_is_no_checkpoint_at_all(self, folder, tmp_path):
         for name, content in (("text", b"precious"), ("none", b""), ("zip", None)):

@@ -118,6 +118,33 @@ def test_categories_of_whole_numbers_meet_plain_ones():
         assert novel.tolist() == [False, False, True]
 
 
+def test_decimals_are_the_nearest_doubles():
+    text = [f"{number / 100:.2f}" for number in range(100_000)]
+    decimals = pa.array(text).cast(pa.decimal128(12, 2))
+    doubles = [float(one) for one in text]
+    assert codes_of(batch(price=doubles), batch(price=decimals)).values[:, 0].tolist() == doubles
+    as_categories = pa.array(doubles[:300]).dictionary_encode()
+    assert codes_of(batch(price=as_categories), batch(price=decimals.slice(0, 300))).novel is None
+
+
+def test_whole_numbers_that_come_as_floating_point():
+    # A CSV column is read so, whatever the sample's type.
+    for kind in (pa.int64(), pa.uint64()):
+        sample = batch(id=pa.array([1, 2**53 - 1], kind))
+        assert codes_of(sample, batch(id=[1.0, None, 2.0**53 - 1])).values[2, 0] == 2**53 - 1
+        with pytest.raises(InputError, match=r"'id' of the population .*beyond 2\*\*53"):
+            codes_of(sample, batch(id=[1.0, None, 2.0**53]))
+        with pytest.raises(InputError, match="'id' of the population holds inf"):
+            codes_of(sample, batch(id=[1.0, np.inf]))
+    assert codes_of(batch(x=[1.5]), batch(x=[1e300])).values[0, 0] == 1e300
+
+
+def test_moments_beyond_all_reckoning_are_refused():
+    sample = batch(t=pa.array([10**15, 2 * 10**15], pa.timestamp("us")))
+    with pytest.raises(InputError, match="'t' of the population .*a moment too far from the samp"):
+        codes_of(sample, batch(t=pa.array([-(2**63) + 5, 0], pa.timestamp("us"))))
+
+
 def test_infinity_and_overflow_name_the_column_and_the_side():
     sample = batch(age=[1.0, 2.0], income=[1.0, 2.0])
     with pytest.raises(InputError, match="Column 'income' of the population holds -inf"):

@@ -28,6 +28,7 @@ from unskew import (
     UnreadableFileError,
 )
 from unskew.population import Reservoir, Total
+from unskew.population.summaries import Summaries
 
 
 def table(start: int, rows: int = 100) -> pa.Table:
@@ -216,6 +217,35 @@ class TestLayouts:
         with pytest.raises(InputError, match="9.parquet' has column 'b'"):
             Population(tmp_path, on_error=on_error)
 
+    def test_a_folder_of_both_formats(self, tmp_path):
+        write_files(tmp_path)
+        (tmp_path / "9.csv").write_text("a,town\n1,x\n")
+        with pytest.raises(InputError, match="folder '.*' mixes Parquet and CSV files"):
+            Population(tmp_path)
+
+    def test_csv_in_folders_that_name_columns(self, tmp_path):
+        for land in ("DE", "FR"):
+            (tmp_path / f"land={land}").mkdir()
+            (tmp_path / f"land={land}" / "0.csv").write_text("a,town\n1,x\n")
+        with pytest.raises(InputError, match="land=DE/0.csv' lies in a folder that names the colu"):
+            Population(tmp_path)
+        assert Population(f"{tmp_path}/*/0.csv").columns == ["a", "town"]
+        for land in ("DE", "FR"):
+            (tmp_path / f"land={land}" / "0.csv").write_text("a,land\n1,x\n")
+        assert Population(tmp_path).columns == ["a", "land"]
+
+    def test_a_file_named_twice(self, tmp_path, store, monkeypatch):
+        paths = write_files(tmp_path)
+        for again in (paths[1], f"{tmp_path}/../{tmp_path.name}/1.parquet"):
+            with pytest.raises(InputError, match="1.parquet' is named twice"):
+                Population([f"{tmp_path}/*.parquet", again])
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(InputError, match="0.parquet' is named twice"):
+            Population([paths[0], "0.parquet"])
+        fill(store, "/u")
+        with pytest.raises(InputError, match="u/0.parquet' is named twice"):
+            Population(["/u/0.parquet", "/u/*.parquet"], filesystem=store)
+
 
 class Meddling(Summary):
     """Counts, and meddles with the files once the first rows have come."""
@@ -297,6 +327,22 @@ class TestFilesThatBreak:
         assert answer.values == (np.array(kept) * 0.5).tolist()
         assert population.size == 300
 
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_rows_that_are_left_out_take_no_other_rows_place(self, tmp_path, threads):
+        pq.write_table(table(0, 2000), tmp_path / "0.parquet", row_group_size=100)
+        pq.write_table(table(2000, 60), tmp_path / "1.parquet")
+        content = bytearray((tmp_path / "0.parquet").read_bytes())
+        last = pq.ParquetFile(tmp_path / "0.parquet").metadata.row_group(19)
+        start = last.column(0).data_page_offset
+        content[start : start + 40] = b"\xff" * 40
+        (tmp_path / "0.parquet").write_bytes(bytes(content))
+        population = Population(tmp_path, on_error="skip")
+        with pytest.warns(SkippedFilesWarning, match="0.parquet"):
+            kept = population.reduce(Summaries([Total(), Reservoir(50)]), threads=threads).parts[1]
+        # All 50 come of the 60 rows that are left.
+        assert len(kept.numbers) == 50
+        assert kept.numbers.min() >= 2000
+
     def test_the_skipped_leave_the_bits_of_the_rest_alone(self, tmp_path):
         random = np.random.default_rng(0)
         for number in range(5):
@@ -361,6 +407,27 @@ class TestFilesThatBreak:
             Population(dataset).reduce(Total())
         with pytest.warns(SkippedFilesWarning, match="1.parquet"):
             assert Population(dataset, on_error="skip").reduce(Total()).rows == 200
+
+    @pytest.mark.parametrize("on_error", ["raise", "skip"])
+    def test_other_types_in_a_dataset_are_not_skipped(self, tmp_path, on_error):
+        paths = write_files(tmp_path)
+        for column, words in (
+            (pa.array(["x"] * 100), "'a' is of type double in the dataset and string in '.*1.parq"),
+            (pa.array([2**60 + 1] * 100), "Column 'a' of '.*1.parquet' cannot be converted"),
+        ):
+            pq.write_table(table(0).set_column(0, "a", column), tmp_path / "1.parquet")
+            population = Population(ds.dataset(paths), on_error=on_error)
+            with pytest.raises(InputTypeError, match=words):
+                population.reduce(Total())
+
+    @pytest.mark.parametrize("on_error", ["raise", "skip"])
+    def test_bad_values_in_csv_are_not_skipped(self, tmp_path, on_error):
+        (tmp_path / "0.csv").write_text("a,town\n1,x\n2,y\n")
+        (tmp_path / "1.csv").write_text("a,town\n1,x\nold,y\n")
+        population = Population(tmp_path, on_error=on_error)
+        with pytest.raises(InputError, match=r"1.csv'.*in column 'a':.*'old'") as caught:
+            population.reduce(Total())
+        assert not isinstance(caught.value, UnreadableFileError)
 
     def test_bad_values_are_not_skipped(self, tmp_path):
         write_files(tmp_path)

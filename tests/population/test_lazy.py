@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import dask.dataframe as dd
+import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from unskew import InputError, InputTypeError, Population, Summary, TreeWeights
+from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
 from unskew.numerics.cores import available_cores
 from unskew.population import Total
 from unskew.population.sources.lazy import LazySource
@@ -73,6 +77,22 @@ def test_dask_partitions_that_are_not_what_was_said():
         Population(frame).reduce(Total())
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        duckdb.connect().from_arrow(pa.table({"a": [1.0, 2.0]})),
+        pl.LazyFrame({"a": [1.0, 2.0]}),
+        ibis.memtable(pa.table({"a": [1.0, 2.0]})),
+    ],
+    ids=lambda frame: type(frame).__module__,
+)
+@pytest.mark.parametrize("role", ["weight", "selected"])
+def test_the_rows_of_a_query_have_no_order_that_an_array_could_follow(frame, role):
+    with pytest.raises(ParameterError, match=f"{role} must be the name of a column: the rows"):
+        Population(frame, **{role: np.array([1, 0])})
+    assert not LazySource.ordered
+
+
 def test_a_frame_without_batches_says_what_to_do():
     frame = pl.DataFrame({"a": [1.0, 2.0]}).lazy()
     source = LazySource(frame)
@@ -88,3 +108,14 @@ def test_progress_of_a_lazy_frame(pushdown):
     population = Population(frame.lazy(), pushdown=pushdown, progress=told.append)
     TreeWeights(min_samples_leaf=1).fit(frame, np.arange(10.0), population=population)
     assert (told[-1].rows, told[-1].share) == (10, 1.0)
+
+
+def test_the_time_that_an_engine_takes_is_told():
+    def slow(frame: pl.DataFrame) -> pl.DataFrame:
+        time.sleep(0.05)
+        return frame
+
+    told = []
+    frame = pl.LazyFrame({"a": [1.0, 2.0]}).map_batches(slow)
+    Population(frame, pushdown=True, progress=told.append).reduce(Total())
+    assert told[-1].seconds >= 0.05

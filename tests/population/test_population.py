@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from unskew import (
+    FrequencyWeights,
+    HistogramWeights,
     InputError,
     InputFileError,
     InputTypeError,
@@ -19,9 +21,11 @@ from unskew import (
     UnskewError,
     Unweighted,
 )
-from unskew.population import Total
+from unskew.population import Reservoir, Total
+from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
 
+DECIMALS = pa.array(["19.99", "2.50"]).cast(pa.decimal128(5, 2))
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})
 
 
@@ -99,6 +103,12 @@ def test_a_weight_column_must_exist_and_hold_numbers():
         Population(FRAME, weight="w")
     with pytest.raises(InputTypeError, match="'town' holds text"):
         Population(FRAME, weight="town").reduce(Total())
+
+
+def test_decimal_weights_are_the_nearest_doubles():
+    weight = pa.array(["0.3", "0.7", "19.99"]).cast(pa.decimal128(6, 2))
+    table = pa.Table.from_pandas(FRAME).append_column("w", weight)
+    assert Population(table, weight="w").mass == np.sum([0.3, 0.7, 19.99])
 
 
 def test_a_weight_array_for_a_stream_must_have_its_length():
@@ -280,10 +290,53 @@ class TestFiles:
         with pytest.raises(InputError, match="Column 'age' is not in both"):
             Population([tmp_path / "2.csv", tmp_path / "3.csv"])
 
+    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (pa.array([True, False]), pa.array([1, 0])),
+            (pa.array([1, 2]), DECIMALS),
+            (pa.array([1.5, 19.99]), DECIMALS),
+            (pa.array([1, 2], pa.date32()), pa.array([1, 2], pa.timestamp("us"))),
+            (pa.array([1, 2], pa.timestamp("ns")), pa.array([0, 86_400_000], pa.date64())),
+            (
+                pa.array([1, 2], pa.timestamp("us", "UTC")),
+                pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
+            ),
+            (pa.array([1, 2], pa.time32("s")), pa.array([1, 2], pa.time64("us"))),
+            (pa.array(["a", "b"]), pa.array(["a", "b"]).dictionary_encode()),
+            (pa.array(["a", "b"]), pa.nulls(2)),
+        ],
+        ids=lambda column: str(column.type),
+    )
+    def test_rows_are_kept_of_files_whose_types_agree_in_kind(self, tmp_path, first, second):
+        for number, column in enumerate((first, second, first)):
+            pq.write_table(pa.table({"x": column}), tmp_path / f"{number}.parquet")
+        kept = Population(tmp_path).reduce(Reservoir(10)).rows
+        code = ColumnCodes().fit(pa.record_batch({"x": first}))
+        values = [
+            code.transform(pa.record_batch({"x": column}), side="population").values
+            for column in (first, second, first)
+        ]
+        found = code.transform(kept, side="population").values
+        assert np.array_equal(found, np.concatenate(values), equal_nan=True)
+        HistogramWeights().fit(pa.table({"x": first}), population=tmp_path)
+
     def test_files_of_number_types_that_agree_in_kind(self, tmp_path):
         FRAME.to_parquet(tmp_path / "0.parquet")
         FRAME.assign(age=[4, 5, 6]).to_parquet(tmp_path / "1.parquet")
         assert matched(str(tmp_path / "*.parquet")).reduce(Total()).rows == 6
+
+
+def test_views_of_text_are_text():
+    views = pa.table({"town": pa.array(["a", "b", "b", "c", None], pa.string_view())})
+    plain = pa.table({"town": views.column("town").cast(pa.string())})
+    weighter = FrequencyWeights(overlap="ignore")
+    expected = weighter.fit(plain.slice(0, 3), population=plain).weights_
+    for sample in (views, plain):
+        for population in (views, plain, [views], views.to_reader()):
+            found = weighter.fit(sample.slice(0, 3), population=population).weights_
+            assert np.array_equal(found, expected)
 
 
 def test_chunks_that_disagree():

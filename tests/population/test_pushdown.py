@@ -19,6 +19,7 @@ from unskew import (
     FrequencyWeights,
     HistogramWeights,
     InputError,
+    InputTypeError,
     OverlapWarning,
     ParameterError,
     Population,
@@ -119,6 +120,30 @@ def test_counts_are_those_of_reading(engine, name):
     assert found[1] == expected[1]
     assert np.array_equal(found[2], expected[2])
     assert 0 < expected[1] < 1
+
+
+@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.0, None, np.inf, None]),
+        pa.array(["a", None, "b", None]),
+        pa.array([date(2020, 1, 1), None, date(2021, 1, 1), None]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_any_value_is_novel_where_the_sample_has_only_gaps(engine, values):
+    sample = pa.table({"x": np.arange(40.0), "e": pa.nulls(40, values.type)})
+    table = pa.table({"x": np.arange(40.0), "e": pa.concat_arrays([values] * 10)})
+    population = ENGINES[engine](table)
+    weighters = [TreeWeights(empty="drop", max_leaf_nodes=5), HistogramWeights(empty="drop")]
+    for weighter in [*weighters, FrequencyWeights(empty="drop")]:
+        weighter.fit(sample, np.arange(40.0), population=table)
+        expected, uncovered = weighter.population_counts_, weighter.uncovered_
+        weighter.fit(sample, np.arange(40.0), population=Population(population, pushdown=True))
+        assert weighter.uncovered_ == uncovered == 0.5
+        assert np.array_equal(weighter.population_counts_, expected)
 
 
 def around(values, dtype) -> list[float]:
@@ -265,6 +290,41 @@ class TestRefusals:
         lazy = self.FRAME.with_columns(w=pl.Series([1.0, weight, 1.0])).lazy()
         with pytest.raises(InputError, match="weight column 'w' has 1 entries that are negative"):
             self.fit(lazy, weight="w")
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("marks", [[2, 0, 1], [None, 1, 0], [0.5, 0.0, 1.0], [-1, 0, 1]])
+    def test_marks_that_reading_would_refuse(self, engine, marks):
+        table = self.FRAME.with_columns(s=pl.Series(marks)).to_arrow()
+        with pytest.raises(InputError, match="'s' given as selected has 1 entries that are miss"):
+            self.fit(ENGINES[engine](table), selected="s")
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize(
+        "marks", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]], ids=["bool", "int", "float"]
+    )
+    def test_marks_of_any_number_type(self, engine, marks):
+        table = self.FRAME.with_columns(s=pl.Series(marks)).to_arrow()
+        assert Population(ENGINES[engine](table), pushdown=True, selected="s").n_selected == 2
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("role", ["weight", "selected"])
+    def test_text_that_an_engine_might_take_for_numbers(self, engine, role):
+        table = self.FRAME.with_columns(t=pl.Series(["1", "0", "1"])).to_arrow()
+        with pytest.raises(InputTypeError, match=f"'t' given as {role} holds text"):
+            self.fit(ENGINES[engine](table), **{role: "t"})
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_whole_numbers_that_come_as_floating_point(self, engine):
+        sample = pa.table({"id": [1, 2, 2**53 - 1]})
+        weighter = FrequencyWeights(empty="drop")
+        for last, fits in ((2.0**53 - 1, True), (2.0**53, False), (-(2.0**53), False)):
+            lazy = ENGINES[engine](pa.table({"id": [1.0, 2.0, last]}))
+            population = Population(lazy, pushdown=True)
+            if fits:
+                assert weighter.fit(sample, population=population).weights_.tolist() == [1, 1, 1]
+                continue
+            with pytest.raises(InputError, match=r"'id' of the population .*beyond 2\*\*53"):
+                weighter.fit(sample, population=population)
 
     def test_types_that_engines_compare_in_their_own_way(self):
         lazy = self.FRAME.with_columns(x=pl.col("x").cast(pl.Decimal(10, 2))).lazy()

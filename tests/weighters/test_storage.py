@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 import skops.io
 from sklearn.cluster import KMeans
 from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree._tree import Tree
 
 import unskew
 from unskew import (
@@ -247,13 +249,70 @@ def test_a_tree_whose_nodes_lead_astray_is_refused(spoil, shift, tmp_path):
         load_weighter(tmp_path / "bad.skops")
 
 
+def test_a_tree_for_more_columns_than_a_row_has_is_refused(shift, tmp_path):
+    weighter = TreeWeights(min_samples_leaf=50)
+    weighter.fit(shift.sample, shift.labels, population=shift.population)
+    partition = weighter.locator_._partition
+    state = copy.deepcopy(partition._tree.__getstate__())
+    state["nodes"]["feature"][state["nodes"]["left_child"] != -1] = 1_900_000_000
+    partition._tree = Tree(2_000_000_000, np.array([1], dtype=np.intp), 1)
+    partition._tree.__setstate__(state)
+    save_weighter(weighter, tmp_path / "bad.skops")
+    with pytest.raises(InputError, match="a tree in it is for 2000000000 columns, not"):
+        load_weighter(tmp_path / "bad.skops")
+    with pytest.raises(InputError, match="The tree is for 2000000000 columns"):
+        weighter.weigh(shift.sample)
+
+
+@pytest.mark.parametrize("travel", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_can_be_saved(travel, fitted, population, tmp_path):
+    save_weighter(travel(fitted), tmp_path / "w.skops")
+    loaded = load_weighter(tmp_path / "w.skops")
+    np.testing.assert_array_equal(loaded.weigh(population), fitted.weigh(population))
+
+
+def test_a_weighter_of_a_sample_on_spark_can_be_saved(fitted, population, tmp_path):
+    weighter = copy.deepcopy(fitted)
+    del weighter.weights_  # as fit leaves it there
+    weighter.subsample_size_ = 400
+    save_weighter(weighter, tmp_path / "w.skops")
+    loaded = load_weighter(tmp_path / "w.skops")
+    np.testing.assert_array_equal(loaded.weigh(population), fitted.weigh(population))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"children": 10**6},
+        {"children": 0},
+        {"children": -1},
+        {"feature": 77},
+        {"feature": -5},
+        {"is_leaf": True},
+        {"border": None},
+    ],
+    ids=str,
+)
+def test_the_copy_of_a_tree_whose_nodes_lead_astray_is_refused(spoil, fitted, tmp_path):
+    weighter = copy.deepcopy(fitted)
+    ((field, value),) = spoil.items()
+    held = getattr(weighter.locator_._partition, field)
+    if value is None:
+        object.__setattr__(weighter.locator_._partition, field, held[:-1])
+    else:
+        held[0] = value
+    save_weighter(weighter, tmp_path / "bad.skops")
+    with pytest.raises(InputError, match="a tree in it is none"):
+        load_weighter(tmp_path / "bad.skops")
+
+
 def test_trees_are_found_wherever_they_are():
     tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
-    storage._check_trees({"a": [(np.array([tree], dtype=object),)]})
+    storage._check_trees({"a": [(np.array([tree], dtype=object),)]}, 1)
     tree.tree_.children_left[0] = 99
     for held in ({"a": [tree]}, (tree,), np.array([tree, None], dtype=object)):
         with pytest.raises(ValueError, match="a tree in it is none"):
-            storage._check_trees(held)
+            storage._check_trees(held, 1)
 
 
 def test_a_table_survives_as_bytes_and_a_bad_one_does_not():

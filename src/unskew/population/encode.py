@@ -32,7 +32,7 @@ from pyarrow import types
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import Kind, check_kinds, kind_of
+from unskew.population.kinds import Kind, as_doubles, check_kinds, kind_of
 
 __all__ = ["MAX_CATEGORIES", "ColumnCodes", "Encoded", "FeatureSpace", "Scaling"]
 
@@ -134,6 +134,15 @@ class ColumnCodes:
         """Return how many categories the sample has in a column; 0 unless it holds some."""
         code = self.columns[position]
         return len(code.categories) if isinstance(code, _CategoryCode) else 0
+
+    def is_all_missing(self, position: int) -> bool:
+        """Whether a column is missing throughout the sample, so that any value at all is novel."""
+        return isinstance(self.columns[position], _EmptyCode)
+
+    def is_wide_whole(self, position: int) -> bool:
+        """Whether the sample holds whole numbers that may be too wide for floating point."""
+        code = self.columns[position]
+        return isinstance(code, _NumberCode) and code.whole
 
     def counts_categories(self, position: int) -> bool:
         """Whether the codes of a column are ranks of categories, and so not to be averaged."""
@@ -366,14 +375,21 @@ def _feature_transformer(codes: ColumnCodes, scaling: Scaling) -> Any:
 class _NumberCode:
     """Numbers and booleans as they are."""
 
+    whole = False
+    """Whether the sample holds wide whole numbers; what they are compared with is whole too."""
+
+    def __init__(self, sample: pa.DataType) -> None:
+        self.whole = bool(types.is_int64(sample) or types.is_uint64(sample))
+
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
         wide = types.is_int64(column.type) or types.is_uint64(column.type)
+        wide |= self.whole and types.is_floating(column.type)  # so are they read from CSV
         if not types.is_floating(column.type) or types.is_float16(column.type):
-            column = column.cast(pa.float64(), safe=False)
+            column = as_doubles(column)
         values = column.to_numpy(zero_copy_only=False)
-        if wide and (np.abs(values) >= _LARGEST_EXACT).any():
+        if wide and ((np.abs(values) >= _LARGEST_EXACT) & ~np.isinf(values)).any():
             raise InputError(
                 "it holds whole numbers beyond 2**53, which floating point cannot tell apart. If "
                 "they name things, convert them to text."
@@ -391,7 +407,13 @@ class _TimeCode:
         self.origin = pc.min(self.microseconds(sample)).as_py() or 0
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
-        elapsed = pc.subtract(self.microseconds(column), self.origin)
+        try:
+            elapsed = pc.subtract_checked(self.microseconds(column), self.origin)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"it holds a moment too far from the sample's first ({error}). Replace it by a "
+                "missing value."
+            ) from error
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
 
@@ -451,7 +473,7 @@ class _CategoryCode:
         # 1, 1.0, true and 1.00 are one category, however it is stored.
         match kind_of(values.type):
             case Kind.NUMBER:
-                numbers = values.cast(pa.float64(), safe=False)
+                numbers = as_doubles(values)
                 values = pc.if_else(pc.is_nan(numbers), None, numbers)
             case Kind.TIME:
                 values = _TimeCode.microseconds(values)
@@ -484,7 +506,7 @@ def _column_code(sample: pa.Array) -> _Code:
         case Kind.CATEGORY:
             return _CategoryCode(sample)
         case _:
-            return _NumberCode()
+            return _NumberCode(sample.type)
 
 
 def _all_missing(column: pa.Array) -> bool:

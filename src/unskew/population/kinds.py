@@ -7,13 +7,25 @@ population in Parquet rarely agree on the first and nearly always on the second.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import types
 
 from unskew.errors import InputTypeError
 
-__all__ = ["Kind", "can_reconcile", "check_kinds", "kind_of", "reading_type"]
+__all__ = [
+    "Kind",
+    "as_doubles",
+    "can_reconcile",
+    "check_kinds",
+    "in_common_form",
+    "kind_of",
+    "reading_type",
+    "without_views",
+]
+
+AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
 
 
 class Kind(StrEnum):
@@ -55,6 +67,54 @@ def kind_of(kind: pa.DataType) -> Kind:
 def is_text(kind: pa.DataType) -> bool:
     """Whether this is one of Arrow's text types."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def as_doubles(column: pa.Array) -> pa.Array:
+    """Return numbers as the nearest doubles.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> as_doubles(pa.array([Decimal("0.3")])).to_pylist()
+    [0.3]
+    """
+    if types.is_decimal(column.type):
+        # Arrow's own cast scales in floating point and misses the nearest double now and then.
+        column = column.cast(pa.large_string())
+    return column.cast(pa.float64(), safe=False)
+
+
+def in_common_form(column: pa.Array) -> pa.Array:
+    """Return a column in the one type that all types which can be compared with it have in common.
+
+    Examples
+    --------
+    >>> in_common_form(pa.array([True])).type, in_common_form(pa.array([1], pa.date32())).type
+    (DataType(double), TimestampType(timestamp[us]))
+    """
+    kind = column.type
+    match kind_of(kind):
+        case Kind.NUMBER:
+            return as_doubles(column)
+        case Kind.CATEGORY:
+            return column.cast(pa.large_string())
+        case Kind.TIME if types.is_date(kind) or types.is_timestamp(kind):
+            zone = None if getattr(kind, "tz", None) is None else "UTC"
+            common = pa.timestamp("us", tz=zone)
+        case Kind.TIME:
+            common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
+        case _:
+            return column
+    return column.cast(common, safe=getattr(kind, "unit", None) != "ns")  # digits may be cut off
+
+
+def without_views(rows: AnyRows) -> AnyRows:
+    """Return rows with plain text where Arrow's views of text are, which it cannot filter yet."""
+    for position, kind in enumerate(rows.schema.types):
+        if types.is_string_view(kind):
+            text = rows.column(position).cast(pa.large_string())
+            rows = rows.set_column(position, rows.schema.names[position], text)
+    return rows
 
 
 def reading_type(sample: pa.DataType) -> pa.DataType | None:

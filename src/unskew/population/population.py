@@ -24,12 +24,13 @@ from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.pushdown import count_in_engine
-from unskew.population.reading import Reading, as_marks
+from unskew.population.reading import BLOCK_ROWS, Reading, as_marks
 from unskew.population.rows import Rows, pandas_index_columns
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.summaries import Summaries, Summary, Total
 from unskew.population.threads import in_order
+from unskew.population.travel import nested_summaries
 
 __all__ = ["Population"]
 
@@ -62,7 +63,8 @@ class Population:
         What becomes of a file that is damaged, disappears or changes while it is read. "skip"
         leaves it out with all its rows, those already read included, warns with the names
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
-        differ are an error in either case: they are another population, not a damaged one.
+        or types differ are an error in either case, as are values that cannot be converted: they
+        are another population, not a damaged one.
     checkpoint : path, optional
         For long passes over files: what a pass has gathered is kept in this file now and then, and
         a pass that was killed goes on from there when the same is asked of the same files again,
@@ -275,11 +277,15 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
+        in_engine = Reporter(self._progress, total_rows=None, total_files=None)
         if self._pushdown:
-            return self._counted_in_engine(summary)
-        seen = self._source.answer(summary, self._reading)
+            seen: Seen | None = self._counted_in_engine(summary)
+        else:
+            seen = self._source.answer(summary, self._reading)
         if seen is not None:
-            self._finish_in_engine(seen)
+            seen.started = seen.whole = True
+            self._finish(seen)
+            in_engine.finish(seen.rows)
             return summary
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
@@ -294,7 +300,7 @@ class Population:
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
             try:
-                return *work, self._read_part(copy.deepcopy(empty), *work)
+                return *work, self._read_part(self._copy_for_a_part(empty), *work)
             except UnreadableFileError as error:
                 return *work, error
 
@@ -321,7 +327,7 @@ class Population:
             if values is not None and not isinstance(values, str):
                 raise ParameterError(f"With pushdown=True {name} must be the name of a column.")
 
-    def _counted_in_engine(self, summary: SummaryType) -> SummaryType:
+    def _counted_in_engine(self, summary: Summary) -> Seen:
         counted = count_in_engine(
             summary,
             self._source.lazy,
@@ -330,13 +336,7 @@ class Population:
             weight=self._weight,
             selected=self._selected,
         )
-        self._finish_in_engine(Seen(**counted._asdict()))
-        return summary
-
-    def _finish_in_engine(self, seen: Seen) -> None:
-        seen.started = seen.whole = True
-        self._finish(seen)
-        Reporter(self._progress, total_rows=seen.rows, total_files=None).finish(seen.rows)
+        return Seen(**counted._asdict())
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
@@ -345,6 +345,10 @@ class Population:
             "the columns": [self._columns, list(self._names), sorted(self._types.items())],
             "the weights": self._weight,
             "the marks of the sample": self._selected,
+            # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
+            "on_error": self._skip,
+            # The place in a checkpoint is the number of a part.
+            "how files are cut into parts": [type(self._source).__name__, BLOCK_ROWS],
         }
         return Checkpoint(self._checkpoint, question, self._source, reading)
 
@@ -362,6 +366,13 @@ class Population:
             )
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
+
+    def _copy_for_a_part(self, empty: SummaryType) -> SummaryType:
+        twin = copy.deepcopy(empty)
+        if self._skip:
+            for summary in nested_summaries(twin):
+                summary.stand_alone()
+        return twin
 
     def _read_part(
         self, summary: SummaryType, part: Part, place: Place

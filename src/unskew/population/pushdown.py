@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind, is_text, kind_of
@@ -65,6 +65,8 @@ class CodeTests:
         code = self._encoder.columns[position]
         if np.isinf(threshold):  # a tree's way to part missing values from all others
             return ~self.missing(position) if threshold > 0 else _never(column)
+        if self._encoder.is_all_missing(position):  # every value has the code 0
+            return ~self.missing(position) if threshold >= 0 else _never(column)
         if is_text(kind) or types.is_dictionary(kind):
             categories = code.categories.to_pylist()  # type: ignore[union-attr]
             below = categories[: max(0, int(np.floor(threshold)) + 1)]
@@ -88,6 +90,9 @@ class CodeTests:
         """Return whether the row holds a value that no sample row has."""
         found = nw.lit(False)
         for position, kind in enumerate(self._types):
+            if self._encoder.is_all_missing(position):
+                found = found | ~self.missing(position)
+                continue
             if not self._encoder.has_missing[position]:
                 found = found | self.missing(position)
             if is_text(kind) or types.is_dictionary(kind):
@@ -101,10 +106,14 @@ class CodeTests:
         tests = {}
         for position, kind in enumerate(self._types):
             column = nw.col(self._columns[position])
+            if self._encoder.is_all_missing(position):
+                continue
             if types.is_floating(kind):
                 largest = float(np.finfo(self._encoder.dtype).max)
                 value = column.cast(nw.Float64)
                 limit = self._last_number(largest)
+                if self._encoder.is_wide_whole(position):
+                    limit = 2.0**53 - 1
                 beyond = (value > limit) | (value < -limit)
                 tests[self._encoder.names[position]] = beyond & ~self.missing(position)
             elif types.is_int64(kind) or types.is_uint64(kind):
@@ -200,7 +209,8 @@ def count_in_engine(
         Columns of design weights, and of marks of the sample's rows.
     """
     lazy = nw.from_native(frame).lazy()
-    seen = _count_all(lazy, weight, selected)
+    _check_roles(schema, weight, selected)
+    seen = _count_all(lazy, schema, weight, selected)
     for part in summary.parts if isinstance(summary, Summaries) else [summary]:
         if isinstance(part, Total):
             part.rows, part.mass = seen.rows, seen.mass
@@ -216,22 +226,56 @@ def count_in_engine(
     return seen
 
 
-def _count_all(lazy: Any, weight: str | None, selected: str | None) -> PushedCounts:
+def _check_roles(schema: pa.Schema, weight: str | None, selected: str | None) -> None:
+    """Refuse the columns that reading would refuse: an engine might make numbers of text."""
+    for role, column, wanted in (
+        ("weight", weight, "numbers"),
+        ("selected", selected, "true or false for each row"),
+    ):
+        if column is None:
+            continue
+        kind = kind_of(schema.field(column).type)
+        if kind != Kind.NUMBER:
+            raise InputTypeError(
+                f"The column '{column}' given as {role} holds {kind}; it must hold {wanted}."
+            )
+
+
+def _count_all(
+    lazy: Any, schema: pa.Schema, weight: str | None, selected: str | None
+) -> PushedCounts:
     asked = [nw.len().alias("rows")]
     if weight is not None:
         value = nw.col(weight).cast(nw.Float64)
         bad = value.is_null() | value.is_nan() | (value < 0) | (value > np.finfo(float).max)
         asked += [value.sum().alias("mass"), bad.cast(nw.Int64).sum().alias("bad")]
     if selected is not None:
-        asked.append(nw.col(selected).cast(nw.Int64).sum().alias("selected"))
+        mark = nw.col(selected)
+        if not types.is_boolean(schema.field(selected).type):
+            mark = mark.cast(nw.Float64) == 1
+        asked.append(mark.cast(nw.Int64).sum().alias("selected"))
+        asked.append(_no_mark(selected, schema).cast(nw.Int64).sum().alias("no mark"))
     row = _collected(lazy.select(*asked)).to_pylist()[0]
     if row.get("bad"):
         raise InputError(
             f"The population's weight column '{weight}' has {row['bad']} entries that are "
             "negative, missing or infinite."
         )
+    if row.get("no mark"):
+        raise InputError(
+            f"The column '{selected}' given as selected has {row['no mark']} entries that are "
+            "missing, or neither true nor false."
+        )
     mass = float(row["rows"]) if weight is None else float(row["mass"] or 0.0)
     return PushedCounts(int(row["rows"]), mass, int(row.get("selected") or 0))
+
+
+def _no_mark(selected: str, schema: pa.Schema) -> nw.Expr:
+    """Return whether an entry is neither true nor false."""
+    if types.is_boolean(schema.field(selected).type):
+        return nw.col(selected).is_null()
+    value = nw.col(selected).cast(nw.Float64)
+    return value.is_null() | ~((value == 0) | (value == 1))
 
 
 def _count_cells(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from unskew.errors import InputError, InputTypeError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
-from unskew.population.kinds import Kind, kind_of
+from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
@@ -57,7 +57,7 @@ class Reading:
         seen = Seen()
         for batch in batches:
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
-                block = batch.slice(offset, BLOCK_ROWS)
+                block = without_views(batch.slice(offset, BLOCK_ROWS))
                 rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
                 weight = self._weights(block, rows)
                 seen.rows += block.num_rows
@@ -90,7 +90,7 @@ class Reading:
         column = block.column(self.weight)
         if kind_of(column.type) not in (Kind.NUMBER, Kind.EMPTY):
             raise InputTypeError(f"{name} holds {kind_of(column.type)}; it must hold numbers.")
-        weight = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        weight = as_doubles(column).to_numpy(zero_copy_only=False)
         check_weight_values(weight, name=name, start=rows.start)
         return weight
 
@@ -107,7 +107,7 @@ class Reading:
             )
         if column.null_count:
             raise InputError(f"The column '{self.selected}' given as selected has missing values.")
-        marks = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        marks = as_doubles(column).to_numpy(zero_copy_only=False)
         return int(np.count_nonzero(as_marks(marks, f"The column '{self.selected}'")))
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
+from unskew.population.kinds import without_views
 
 __all__ = ["Rows", "as_rows", "is_rows", "is_spark_frame"]
 
@@ -217,4 +218,4 @@ def _checked(table: pa.Table, *, name: str, n_rows: int | None = None) -> pa.Tab
     repeated = sorted({label for label in names if names.count(label) > 1})
     if repeated:
         raise InputError(f"{name} has more than one column called '{repeated[0]}'.")
-    return table
+    return without_views(table)

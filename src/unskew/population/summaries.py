@@ -19,6 +19,7 @@ from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
+from unskew.population.kinds import in_common_form
 
 __all__ = [
     "CellCounts",
@@ -58,6 +59,12 @@ class Summary(ABC):
             if name not in self.shared:
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
+
+    def stand_alone(self) -> None:  # noqa: B027  (most share nothing that they learn)
+        """Stop sharing with other copies what they have learned and may have to take back.
+
+        Called on each copy of a pass that may leave out files of which it has read a part already.
+        """
 
     @abstractmethod
     def update(self, batch: Any, weight: FloatArray) -> None:
@@ -359,6 +366,9 @@ class Moments(Summary):
         self.mass = mass
 
 
+_HIGHEST_KEY = np.uint64(2**64 - 1)
+
+
 class Reservoir(Summary):
     """A uniform sample of rows without replacement, the same for every engine and thread count.
 
@@ -388,10 +398,14 @@ class Reservoir(Summary):
         self.size = size
         self.seed = seed
         self.rows: Any = None
-        self._ceiling = [np.uint64(2**64 - 1)]  # no row above it can stay; parts share it
+        self._ceiling = [_HIGHEST_KEY]  # no row above it can stay; parts share it
         self.weight = np.empty(0)
         self.numbers = np.empty(0, dtype=np.int64)
         self._keys = np.empty(0, dtype=np.uint64)
+
+    def stand_alone(self) -> None:
+        """Take a ceiling of its own: that of rows which are left out later would be too low."""
+        self._ceiling = [_HIGHEST_KEY]
 
     def update(self, batch: Any, weight: FloatArray) -> None:
         """Let the rows of a batch compete for a place."""
@@ -441,5 +455,28 @@ def _take(rows: Any, positions: IntArray) -> Any:
 def _concatenate(first: Any, second: Any) -> Any:
     if not isinstance(first, pa.RecordBatch):
         return np.concatenate([first, second])
+    kinds = zip(first.schema.types, second.schema.types, strict=True)
+    if any(pa.types.is_decimal(one) != pa.types.is_decimal(other) for one, other in kinds):
+        return _promoted(*_reconciled(first, second))  # Arrow would not take the nearest doubles
+    try:
+        return _promoted(first, second)
+    except pa.ArrowException:  # what Arrow will not promote can be compared all the same
+        return _promoted(*_reconciled(first, second))
+
+
+def _promoted(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
     tables = [pa.Table.from_batches([rows]) for rows in (first, second)]
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()[0]
+
+
+def _reconciled(*batches: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Return batches with the columns that differ in type brought to a common one."""
+    kinds = zip(*(batch.schema.types for batch in batches), strict=True)
+    differs = [len(set(one)) > 1 for one in kinds]
+    return [
+        pa.RecordBatch.from_arrays(
+            [in_common_form(c) if d else c for c, d in zip(batch.columns, differs, strict=True)],
+            names=batch.schema.names,
+        )
+        for batch in batches
+    ]

@@ -17,6 +17,7 @@ import numpy as np
 
 from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.files import write_whole
+from unskew.numerics.tree_routing import TreeRouting
 from unskew.weighters.base import InductiveWeighter
 
 __all__ = ["load_weighter", "save_weighter"]
@@ -38,6 +39,7 @@ _TRUSTED = [
     "unskew.numerics.kernels.WithMeans",
     "unskew.numerics.nearest_centre.NearestCentre",
     "unskew.numerics.nearest_points.NearestPoints",
+    "unskew.numerics.tree_routing.TreeRouting",  # as above
     "unskew.population.encode.ColumnCodes",
     "unskew.population.encode.FeatureSpace",
     "unskew.population.encode._CategoryCode",
@@ -108,7 +110,7 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
             f"{name} cannot weigh new rows as it is, so there is nothing to save it for."
             + (' Use method="inductive".' if name == "KernelMeanMatching" else "")
         )
-    if not hasattr(weighter, "weights_"):
+    if not hasattr(weighter, "scale_"):  # a sample on Spark leaves no weights_
         raise ParameterError(f"{name} is not fitted yet. Call fit before saving it.")
     try:
         data = skops.io.dumps(weighter, compression=zipfile.ZIP_DEFLATED)
@@ -155,10 +157,12 @@ def load_weighter(path: str | Path) -> InductiveWeighter:
 
     try:
         weighter = skops.io.loads(data, trusted=_TRUSTED)
-        _check_trees(weighter)
+        is_fitted = isinstance(weighter, InductiveWeighter) and hasattr(weighter, "scale_")
+        if is_fitted:
+            _check_trees(weighter, weighter.n_features_in_)
     except Exception as error:  # as below
         raise _damaged(path, error) from error
-    if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weights_"):
+    if not is_fitted:
         raise _damaged(path, "it holds no fitted weighter")
     return weighter
 
@@ -233,33 +237,53 @@ def _untrusted(data: bytes, path: Path | None = None) -> list[str]:
     return sorted(set(found) - set(_TRUSTED))
 
 
-def _check_trees(held: Any) -> None:
+def _check_trees(held: Any, n_features: int) -> None:
     """Refuse trees that scikit-learn would follow out of their memory, or for ever.
 
     It checks no index on its way down, which is why skops leaves its trees to the caller's trust.
+    ``n_features`` is how many numbers a row has, so no node may ask for one beyond them.
     """
     from sklearn.tree._tree import Tree
 
     if isinstance(held, Tree):
-        _check_tree(held)
+        _check_tree(held, n_features)
+    elif isinstance(held, TreeRouting):
+        _check_routing(held, n_features)
     elif isinstance(held, Mapping):
-        _check_trees(list(held.values()))
+        _check_trees(list(held.values()), n_features)
     elif isinstance(held, list | tuple):
         for entry in held:
-            _check_trees(entry)
+            _check_trees(entry, n_features)
     elif isinstance(held, np.ndarray) and held.dtype == object:
-        _check_trees(held.ravel().tolist())
+        _check_trees(held.ravel().tolist(), n_features)
     elif hasattr(held, "__dict__"):
-        _check_trees(vars(held))
+        _check_trees(vars(held), n_features)
 
 
-def _check_tree(tree: Any) -> None:
+def _check_tree(tree: Any, n_features: int) -> None:
+    if tree.n_features != n_features:
+        raise ValueError(f"a tree in it is for {tree.n_features} columns, not {n_features}")
     nodes = np.arange(tree.node_count)
     left, right, feature = tree.children_left, tree.children_right, tree.feature
     inner = left != -1
     downwards = [(nodes < side) & (side < tree.node_count) for side in (left, right)]
     known = (feature >= 0) & (feature < tree.n_features)
     if not (right[~inner] == -1).all() or not (np.all([*downwards, known], axis=0)[inner]).all():
+        raise ValueError("a tree in it is none")
+
+
+def _check_routing(tree: TreeRouting, n_features: int) -> None:
+    """Refuse a tree that has travelled unless every step leads down, to a leaf, by a column."""
+    nodes, is_leaf = np.arange(len(tree.feature)), tree.is_leaf
+    right, left = tree.children.reshape(len(nodes), 2).T
+    shapes = {one.shape for one in (tree.feature, tree.border, tree.missing_left, is_leaf)}
+    kinds = [one.dtype.kind for one in (tree.feature, tree.children, tree.missing_left, is_leaf)]
+    if shapes != {(len(nodes),)} or not len(nodes) or kinds != ["i", "i", "b", "b"]:
+        raise ValueError("a tree in it is none")
+    downwards = [(nodes < side) & (side < len(nodes)) for side in (left, right)]
+    stays = (left == nodes) & (right == nodes)
+    known = (tree.feature >= 0) & (tree.feature < n_features)
+    if not (known & np.where(is_leaf, stays, np.all(downwards, axis=0))).all():
         raise ValueError("a tree in it is none")
 
 

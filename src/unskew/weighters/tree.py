@@ -244,6 +244,10 @@ class _TreePartition:
         self.n_cells = int(self._tree.node_count)
 
     def cells(self, values: FloatArray) -> IntArray:
+        if values.shape[1] != self._tree.n_features:  # scikit-learn would read beyond the rows
+            raise InputError(
+                f"The tree is for {self._tree.n_features} columns; got {values.shape[1]}."
+            )
         leaves: IntArray = self._tree.apply(values)
         return leaves
 

@@ -52,7 +52,7 @@ class CSVSource(FileSource):
         }
         try:
             yield from parts_of_stream(self._batches(file, columns, read_as), columns, file=file)
-        except UnreadableFileError as error:
+        except InputError as error:
             yield failed_part(file, error)
 
     def _batches(
@@ -120,4 +120,6 @@ def _reading(path: str, header: Sequence[str]) -> Iterator[None]:
         reason = str(error)
         for position, name in enumerate(header):  # PyArrow counts columns where one wants names
             reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
+        if "CSV conversion error" in reason:  # a bad value in a file that is whole
+            raise InputError(f"{reason}. Mend the value, or leave the file out.") from error
         raise UnreadableFileError(reason) from error.__cause__

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from unskew.errors import InputError, UnreadableFileError
+from unskew.errors import InputError, InputTypeError
+from unskew.population.kinds import can_reconcile
 from unskew.population.sources.base import (
     BLOCK_ROWS,
     File,
@@ -70,17 +72,19 @@ class ParquetDatasetSource(FileSource):
         fragment = self._fragments[file]
         try:
             with reading(fragment.path, "Parquet"):
-                _check_columns(fragment, columns)
+                differs = self._check_columns(fragment, columns)
                 pieces = fragment.split_by_row_group()
-        except UnreadableFileError as error:
+        except InputError as error:
             yield failed_part(file, error)
             return
         for piece in pieces:  # a piece's own count_rows() would count the whole file
             n_rows = piece.row_groups[0].num_rows
-            yield Part(n_rows, partial(self._read, piece, list(columns)), file)
+            yield Part(n_rows, partial(self._read, piece, list(columns), differs), file)
 
-    def _read(self, piece: ds.Fragment, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with reading(piece.path, "Parquet"):
+    def _read(
+        self, piece: ds.Fragment, columns: list[str], differs: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        with reading(piece.path, "Parquet"), _converting(piece.path, differs):
             yield from piece.to_batches(
                 schema=self._dataset.schema,
                 columns=columns,
@@ -88,13 +92,40 @@ class ParquetDatasetSource(FileSource):
                 use_threads=False,
             )
 
+    def _check_columns(self, fragment: ds.Fragment, columns: Sequence[str]) -> list[str]:
+        """Refuse a file without a column, which PyArrow would fill, or with one of another kind.
 
-def _check_columns(fragment: ds.Fragment, columns: Sequence[str]) -> None:
-    """Refuse a file without a column: PyArrow would fill it with missing values."""
-    present = {
-        *fragment.physical_schema.names,
-        *ds.get_partition_keys(fragment.partition_expression),
-    }
-    missing = [name for name in columns if name not in present]
-    if missing:
-        raise InputError(f"'{fragment.path}' lacks column '{missing[0]}', which the dataset has.")
+        Returns the columns that PyArrow will convert.
+        """
+        physical = fragment.physical_schema
+        present = {*physical.names, *ds.get_partition_keys(fragment.partition_expression)}
+        missing = [name for name in columns if name not in present]
+        if missing:
+            raise InputError(
+                f"'{fragment.path}' lacks column '{missing[0]}', which the dataset has."
+            )
+        differs = []
+        for name in set(columns) & set(physical.names):
+            kinds = self.schema.field(name).type, physical.field(name).type
+            if kinds[0] != kinds[1] and not can_reconcile(*kinds):
+                raise InputTypeError(
+                    f"Column '{name}' is of type {kinds[0]} in the dataset and {kinds[1]} in "
+                    f"'{fragment.path}'. Write all files with one type."
+                )
+            if kinds[0] != kinds[1]:
+                differs.append(name)
+        return sorted(differs)
+
+
+@contextmanager
+def _converting(path: str, columns: Sequence[str]) -> Iterator[None]:
+    """Tell values that do not fit the dataset's types from a file that is damaged."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        if not columns:
+            raise
+        raise InputTypeError(
+            f"Column '{columns[0]}' of '{path}' cannot be converted to the dataset's type: "
+            f"{error}. Write all files with one type."
+        ) from error

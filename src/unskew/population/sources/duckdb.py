@@ -14,6 +14,8 @@ from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_st
 class DuckDBSource(Source):
     """A query, run anew for each pass."""
 
+    ordered = False  # a query promises no order, and may give another in each pass
+
     def __init__(self, relation: Any) -> None:
         self._relation = self.lazy = relation
         self.schema = batches_of(relation.limit(0)).schema

@@ -32,19 +32,35 @@ def is_parquet(storage: Storage, *, side: str) -> bool:
     """Whether the files are Parquet, and not CSV; a mixture is refused."""
     formats = {_format(storage, file) for file in storage.files}
     if len(formats) > 1:
-        raise InputError(f"The {side} mixes Parquet and CSV files; name files of one format.")
+        raise _mixed(side)
     return formats == {"parquet"}
 
 
+def _mixed(side: str) -> InputError:
+    return InputError(f"The {side} mixes Parquet and CSV files; name files of one format.")
+
+
 def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
-    for endings, source in ((_PARQUET, ParquetSource), (_CSV, CSVSource)):
-        files = [file for file in storage.files if file.path.lower().endswith(endings)]
-        if files and source is ParquetSource:
-            inside = storage._replace(files=files)
-            return ParquetSource(inside, skip=skip, keys=partitions(files, folder))
-        if files:
-            return CSVSource(storage._replace(files=files), skip=skip)
-    raise InputFileError(f"The folder '{folder}' holds no Parquet or CSV file.")
+    parquet, csv = (
+        [file for file in storage.files if file.path.lower().endswith(endings)]
+        for endings in (_PARQUET, _CSV)
+    )
+    if parquet and csv:
+        raise _mixed(f"population's folder '{folder}'")
+    if not parquet and not csv:
+        raise InputFileError(f"The folder '{folder}' holds no Parquet or CSV file.")
+    inside, keys = storage._replace(files=parquet or csv), partitions(parquet or csv, folder)
+    if parquet:
+        return ParquetSource(inside, skip=skip, keys=keys)
+    source = CSVSource(inside, skip=skip)
+    for name in [] if keys is None else keys.schema.names:
+        if name not in source.schema.names:
+            raise InputError(
+                f"'{csv[0].path}' lies in a folder that names the column '{name}', which is read "
+                f"of Parquet files only. Write '{folder}' as Parquet, give the CSV files that "
+                "column, or name the files themselves to do without it."
+            )
+    return source
 
 
 def _format(storage: Storage, file: File) -> str:

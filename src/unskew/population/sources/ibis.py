@@ -15,6 +15,8 @@ from unskew.population.sources.duckdb import batches_of
 class IbisSource(Source):
     """A query, run anew for each pass."""
 
+    ordered = False  # a query promises no order, and may give another in each pass
+
     def __init__(self, table: Any) -> None:
         self._table = self.lazy = table
         self.schema = table.schema().to_pyarrow()

@@ -15,6 +15,8 @@ from unskew.population.sources.base import Part, Source
 class LazySource(Source):
     """A frame of which only aggregates can be had without taking all of it into memory."""
 
+    ordered = False  # a query promises no order, and may give another in each pass
+
     def __init__(self, frame: Any) -> None:
         self.lazy = frame
         self.schema = nw.from_native(frame).head(0).collect(backend="pyarrow").to_native().schema

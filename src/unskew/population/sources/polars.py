@@ -14,6 +14,8 @@ from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_st
 class PolarsLazySource(Source):
     """A lazy query, run anew for each pass."""
 
+    ordered = False  # a query promises no order, and may give another in each pass
+
     def __init__(self, frame: Any) -> None:
         self._frame = self.lazy = frame
         self.schema = frame.collect_schema().to_frame().to_arrow().schema

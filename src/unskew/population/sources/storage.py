@@ -86,7 +86,19 @@ def find(
         raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
+    _check_named_once(common, infos, side)
     return Storage(common, [_file(info) for info in infos], missing=missing)
+
+
+def _check_named_once(filesystem: fs.FileSystem, infos: Sequence[fs.FileInfo], side: str) -> None:
+    """Refuse a file that is named twice, by patterns that overlap say, and would count twice."""
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    seen = set()
+    for info in infos:
+        path = os.path.abspath(info.path) if is_local else info.path
+        if path in seen:
+            raise InputError(f"The {side} file '{info.path}' is named twice; name it once.")
+        seen.add(path)
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
