@@ -60,8 +60,10 @@ class TestFolders:
         pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "1.parquet")
         pq.write_table(pa.table({"a": [2.0]}), tmp_path / "2.parquet")
         (tmp_path / "README.txt").write_text("hello")
-        (tmp_path / "notes.csv").write_text("x\n1\n")
         assert frequencies([[1.0], [2.0]], tmp_path).tolist() == [1, 2]
+        (tmp_path / "notes.csv").write_text("x\n1\n")
+        with pytest.raises(InputError, match="mixes Parquet and CSV files"):
+            frequencies([[1.0], [2.0]], tmp_path)
 
     def test_a_dataset_with_a_filter_and_a_dataset_of_csv(self, tmp_path):
         pq.write_table(pa.table({"a": [1.0, 2.0, 2.0, 3.0]}), tmp_path / "1.parquet")

@@ -27,7 +27,7 @@ from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.numerics.weight_vectors import check_weights
+from unskew.numerics.weight_vectors import check_design
 from unskew.population.encode import ColumnCodes, FeatureSpace
 from unskew.population.population import Population
 from unskew.population.rows import as_rows
@@ -106,11 +106,7 @@ def diagnose(
     if not len(rows):
         raise InputError("X has no rows, so there is nothing to diagnose.")
     batch = rows.batch
-    before = (
-        np.ones(len(rows))
-        if sample_weight is None
-        else check_weights(sample_weight, name="sample_weight", n_rows=len(rows))
-    )
+    before = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
     after, method = _given_weights(weights, len(rows))
     codes = ColumnCodes().fit(batch)
     sample = codes.transform(batch, side="sample").values
@@ -188,7 +184,7 @@ def _given_weights(weights: Any, n_rows: int) -> tuple[FloatArray | None, str | 
             f"weights is {type(weights).__name__}, which has not been fitted: fit it to this "
             "sample first, or give an array of weights."
         )
-    return check_weights(weights, name="weights", n_rows=n_rows), method
+    return check_design(weights, name="weights", n_rows=n_rows), method
 
 
 def _other_family(weights: Any) -> Family:

@@ -48,6 +48,14 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     check_weight_values(vector, name=name)
     if len(vector) and not vector.any():
         raise InputError(f"{name} is zero on every row, so no row would count.")
+    return vector
+
+
+def check_design(weights: ArrayLike | None, *, name: str, n_rows: int) -> FloatArray:
+    """Return weights as :func:`check_weights` does, whose sum is a number too; None means ones."""
+    if weights is None:
+        return np.ones(n_rows)
+    vector = check_weights(weights, name=name, n_rows=n_rows)
     with np.errstate(over="ignore"):
         if not np.isfinite(vector.sum()):
             raise InputError(f"{name} adds up to infinity. Divide it by its largest entry.")

@@ -28,7 +28,7 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.numerics.weight_vectors import check_weights, scale_to_total
+from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes
 from unskew.population.population import Population
 from unskew.population.rows import Rows, as_rows, is_spark_frame
@@ -231,11 +231,7 @@ class Weighter(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        design = (
-            np.ones(len(rows))
-            if sample_weight is None
-            else check_weights(sample_weight, name="sample_weight", n_rows=len(rows))
-        )
+        design = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
         return self._own_columns(Sample(rows, checked_labels(y, len(rows)), design, X))
 
     def _own_column_names(self) -> list[str]:

@@ -72,9 +72,13 @@ def find(
     if other:
         raise InputError(f"'{other[0]}' is not on the file system of '{entries[0]}'; name one.")
     infos, missing = [], {}
+    named_by: dict[str, str] = {}
     for _, path in located:
         try:
-            infos += _expanded(common, path, side)
+            found = _expanded(common, path, side)
+            for info in found:
+                _check_named_once(common, info.path, path, named_by, side)
+            infos += found
         except InputFileError as error:
             if not skip:
                 raise
@@ -86,19 +90,22 @@ def find(
         raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
-    _check_named_once(common, infos, side)
     return Storage(common, [_file(info) for info in infos], missing=missing)
 
 
-def _check_named_once(filesystem: fs.FileSystem, infos: Sequence[fs.FileInfo], side: str) -> None:
-    """Refuse a file that is named twice, by patterns that overlap say, and would count twice."""
+def _check_named_once(
+    filesystem: fs.FileSystem, path: str, entry: str, named_by: dict[str, str], side: str
+) -> None:
+    """Refuse a file that two different entries name, patterns that overlap say.
+
+    Whoever writes one path twice means it.
+    """
     is_local = isinstance(filesystem, fs.LocalFileSystem)
-    seen = set()
-    for info in infos:
-        path = os.path.abspath(info.path) if is_local else info.path
-        if path in seen:
-            raise InputError(f"The {side} file '{info.path}' is named twice; name it once.")
-        seen.add(path)
+    other = named_by.setdefault(os.path.abspath(path) if is_local else path, entry)
+    if other != entry:
+        raise InputError(
+            f"The {side} file '{path}' is named twice, by '{other}' and by '{entry}'; name it once."
+        )
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
