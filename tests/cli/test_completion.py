@@ -41,6 +41,7 @@ def test_columns_of_the_files_named_before(offered, survey):
     assert offered(*files, "--id", "") == ["customer", "age", "income", "town", "spend"]
     assert offered(*files, "--columns", "age,to") == ["age,town"]
     assert offered(*files, "--population-weight", "") == ["age", "income", "town"]
+    assert offered("apply", "weighter.skops", "people.parquet", "--id", "i") == ["income"]
     assert offered("weigh", "nowhere.csv", "people.parquet", "--target", "") == []
     assert offered("weigh", "-", "people.parquet", "--target", "") == []
 

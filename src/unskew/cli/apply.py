@@ -32,7 +32,7 @@ def apply(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the weights go: .parquet or .csv.")
     ],
-    identifier: options.Identifier = None,
+    identifier: options.IdentifierOfNew = None,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh new rows, drawn as the sample was, by a weighter that was kept.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ __all__ = [
     "Columns",
     "Exclude",
     "Identifier",
+    "IdentifierOfNew",
     "Population",
     "PopulationWeight",
     "Quiet",
@@ -22,7 +23,7 @@ __all__ = [
     "Target",
 ]
 
-_SAMPLE, _POPULATION = 0, 1  # their positions among the arguments
+_SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
 
 Sample = Annotated[
     str,
@@ -49,15 +50,19 @@ Target = Annotated[
         autocompletion=columns_of(_SAMPLE),
     ),
 ]
-Identifier = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _identifier(position: int) -> Any:
+    return typer.Option(
         "--id",
         metavar="COLUMN",
         help="Names the rows; otherwise they have numbers, from 0.",
-        autocompletion=columns_of(_SAMPLE),
-    ),
-]
+        autocompletion=columns_of(position),
+    )
+
+
+Identifier = Annotated[str | None, _identifier(_SAMPLE)]
+IdentifierOfNew = Annotated[str | None, _identifier(_NEW)]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
