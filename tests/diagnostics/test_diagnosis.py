@@ -173,6 +173,11 @@ class TestEdges:
         counted = diagnose(sample, unskew.Population(population, weight=few))
         assert np.isfinite(counted.bias.mmd.before.statistic)
 
+    def test_a_range_beyond_floating_point_is_refused_by_name(self):
+        rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 1)) * 1.5e308
+        with pytest.raises(unskew.InputError, match="'x0' spans more than floating point"):
+            diagnose(rows, rows)
+
     def test_labels_that_are_dates_are_left_out(self):
         rows = np.random.default_rng(0).normal(size=(50, 1))
         assert diagnose(rows, rows, y=pd.date_range("2026-01-01", periods=50)).outcome is None

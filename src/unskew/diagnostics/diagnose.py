@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -115,6 +116,7 @@ def diagnose(
     matched = Population.of(population).matched(rows)
     matched.reduce(Summaries([totals, drawn]))
     theirs = codes.transform(drawn.rows, side="population").values
+    _check_ranges(codes.names, np.concatenate([sample, theirs]))
     even = sample_weight is None and not matched.is_weighted
     family: Family = judge if judge != "auto" else _other_family(weights)
     comparison = _Compared(
@@ -169,6 +171,16 @@ def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None
     if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
         raise ParameterError(
             f"random_state must be a whole number from 0 to 2**32 - 1; got {random_state!r}."
+        )
+
+
+def _check_ranges(names: Sequence[str], values: FloatArray) -> None:
+    """Refuse columns whose largest and smallest value have no difference in floating point."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        ranges = np.fmax.reduce(values, axis=0) - np.fmin.reduce(values, axis=0)
+    for position in np.flatnonzero(np.isinf(ranges)):
+        raise InputError(
+            f"Column '{names[int(position)]}' spans more than floating point can hold. Rescale it."
         )
 
 

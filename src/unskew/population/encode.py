@@ -109,7 +109,8 @@ class ColumnCodes:
         self._check_kinds(batch, side)
         values = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
         novel: BoolArray | None = None
-        with np.errstate(over="ignore"):  # an overflow becomes infinite, which is looked for below
+        # An overflow becomes infinite, and two of them NaN, which is looked for below.
+        with np.errstate(over="ignore", invalid="ignore"):
             for position, (code, column) in enumerate(
                 zip(self.columns, batch.columns, strict=True)
             ):
