@@ -1,4 +1,4 @@
-"""Correct sample selection bias: weigh a biased sample so that it stands for the population.
+"""Correct sample selection bias: weigh a biased sample so that it represents the population.
 
 Names are imported when they are first used, so that ``import unskew`` costs nothing.
 """
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from unskew.learning.reweighted import Reweighted as Reweighted
     from unskew.learning.risk import weighted_risk as weighted_risk
     from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
+    from unskew.overlap.overlap import Overlap as Overlap
+    from unskew.overlap.overlap import OverlapRule as OverlapRule
+    from unskew.population.margins import Margins as Margins
     from unskew.population.population import Population as Population
     from unskew.population.progress import Progress as Progress
     from unskew.population.sample_files import read_sample as read_sample
+    from unskew.population.spark_sample import SparkSample as SparkSample
     from unskew.population.summaries import Summary as Summary
     from unskew.weighters.cluster import ClusterWeights as ClusterWeights
+    from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
     from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
     from unskew.weighters.histogram import HistogramWeights as HistogramWeights
     from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
     from unskew.weighters.known_probability import KnownProbability as KnownProbability
-    from unskew.weighters.overlap import Overlap as Overlap
-    from unskew.weighters.overlap import OverlapRule as OverlapRule
     from unskew.weighters.storage import load_weighter as load_weighter
     from unskew.weighters.storage import save_weighter as save_weighter
     from unskew.weighters.tree import TreeWeights as TreeWeights
@@ -45,6 +48,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ClusterWeights": "unskew.weighters.cluster",
+    "DensityRatioWeights": "unskew.weighters.density_ratio",
     "Diagnosis": "unskew.diagnostics.diagnosis",
     "FrequencyWeights": "unskew.weighters.frequency",
     "HistogramWeights": "unskew.weighters.histogram",
@@ -54,15 +58,17 @@ _HOME = {
     "KernelMeanMatching": "unskew.weighters.kernel_mean_matching",
     "KnownProbability": "unskew.weighters.known_probability",
     "LearnerError": "unskew.errors",
-    "Overlap": "unskew.weighters.overlap",
+    "Margins": "unskew.population.margins",
+    "Overlap": "unskew.overlap.overlap",
     "OverlapError": "unskew.errors",
-    "OverlapRule": "unskew.weighters.overlap",
+    "OverlapRule": "unskew.overlap.overlap",
     "OverlapWarning": "unskew.errors",
     "ParameterError": "unskew.errors",
     "Population": "unskew.population.population",
     "Progress": "unskew.population.progress",
     "Reweighted": "unskew.learning.reweighted",
     "SkippedFilesWarning": "unskew.errors",
+    "SparkSample": "unskew.population.spark_sample",
     "Summary": "unskew.population.summaries",
     "TreeWeights": "unskew.weighters.tree",
     "UnreadableFileError": "unskew.errors",

@@ -172,9 +172,9 @@ def _category(
     codes: ColumnCodes, column: int, totals: CategoryTotals, sides: Sequence[_Side | None]
 ) -> tuple[list[Difference | None], Distribution]:
     n_categories = len(totals.counts)
-    labels = [codes.tell(column, float(rank)) for rank in range(n_categories)]
-    all_mass = float(totals.counts.sum() + totals.novel + totals.missing)
-    population = np.append(totals.counts, totals.novel) / all_mass
+    labels = [codes.format_value(column, float(rank)) for rank in range(n_categories)]
+    all_mass = float(totals.counts.sum() + totals.unseen + totals.missing)
+    population = np.append(totals.counts, totals.unseen) / all_mass
     ranks = np.arange(n_categories, dtype=np.float64)
     shares = [
         None if side is None else np.append(side.shares(ranks, codes=True), 0.0) for side in sides
@@ -191,7 +191,7 @@ def _category(
     groups: list[tuple[str, Any]] = [(labels[rank], [rank]) for rank in shown]
     if len(rest):
         groups.append(("(other)", rest))
-    if totals.novel:
+    if totals.unseen:
         groups.append((NOT_IN_SAMPLE, [n_categories]))
     texts = [label for label, _ in groups]
 
@@ -266,7 +266,7 @@ def _number_distribution(
 
 def _told(codes: ColumnCodes, column: int, values: FloatArray) -> list[str]:
     """Write values so that no two read alike, if need be with all their digits."""
-    told = [codes.tell(column, float(value)) for value in values]
+    told = [codes.format_value(column, float(value)) for value in values]
     if len(set(told)) == len(told) or codes.kinds[column] != Kind.NUMBER:
         return told
     return [f"{float(value):,.15g}" for value in values]

@@ -1,4 +1,4 @@
-"""What the pass over the population counts of each column, exactly."""
+"""Exact totals of each column, from the pass over the population."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
-from unskew.population.summaries import Summary
+from unskew.population.summaries import RowBlock, Summary
 
 __all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
 
@@ -31,12 +30,12 @@ class NumberTotals(Summary):
         self.sum = 0.0
         self.squares = 0.0
 
-    def update(self, batch: FloatArray, weight: FloatArray) -> None:
-        """Take in values."""
-        self.add(batch, weight, float(weight.sum()), even=False)
+    def update(self, rows: RowBlock) -> None:
+        """Add values."""
+        self.add(rows.batch, rows.weight, float(rows.weight.sum()), even=False)
 
     def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:
-        """Take in values, each counted ``weight`` times: once if ``even``."""
+        """Add values, each counted ``weight`` times: once if ``even``."""
         distances = np.subtract(values, self.centre, dtype=np.float64)
         distances /= self.scale
         total = float(distances.sum() if even else weight @ distances)
@@ -83,25 +82,25 @@ class CategoryTotals(Summary):
 
     def __init__(self, n_categories: int) -> None:
         self.counts: FloatArray = np.zeros(n_categories)
-        self.novel = 0.0
+        self.unseen = 0.0
         self.missing = 0.0
 
-    def update(self, batch: FloatArray, weight: FloatArray) -> None:
-        """Take in codes."""
-        self.add(batch, weight, 0.0, even=False)
+    def update(self, rows: RowBlock) -> None:
+        """Add codes."""
+        self.add(rows.batch, rows.weight, 0.0, even=False)
 
     def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:  # noqa: ARG002
-        """Take in codes, each counted ``weight`` times."""
+        """Add codes, each counted ``weight`` times."""
         shifted = np.where(np.isnan(values), -2.0, values).astype(np.int64) + 2
         found = np.bincount(shifted, weights=weight, minlength=len(self.counts) + 2)
         self.missing += float(found[0])
-        self.novel += float(found[1])
+        self.unseen += float(found[1])
         self.counts += found[2:]
 
     def merge(self, other: Self) -> None:
         """Add the other's counts."""
         self.counts += other.counts
-        self.novel += other.novel
+        self.unseen += other.unseen
         self.missing += other.missing
 
 
@@ -128,14 +127,16 @@ class ColumnTotals(Summary):
         self.rows = 0
         self.mass = 0.0
 
-    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
-        """Take in the rows of a batch."""
+    def update(self, rows: RowBlock) -> None:
+        """Add the rows of a block."""
+        weight = rows.weight
         mass = float(weight.sum())
         even = bool(len(weight)) and float(weight.min()) == 1.0 == float(weight.max())
-        self.rows += len(batch)
+        self.rows += len(rows)
         self.mass += mass
         for position, totals in enumerate(self.columns):
-            values = self.codes.encode_column(batch.column(position), position, side="population")
+            column = rows.batch.column(position)
+            values = self.codes.encode_column(column, position, side="population")
             totals.add(values, weight, mass, even=even)
             if isinstance(totals, NumberTotals) and not np.isfinite(totals.sum + totals.squares):
                 raise InputError(

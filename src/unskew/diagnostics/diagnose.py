@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
@@ -23,21 +22,23 @@ from unskew.diagnostics.diagnosis import (
 from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
 from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
-from unskew.diagnostics.discrimination import Family, some_rows, tell_apart
+from unskew.diagnostics.discrimination import some_rows, tell_apart
 from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.population.encode import ColumnCodes, FeatureSpace
+from unskew.overlap import bounded, measure_overlap
+from unskew.population.column_names import columns_to_weigh_by
+from unskew.population.labels import checked_labels
 from unskew.population.population import Population
-from unskew.population.rows import as_rows
-from unskew.population.summaries import Reservoir, Summaries
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.population.summaries import Summaries
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
 from unskew.theory.bound import Bound
-from unskew.weighters.base import checked_labels
+from unskew.weighters.base import Family
 from unskew.weighters.cells import CellWeighter
-from unskew.weighters.overlap import bounded, measure_overlap
 
 __all__ = ["diagnose"]
 
@@ -52,38 +53,42 @@ def diagnose(
     *,
     y: Any = None,
     sample_weight: ArrayLike | None = None,
+    columns: Sequence[str] | Sequence[int] | Literal["shared"] | None = None,
     judge: Literal["auto", "trees", "smooth"] = "auto",
     examined_rows: int = EXAMINED_ROWS,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Say whether a sample is biased, how badly and where, and whether weights mend it.
+    """Diagnose whether a sample is biased, how much and where, and whether weights correct it.
 
-    The population is read once. Means, variances, missing values and categories are counted over
-    all of its rows; distributions, tests and regions go by rows drawn evenly from it.
+    The population is read once. Means, variances, missing values and categories are computed from
+    all of its rows; distributions, tests and regions from a uniform random sample of its rows.
 
     Parameters
     ----------
     X : array-like or dataframe of shape (n_samples, n_features)
         The sample.
     population : Population, or anything that :class:`unskew.Population` takes
-        Rows drawn as the world draws them, with the same columns.
+        An unbiased reference sample of the population, with the same columns.
     weights : array-like of shape (n_samples,) or fitted weighter or Reweighted, optional
-        To be judged. A fitted weighter also tells the theory what it needs, and the classifier
-        which family of models made the weights.
+        The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
+        the family of classifiers that should judge it.
     y : array-like of shape (n_samples,), optional
-        Labels: what the weights do to their mean, or to the shares of the classes, is told; of
-        dates and times nothing is.
+        Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
+        classes; dates and times are left out.
     sample_weight : array-like of shape (n_samples,), optional
-        Design weights of the sample: "before" is with these. The weights contain them already, as
-        weighters make them.
+        Design weights of the sample: "before" is with these. ``weights`` include them already, as
+        those of weighters do.
+    columns : None, list or "shared", optional
+        The columns to compare, as on weighters. By default those of a fitted weighter that is given
+        as ``weights``, otherwise all of X, which the population must then have.
     judge : {"auto", "trees", "smooth"}, default="auto"
-        Which classifier tries to tell sample and population apart: boosted trees, or a logistic
-        regression on kernel features. "auto" takes a family that did not make the weights: trees
-        without weights and for kernel mean matching, otherwise the smooth one.
+        The classifier that tries to separate sample and population: boosted trees, or a logistic
+        regression on kernel features. "auto" uses a family that did not make the weights: trees
+        without weights and for kernel weights, otherwise the smooth one.
     examined_rows : int, default=20000
-        How many population rows to draw.
+        The number of population rows to draw.
     random_state : int, default=0
-        Of the draws and the tests; the same everywhere gives the same diagnosis.
+        Seeds the draws and the tests; the same value gives the same diagnosis on every engine.
 
     Returns
     -------
@@ -103,48 +108,50 @@ def diagnose(
     'x0'
     """
     _check_parameters(judge, examined_rows, random_state)
-    rows = as_rows(X, name="X")
-    if not len(rows):
+    given = Sample.of(X, sample_weight=sample_weight)
+    if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
-    batch = rows.batch
-    before = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
-    after, method = _given_weights(weights, len(rows))
-    codes = ColumnCodes().fit(batch)
-    sample = codes.transform(batch, side="sample").values
+    after, method = _given_weights(weights, len(given))
+    weighter = getattr(weights, "weighter_", weights)
+    columns = getattr(weighter, "columns_", None) if columns is None else columns
+    target = Population.of(population)
+    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
+    among = None if columns is None else given.rows.table.column_names
+    matched = target.matched(sample.rows, among=among)
+    codes, before = sample.codes, sample.design
     drawn = Reservoir(examined_rows, seed=random_state)
-    totals = ColumnTotals(codes, sample)
-    matched = Population.of(population).matched(rows)
+    totals = ColumnTotals(codes, sample.values)
     matched.reduce(Summaries([totals, drawn]))
     theirs = codes.transform(drawn.rows, side="population").values
-    _check_ranges(codes.names, np.concatenate([sample, theirs]))
+    _check_ranges(codes.names, np.concatenate([sample.values, theirs]))
     even = sample_weight is None and not matched.is_weighted
     family: Family = judge if judge != "auto" else _other_family(weights)
-    comparison = _Compared(
-        batch, drawn.rows, codes, sample, theirs, before, drawn.weight, even, random_state
-    )
+    comparison = _Compared(sample, theirs, drawn.weight, even, random_state)
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         classifier, expected_share = comparison.discrimination(family, after)
         bias = Bias(
-            features=balance_of(codes, totals.columns, sample, before, after, theirs, drawn.weight),
+            features=balance_of(
+                codes, totals.columns, sample.values, before, after, theirs, drawn.weight
+            ),
             mmd=comparison.discrepancy(after),
             classifier=classifier,
         )
         overlap = measure_overlap(
-            batch.filter(pa.array(before > 0)),
+            sample,
             drawn.rows,
             drawn.weight,
-            whole=totals.rows == len(drawn.weight),
+            whole=drawn.whole(totals.rows),
             grow_on=5000,
             seed=random_state,
         )
-    summary = None if after is None else summarise_weights(after, batch)
+    summary = None if after is None else summarise_weights(after, sample.batch)
     return Diagnosis(
         verdict=reach_verdict(
             bias,
             overlap,
             summary,
             expected_share=expected_share,
-            sample_rows=len(rows),
+            sample_rows=len(sample),
             population_rows=totals.rows,
             n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
         ),
@@ -152,12 +159,12 @@ def diagnose(
         overlap=overlap,
         weights=summary,
         bounds=() if after is None else _bounds(after, weights),
-        sample_rows=len(rows),
+        sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=method,
         thresholds=dict(THRESHOLDS),
-        outcome=None if y is None else _outcome(y, len(rows), before, after),
+        outcome=None if y is None else _outcome(y, len(sample), before, after),
     )
 
 
@@ -200,30 +207,22 @@ def _given_weights(weights: Any, n_rows: int) -> tuple[FloatArray | None, str | 
 
 
 def _other_family(weights: Any) -> Family:
-    weighter = getattr(weights, "weighter_", weights)
-    if weights is None or type(weighter).__name__ == "KernelMeanMatching":
+    """Return a family of classifiers that did not make the weights."""
+    if weights is None:
         return "trees"
-    return "smooth"
+    family: Family = getattr(getattr(weights, "weighter_", weights), "judged_by", "smooth")
+    return family
 
 
 class _Compared:
     """Sample and drawn rows, ready for the tests."""
 
     def __init__(
-        self,
-        batch: pa.RecordBatch,
-        drawn: pa.RecordBatch,
-        codes: ColumnCodes,
-        sample: FloatArray,
-        theirs: FloatArray,
-        before: FloatArray,
-        drawn_weight: FloatArray,
-        even: bool,
-        seed: int,
+        self, sample: Sample, theirs: FloatArray, weight: FloatArray, even: bool, seed: int
     ) -> None:
-        self._batch, self._drawn, self._codes = batch, drawn, codes
-        self._values = sample, theirs
-        self._before, self._drawn_weight = before, drawn_weight
+        self._sample, self._codes = sample, sample.codes
+        self._values = sample.values, theirs
+        self._before, self._drawn_weight = sample.design, weight
         self._even = even
         self._seed = seed
 
@@ -307,10 +306,8 @@ class _Compared:
         return self._codes.counts_categories(column) and 0 < n_categories <= 200
 
     def _points(self, mine: Any, theirs: Any) -> tuple[FloatArray, FloatArray]:
-        space = FeatureSpace(scaling="standard").fit(self._batch)
-        points = space.transform(self._batch.take(pa.array(mine)), side="sample").values
-        others = space.transform(self._drawn.take(pa.array(theirs)), side="population").values
-        return bounded(points), bounded(others)
+        space, points = self._sample.points("standard")
+        return bounded(points[mine]), bounded(space.of_codes(self._values[1][theirs]))
 
 
 def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:

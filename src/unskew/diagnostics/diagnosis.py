@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from unskew.weighters.overlap import Overlap
+from unskew.overlap import Overlap
 
 __all__ = [
     "Bias",

@@ -11,17 +11,16 @@ their variances add up.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.weighters.base import Family
 
-__all__ = ["MAX_ROWS", "Family", "tell_apart", "weighted_auc"]
-
-Family = Literal["trees", "smooth"]
+__all__ = ["MAX_ROWS", "tell_apart", "weighted_auc"]
 
 FOLDS = 5
 FIRST_TESTED = 2

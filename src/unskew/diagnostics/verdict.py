@@ -13,7 +13,7 @@ from unskew.diagnostics.diagnosis import (
     Verdict,
     WeightSummary,
 )
-from unskew.weighters.overlap import LIMIT, Overlap
+from unskew.overlap import LIMIT, Overlap
 
 __all__ = ["THRESHOLDS", "is_biased", "reach_verdict"]
 

@@ -1,7 +1,7 @@
-"""The population: rows of any size, asked once.
+"""The population: rows of any size, read once.
 
-A weighter never holds the population. It hands :meth:`Population.reduce` a summary, an empty answer
-to one question, and gets it back filled after a single pass.
+A weighter never holds the population. It passes a summary, the empty answer to one question, to
+:meth:`Population.reduce` and gets it back filled after a single pass.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,29 +16,34 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError, UnreadableFileError
-from unskew.numerics.cores import available_cores, one_blas_thread
-from unskew.numerics.weight_vectors import check_weights
+from unskew.numerics.cores import one_blas_thread
+from unskew.population.about import About
 from unskew.population.checkpoint import Checkpoint, checked_path
+from unskew.population.column_names import (
+    check_same_columns,
+    columns_by_position,
+    feature_columns,
+)
+from unskew.population.kept_answers import KeptAnswers, questions_in
 from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
-from unskew.population.pushdown import count_in_engine
-from unskew.population.reading import BLOCK_ROWS, Reading, as_marks
-from unskew.population.rows import Rows, pandas_index_columns
+from unskew.population.reading import BLOCK_ROWS, Reading
+from unskew.population.row_values import row_values
+from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Part, Source, open_source
 from unskew.population.summaries import Summaries, Summary, Total
-from unskew.population.threads import in_order
-from unskew.population.travel import nested_summaries
+from unskew.population.threads import in_order, n_threads
 
 __all__ = ["Population"]
 
 SummaryType = TypeVar("SummaryType", bound=Summary)
-_Answer: TypeAlias = tuple[SummaryType, Seen] | UnreadableFileError
+_Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
 
 class Population:
-    """Rows drawn as the world draws them, in whatever form they are held.
+    """An unbiased reference sample of the population, or all of it, in any form that holds rows.
 
     Parameters
     ----------
@@ -53,34 +57,27 @@ class Population:
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
         any order. For an array, positions.
     weight : str or array-like of shape (n_rows,), optional
-        Design weights: how many rows of the world each row stands for.
+        Design weights: how many members of the population each row represents.
     selected : str or array-like of bool of shape (n_rows,), optional
         Which rows are also in the sample, where the sample is part of the population.
     filesystem : PyArrow or fsspec file system, optional
-        Where paths lead, if it is not the local disk. An address such as ``s3://bucket/folder``
-        says it by itself, wherever :meth:`pyarrow.fs.FileSystem.from_uri` knows the storage.
+        The file system of the paths, if it is not the local disk. An address such as
+        ``s3://bucket/folder`` needs none if :meth:`pyarrow.fs.FileSystem.from_uri` supports it.
     on_error : {"raise", "skip"}, default="raise"
-        What becomes of a file that is damaged, disappears or changes while it is read. "skip"
-        leaves it out with all its rows, those already read included, warns with the names
+        What to do with a file that is damaged, disappears or changes while it is read. "skip"
+        leaves it out with all its rows, including those already read, warns
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
-        or types differ are an error in either case, as are values that cannot be converted: they
-        are another population, not a damaged one.
+        or types differ, and values that cannot be converted, are errors in either case.
     checkpoint : path, optional
-        For long passes over files: what a pass has gathered is kept in this file now and then, and
-        a pass that was killed goes on from there when the same is asked of the same files again,
-        counting no row twice; its answer has the bits of a pass that was never interrupted. The
-        file is deleted when the pass is whole. A checkpoint of another question, of other columns
-        or of files that have changed since is an error. Reading it executes nothing.
-    pushdown : bool, default=False
-        For lazy frames and queries: let their own engine count the cells in one aggregation, so
-        that only counts leave it. Answers TreeWeights, HistogramWeights and FrequencyWeights, with
-        the same counts as reading the rows. On one machine reading is faster
-        (docs/large-populations.md); this is for engines that are far away, or that cannot hand over
-        their rows in batches.
+        For long passes over files: the pass regularly saves its progress to this file. A run that
+        was killed resumes from there when it is repeated with the same settings on the same files;
+        no row is counted twice, and the result is bit-identical to that of an uninterrupted pass.
+        The file is deleted when the pass is complete. A checkpoint written with other settings,
+        other columns or files that have changed since is an error. Reading it executes no code.
     progress : function of a Progress, optional
-        Told now and then, at most ten times a second and once at the end, how far a pass has come:
-        :class:`unskew.Progress`. It is called from the thread that asked, and an exception that it
-        raises ends the pass.
+        Called at most ten times a second and once at the end with the progress of a pass
+        (:class:`unskew.Progress`), from the calling thread. An exception that it raises ends the
+        pass.
 
     Notes
     -----
@@ -89,7 +86,11 @@ class Population:
     A pass is spread over as many threads as the process may use, or ``UNSKEW_THREADS`` of them if
     that environment variable is set. The answer does not depend on it.
 
-    A population is not array-like, so scikit-learn's cross-validation hands it through whole.
+    A population keeps answers that do not depend on the sample: its size, its total weight and
+    uniform random samples of its rows. Fifty fits of a grid search with one Population therefore
+    read less than fifty times. Create a new Population when the data have changed.
+
+    A population is not array-like, so scikit-learn's cross-validation passes it through whole.
 
     Examples
     --------
@@ -109,7 +110,6 @@ class Population:
         filesystem: Any = None,
         on_error: Literal["raise", "skip"] = "raise",
         checkpoint: str | os.PathLike[str] | None = None,
-        pushdown: bool = False,
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
         if on_error not in ("raise", "skip"):
@@ -120,16 +120,14 @@ class Population:
         self._skip = on_error == "skip"
         self._source: Source = open_source(data, filesystem=filesystem, skip=self._skip)
         self._checkpoint = checked_path(checkpoint, self._source)
-        self._weight = self._row_values(weight, "weight")
-        self._selected = self._row_values(selected, "selected")
-        self._columns = self._chosen_columns(columns)
+        self._weight = row_values(weight, "weight", self._source)
+        self._selected = row_values(selected, "selected", self._source)
+        roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
+        self._columns = feature_columns(self._source.schema, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen = Seen()
-        self._asked_besides: list[Summary] = []
-        self._pushdown = bool(pushdown)
-        if self._pushdown:
-            self._check_that_the_engine_can_count()
+        self._kept = KeptAnswers()
         if self._skip:
             self._check_that_files_can_be_skipped()
 
@@ -158,13 +156,18 @@ class Population:
         return self._weight is not None
 
     @property
-    def counts_in_engine(self) -> bool:
-        """Whether only counts leave the engine that holds the rows (``pushdown=True``)."""
-        return self._pushdown
+    def about(self) -> About:
+        """What is known without reading any rows."""
+        known = None if self._skip else self._source.n_rows
+        return About(tuple(self._names), known, self.is_weighted, self._selected is not None)
+
+    def can_answer(self, summary: Summary) -> bool:  # noqa: ARG002
+        """Whether a question can be answered: from rows, every question can."""
+        return True
 
     @property
     def size(self) -> int:
-        """How many rows there are; reads them once if nothing else tells."""
+        """The number of rows; reads them once if it is not known otherwise."""
         if self._source.n_rows == 0:
             raise InputError("The population has no rows.")
         if self._source.n_rows is not None and not self._skip:
@@ -210,24 +213,32 @@ class Population:
         twin._checkpoint = None
         return twin
 
-    def matched(self, sample: Rows, *, ignored: Sequence[str] = ()) -> Self:
+    def matched(
+        self, sample: Rows, *, among: Sequence[str] | None = None, ignored: Sequence[str] = ()
+    ) -> Self:
         """Return this population with the sample's columns, in the sample's order.
 
-        A column that is missing, left over or of an incomparable type is an error that names it,
-        but for those to be ``ignored`` where the population has them.
+        A column that is missing, left over or of an incompatible type is an error that names it.
+
+        Parameters
+        ----------
+        sample : Rows
+            The sample, with the columns to weigh by.
+        among : sequence of str, optional
+            All columns of X, where ``sample`` has only some of them; the population may then have
+            further columns too.
+        ignored : sequence of str
+            Columns of X that are not features, and that the population may have or lack.
         """
         twin = copy.copy(self)
         twin._types = {}
         names = sample.table.column_names
         if self._source.named and sample.named:
-            _check_same_columns(names, [name for name in self._columns if name not in ignored])
+            features = [name for name in self._columns if name not in ignored]
+            check_same_columns(names, features, exact=among is None)
             twin._columns = names
-        elif len(names) != len(self._columns):
-            raise InputError(
-                f"The sample has {len(names)} columns and the population {len(self._columns)}. "
-                "Columns without names are matched by position, so there must be as many; "
-                "Population(data, columns=[...]) chooses them."
-            )
+        else:
+            twin._columns = columns_by_position(names, self._columns, among)
         twin._names = names
         for name, source_name in zip(names, twin._columns, strict=True):
             kind = sample.table.schema.field(name).type
@@ -235,12 +246,6 @@ class Population:
                 check_kinds(name, kind, self._source.schema.field(source_name).type)
             elif (read_as := reading_type(kind)) is not None:
                 twin._types[source_name] = read_as
-        return twin
-
-    def asked_besides(self, summary: Summary) -> Self:
-        """Return this population with one question more, answered in the first pass over it."""
-        twin = copy.copy(self)
-        twin._asked_besides = [*self._asked_besides, summary]
         return twin
 
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
@@ -266,30 +271,49 @@ class Population:
         >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(Total()).mass
         5.0
         """
-        if self._asked_besides:
-            both = Summaries([summary, *self._asked_besides])
-            self._asked_besides = []
-            self.reduce(both, threads=threads)
-            return summary
+        if summary.answered:
+            raise ParameterError(
+                f"This {type(summary).__name__} has been answered already. Create a new one."
+            )
+        columns = (tuple(self._columns), tuple(self._names), tuple(sorted(self._types.items())))
+        open_questions = [
+            question
+            for question in questions_in(summary)
+            if not self._kept.answer(question, columns, self._seen)
+        ]
+        asked = self._kept.to_ask(open_questions)
+        if asked:
+            self._pass(summary if asked == [summary] else Summaries(asked), threads)
+            self._kept.keep(asked, columns)
+        for question in open_questions:
+            if question not in asked:
+                self._kept.answer(question, columns, self._seen)
+        summary.finish()
+        return summary
+
+    def _pass(self, summary: Summary, threads: int | None) -> None:
+        """Read every row once and fill the summary."""
         if self._seen.started and not self._source.rereadable:
             raise InputError(
                 "The population is an iterator or reader that has been read already. Give a list "
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
-        in_engine = Reporter(self._progress, total_rows=None, total_files=None)
-        if self._pushdown:
-            seen: Seen | None = self._counted_in_engine(summary)
-        else:
-            seen = self._source.answer(summary, self._reading)
-        if seen is not None:
-            seen.started = seen.whole = True
-            self._finish(seen)
-            in_engine.finish(seen.rows)
-            return summary
+        reporter = Reporter(self._progress, total_rows=None, total_files=None)
+        seen = self._source.answer(summary, self._reading)
+        if seen is None:
+            seen, reporter = self._read_parts(summary, threads)
+        seen.started = seen.whole = True
+        self._remember(seen)
+        if self._checkpoint is not None:
+            self._checkpoint.unlink(missing_ok=True)
+        reporter.finish(seen.rows)
+
+    def _read_parts(self, summary: Summary, threads: int | None) -> tuple[Seen, Reporter]:
+        """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
-        run = Pass(summary, self._source, skip=self._skip, checkpoint=checkpoint)
+        run = Pass(copy.deepcopy(empty), self._source, skip=self._skip, checkpoint=checkpoint)
         files = self._source.files if isinstance(self._source, FileSource) else None
         reporter = Reporter(
             self._progress,
@@ -298,45 +322,22 @@ class Population:
             resumed_rows=run.resumed_rows,
         )
 
-        def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer[SummaryType]]:
+        def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:
             try:
-                return *work, self._read_part(self._copy_for_a_part(empty), *work)
+                return *work, self._read_part(copy.deepcopy(empty), *work)
             except UnreadableFileError as error:
                 return *work, error
 
         work = run.parts(self._reading.all_columns, self._types)
         with one_blas_thread():
-            for part, place, result in in_order(answer, work, _n_threads(threads)):
+            for part, place, result in in_order(answer, work, n_threads(threads)):
                 if isinstance(result, UnreadableFileError):
                     run.leave_out(place, result)
                 else:
                     run.add(part, place, *result)
                 reporter.advance(run.seen.rows, part.file)
-        self._finish(run.seen)
-        run.finish()
-        reporter.finish(run.seen.rows)
-        return summary
-
-    def _check_that_the_engine_can_count(self) -> None:
-        if self._source.lazy is None:
-            raise ParameterError(
-                "pushdown=True is for lazy frames and queries (Ibis, DuckDB, Polars lazy, Dask); "
-                "this population is read."
-            )
-        for name, values in (("weight", self._weight), ("selected", self._selected)):
-            if values is not None and not isinstance(values, str):
-                raise ParameterError(f"With pushdown=True {name} must be the name of a column.")
-
-    def _counted_in_engine(self, summary: Summary) -> Seen:
-        counted = count_in_engine(
-            summary,
-            self._source.lazy,
-            columns=self._columns,
-            schema=self._source.schema,
-            weight=self._weight,
-            selected=self._selected,
-        )
-        return Seen(**counted._asdict())
+        summary.merge(run.summary)
+        return run.seen, reporter
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
@@ -352,8 +353,8 @@ class Population:
         }
         return Checkpoint(self._checkpoint, question, self._source, reading)
 
-    def _finish(self, seen: Seen) -> None:
-        """Check the whole of what a pass has shown, and remember it."""
+    def _remember(self, seen: Seen) -> None:
+        """Check what a whole pass has seen, and keep it."""
         if isinstance(self._source, FileSource):
             warn_of_skipped(seen.skipped, len(self._source.files))
         if not seen.rows:
@@ -367,16 +368,9 @@ class Population:
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 
-    def _copy_for_a_part(self, empty: SummaryType) -> SummaryType:
-        twin = copy.deepcopy(empty)
+    def _read_part(self, summary: Summary, part: Part, place: Place) -> tuple[Summary, Seen]:
         if self._skip:
-            for summary in nested_summaries(twin):
-                summary.stand_alone()
-        return twin
-
-    def _read_part(
-        self, summary: SummaryType, part: Part, place: Place
-    ) -> tuple[SummaryType, Seen]:
+            summary.stand_alone()
         seen = self._reading.read(summary, part.read(), place.row)
         if seen.rows != part.n_rows:
             where = "A part of the population"
@@ -384,109 +378,10 @@ class Population:
                 where = f"A part of '{self._source.files[part.file].path}'"
             raise UnreadableFileError(
                 f"{where} announced {part.n_rows} rows and gave {seen.rows}: it changed while it "
-                "was read. Read it again when nobody writes to it."
+                "was being read. Read it again when nothing writes to it."
             )
         return summary, seen
 
     @property
     def _reading(self) -> Reading:
         return Reading(self._columns, self._names, self._weight, self._selected)
-
-    def _row_values(self, values: Any, parameter: str) -> Any:
-        """Return the name of a column, or an array with one entry per row."""
-        if values is None:
-            return None
-        if isinstance(values, str):
-            if values not in self._source.schema.names:
-                raise InputError(
-                    f"{parameter}='{values}' is not a column of the population, whose columns are "
-                    f"{_listing(self._source.schema.names)}."
-                )
-            return values
-        if not self._source.ordered:
-            raise ParameterError(
-                f"{parameter} must be the name of a column: the rows of this population have no "
-                f"order that an array could follow; got a {type(values).__name__}."
-            )
-        n_rows = self._source.n_rows
-        if parameter == "weight":
-            return check_weights(values, name="The population's weight", n_rows=n_rows)
-        marks = as_marks(np.array(values), "The population's selected")
-        if marks.ndim != 1:
-            raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
-        if n_rows is not None and len(marks) != n_rows:
-            raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
-        return marks
-
-    def _chosen_columns(self, columns: Sequence[str] | Sequence[int] | None) -> list[str]:
-        available = self._source.schema.names
-        if columns is None:
-            apart = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-            apart += pandas_index_columns(self._source.schema)
-            chosen = [name for name in available if name not in apart]
-        else:
-            if isinstance(columns, str):
-                raise ParameterError(f"columns must be a list of names; got '{columns}'.")
-            chosen = [_column_name(column, available) for column in columns]
-            unknown = [name for name in chosen if name not in available]
-            if unknown:
-                raise InputError(
-                    f"The population lacks column '{unknown[0]}', which columns names. Its columns "
-                    f"are {_listing(available)}."
-                )
-        repeated = [name for name in chosen if chosen.count(name) > 1]
-        if repeated:
-            raise InputError(f"The population has more than one column called '{repeated[0]}'.")
-        if not chosen:
-            raise InputError("The population has no columns that describe its rows.")
-        return chosen
-
-
-def _n_threads(threads: int | None) -> int:
-    if threads is None:
-        given = os.environ.get("UNSKEW_THREADS", "")
-        if given and not given.isdigit():
-            raise ParameterError(f"UNSKEW_THREADS must be a whole number; got '{given}'.")
-        threads = int(given) if given else available_cores()
-    if threads < 1:
-        raise ParameterError(f"threads must be at least 1; got {threads}.")
-    return threads
-
-
-def _column_name(column: Any, available: Sequence[str]) -> str:
-    if isinstance(column, str):
-        return column
-    if isinstance(column, Integral) and 0 <= int(column) < len(available):
-        return available[int(column)]
-    raise ParameterError(
-        f"columns must be names, or positions below {len(available)}; got {column!r}."
-    )
-
-
-def _check_same_columns(sample: Sequence[str], population: Sequence[str]) -> None:
-    missing = [name for name in sample if name not in population]
-    if len(missing) == len(sample):
-        raise InputError(
-            f"The sample and the population have no column in common: {_listing(sample)} against "
-            f"{_listing(population)}."
-        )
-    if missing:
-        raise InputError(
-            f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
-            f"{_listing(population)}."
-        )
-    extra = [name for name in population if name not in sample]
-    if extra:
-        raise InputError(
-            f"The population has {_plural(extra)}, which the sample lacks. Say which columns to "
-            "use: Population(data, columns=[...])."
-        )
-
-
-def _plural(names: Sequence[str]) -> str:
-    return ("column " if len(names) == 1 else "columns ") + _listing(names)
-
-
-def _listing(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -1,7 +1,7 @@
-"""How batches of rows are handed to a summary: which columns, under which names, weighted how.
+"""How batches of rows reach a summary: which columns, under which names, with which weights.
 
-This is the part of a pass that happens where the rows are. It needs NumPy and PyArrow alone, so
-that an engine can send it to machines that have nothing else.
+This part of a pass runs where the rows are. It needs only NumPy and PyArrow, so an engine can send
+it to machines that have nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
 from unskew.population.seen import Seen
-from unskew.population.summaries import Summary
+from unskew.population.summaries import RowBlock, Summary
 
 __all__ = ["BLOCK_ROWS", "Reading", "as_marks"]
 
@@ -53,17 +53,21 @@ class Reading:
 
     def read(self, summary: Summary, batches: Iterable[pa.RecordBatch], start: int) -> Seen:
         """Update a summary with batches whose first row has the number ``start``."""
-        summary.position = start
         seen = Seen()
         for batch in batches:
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
                 block = without_views(batch.slice(offset, BLOCK_ROWS))
-                rows = slice(start + seen.rows, start + seen.rows + block.num_rows)
-                weight = self._weights(block, rows)
-                seen.rows += block.num_rows
-                seen.mass += float(weight.sum())
-                seen.selected += self._count_selected(block, rows)
-                summary.update(block.select(self.columns).rename_columns(self.names), weight)
+                numbers = slice(start + seen.rows, start + seen.rows + block.num_rows)
+                rows = RowBlock(
+                    block.select(self.columns).rename_columns(self.names),
+                    self._weights(block, numbers),
+                    self._marks(block, numbers),
+                    numbers.start,
+                )
+                seen.rows += len(rows)
+                seen.mass += float(rows.weight.sum())
+                seen.selected += 0 if rows.selected is None else int(rows.selected.sum())
+                summary.update(rows)
         return seen
 
     def check_length(self, n_rows: int, *, at_least: bool = False) -> None:
@@ -94,11 +98,9 @@ class Reading:
         check_weight_values(weight, name=name, start=rows.start)
         return weight
 
-    def _count_selected(self, block: pa.RecordBatch, rows: slice) -> int:
-        if self.selected is None:
-            return 0
-        if not isinstance(self.selected, str):
-            return int(np.count_nonzero(self.selected[rows]))
+    def _marks(self, block: pa.RecordBatch, rows: slice) -> BoolArray | None:
+        if self.selected is None or not isinstance(self.selected, str):
+            return None if self.selected is None else self.selected[rows]
         column = block.column(self.selected)
         if kind_of(column.type) != Kind.NUMBER:
             raise InputTypeError(
@@ -108,11 +110,11 @@ class Reading:
         if column.null_count:
             raise InputError(f"The column '{self.selected}' given as selected has missing values.")
         marks = as_doubles(column).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(as_marks(marks, f"The column '{self.selected}'")))
+        return as_marks(marks, f"The column '{self.selected}'")
 
 
 def as_marks(values: Any, name: str) -> BoolArray:
-    """Return zeros and ones as booleans, or say that they are not."""
+    """Return zeros and ones as booleans; anything else is an error."""
     if values.dtype != bool and not np.isin(values, (0, 1)).all():
         raise InputError(f"{name} must be true or false for each row.")
     return np.asarray(values, dtype=bool)

@@ -1,7 +1,7 @@
-"""The questions that can be put to a population, each answered in one pass.
+"""The questions that a population can answer, each in a single pass.
 
-A summary is updated with batches of rows and merged with summaries of other rows. It knows nothing
-of where the rows come from, so that one pass may be spread over threads, files or machines.
+A summary is updated with blocks of rows and merged with summaries of other rows. It does not know
+where the rows come from, so one pass can be spread over threads, files or machines.
 """
 
 from __future__ import annotations
@@ -9,49 +9,71 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from unskew.numerics.kernels import FARTHEST, Kernel, blocks
-from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
-from unskew.population.kinds import in_common_form
 
 __all__ = [
     "CellCounts",
     "EncodedRows",
-    "KernelSums",
+    "Encoder",
+    "Locator",
     "Moments",
-    "Reservoir",
+    "Question",
+    "RowBlock",
     "Summaries",
     "Summary",
     "Total",
-    "sum_of_waves",
 ]
 
 
-class Summary(ABC):
-    """A small answer that grows with batches and merges with its like.
-
-    A summary is handed to :meth:`unskew.Population.reduce` empty. The population makes copies of it
-    for the pieces that it reads and merges them in the order of the rows, whichever is read first.
+@dataclass(frozen=True)
+class RowBlock:
+    """Consecutive rows of a population, as a summary sees them.
 
     Attributes
     ----------
-    position : int
-        The number, in the whole population, of the next row to come. The population sets it where a
-        piece begins; a summary whose answer depends on it keeps it up to date.
+    batch : pyarrow.RecordBatch, or ndarray of shape (n_rows, n_features) once encoded
+    weight : ndarray of shape (n_rows,)
+        Design weights: how many members of the population each row represents.
+    selected : ndarray of bool of shape (n_rows,), or None
+        Which rows are also in the sample, where that is known.
+    start : int
+        The number of the first row within the population.
     """
 
-    position: int = 0
+    batch: Any
+    weight: FloatArray
+    selected: BoolArray | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def numbers(self) -> IntArray:
+        """The number of each row within the population."""
+        return np.arange(self.start, self.start + len(self))
+
+
+class Summary(ABC):
+    """A small answer that grows with blocks of rows and merges with its like.
+
+    Pass an empty summary to :meth:`unskew.Population.reduce`. The population copies it for each
+    part that it reads and merges the copies in row order, whichever part finishes first.
+    """
+
+    answered = False
+    """Whether a pass has filled the summary; a filled one is refused as a question."""
     grows: ClassVar[bool] = False
-    """Whether the answer takes up more than the empty one does."""
+    """Whether the answer can be larger than the empty summary."""
     shared: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that are only read: copies share them, checkpoints leave them out."""
+    """Read-only attributes: copies share them, checkpoints leave them out."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = copy.copy(self)
@@ -60,28 +82,40 @@ class Summary(ABC):
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 
-    def stand_alone(self) -> None:  # noqa: B027  (most share nothing that they learn)
-        """Stop sharing with other copies what they have learned and may have to take back.
-
-        Called on each copy of a pass that may leave out files of which it has read a part already.
-        """
-
     @abstractmethod
-    def update(self, batch: Any, weight: FloatArray) -> None:
-        """Take in the rows of ``batch``, an Arrow record batch, each counted ``weight`` times."""
+    def update(self, rows: RowBlock) -> None:
+        """Add a block of rows."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Take in what ``other``, a summary of later rows, has seen."""
+        """Add what ``other``, a summary of later rows, has seen."""
+
+    def parts_of(self) -> Sequence[Summary]:
+        """Return the summaries of which this one is composed."""
+        return ()
+
+    def stand_alone(self) -> None:
+        """Stop sharing what copies have learned and may have to take back.
+
+        Called on each copy of a pass that may leave out files of which it has read a part already.
+        """
+        for part in self.parts_of():
+            part.stand_alone()
+
+    def finish(self) -> None:
+        """Mark the summary as filled; called once, after the last row."""
+        self.answered = True
+        for part in self.parts_of():
+            part.finish()
 
 
 class Total(Summary):
-    """How many rows there are, and their total weight.
+    """The number of rows and their total weight.
 
     Examples
     --------
     >>> total = Total()
-    >>> total.update(range(3), np.array([1.0, 0.5, 2.0]))
+    >>> total.update(RowBlock(range(3), np.array([1.0, 0.5, 2.0])))
     >>> total.rows, total.mass
     (3, 3.5)
     """
@@ -90,10 +124,10 @@ class Total(Summary):
         self.rows = 0
         self.mass = 0.0
 
-    def update(self, batch: Any, weight: FloatArray) -> None:
+    def update(self, rows: RowBlock) -> None:
         """Count the rows."""
-        self.rows += len(batch)
-        self.mass += float(weight.sum())
+        self.rows += len(rows)
+        self.mass += float(rows.weight.sum())
 
     def merge(self, other: Self) -> None:
         """Add the other's counts."""
@@ -102,18 +136,18 @@ class Total(Summary):
 
 
 class Locator(Protocol):
-    """Says in which cell each row lies: the one thing that cell counts need of a partition."""
+    """Finds the cell of each row: all that cell counts need to know of a partition."""
 
     n_cells: int
 
     def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
-        """Return each row's cell and which rows no sample row can stand for; their cell is -1.
+        """Return each row's cell and which rows are uncovered; an uncovered row's cell is -1.
 
-        The second is None where there are no such rows.
+        The second is None where every row is covered.
         """
 
     def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
-        """Return what such rows are to add to the counts all the same."""
+        """Return what uncovered rows add to the counts of the cells, if anything."""
 
 
 class CellCounts(Summary):
@@ -122,9 +156,9 @@ class CellCounts(Summary):
     Attributes
     ----------
     counts : ndarray of shape (n_cells,)
-        Exact, whatever the order, as long as the weights are whole numbers.
+        Exact in any order as long as the weights are whole numbers.
     uncovered : float
-        The weight of the rows that no sample row can stand for.
+        The weight of the rows that no sample row can represent.
     """
 
     shared = frozenset({"locator"})
@@ -135,12 +169,13 @@ class CellCounts(Summary):
         self.uncovered = 0.0
         self.mass = 0.0
 
-    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
-        """Count the rows of a batch."""
+    def update(self, rows: RowBlock) -> None:
+        """Count the rows of a block."""
+        weight = rows.weight
         self.mass += float(weight.sum())
-        cells, uncovered = self.locator.locate(batch)
+        cells, uncovered = self.locator.locate(rows.batch)
         if uncovered is not None:
-            rest = batch.filter(pa.array(uncovered))
+            rest = rows.batch.filter(pa.array(uncovered))
             self.uncovered += float(weight[uncovered].sum())
             self.counts += self.locator.merged_counts(rest, weight[uncovered])
             cells, weight = cells[~uncovered], weight[~uncovered]
@@ -164,14 +199,14 @@ SummaryType = TypeVar("SummaryType", bound=Summary)
 
 
 class EncodedRows(Summary, Generic[SummaryType]):
-    """A summary of the rows after encoding: its batches are matrices of numbers.
+    """A summary of the rows after encoding: its blocks hold matrices of numbers.
 
     Attributes
     ----------
     summary : Summary
         The summary of the encoded rows.
-    novel : float
-        The weight of the rows that hold a value which only the population has.
+    unseen : float
+        The weight of the rows with a value that no sample row has.
     """
 
     shared = frozenset({"encoder"})
@@ -179,21 +214,23 @@ class EncodedRows(Summary, Generic[SummaryType]):
     def __init__(self, encoder: Encoder, summary: SummaryType) -> None:
         self.encoder = encoder
         self.summary = summary
-        self.novel = 0.0
+        self.unseen = 0.0
 
-    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
-        """Encode a batch and hand it on."""
-        values, novel = self.encoder.transform(batch, side="population")
-        if novel is not None:
-            self.novel += float(weight[novel].sum())
-        self.summary.position = self.position
-        self.summary.update(values, weight)
-        self.position += len(values)
+    def parts_of(self) -> Sequence[Summary]:
+        """Return the inner summary."""
+        return (self.summary,)
+
+    def update(self, rows: RowBlock) -> None:
+        """Encode a block and pass it on."""
+        values, unseen = self.encoder.transform(rows.batch, side="population")
+        if unseen is not None:
+            self.unseen += float(rows.weight[unseen].sum())
+        self.summary.update(replace(rows, batch=values))
 
     def merge(self, other: Self) -> None:
         """Merge the summaries of the encoded rows."""
         self.summary.merge(other.summary)
-        self.novel += other.novel
+        self.unseen += other.unseen
 
 
 class Summaries(Summary):
@@ -202,12 +239,14 @@ class Summaries(Summary):
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = list(parts)
 
-    def update(self, batch: Any, weight: FloatArray) -> None:
-        """Hand a batch to each of them."""
+    def parts_of(self) -> Sequence[Summary]:
+        """Return the questions."""
+        return self.parts
+
+    def update(self, rows: RowBlock) -> None:
+        """Pass a block to each of them."""
         for part in self.parts:
-            part.position = self.position
-            part.update(batch, weight)
-        self.position += len(batch)
+            part.update(rows)
 
     def merge(self, other: Self) -> None:
         """Merge each with its like."""
@@ -215,111 +254,35 @@ class Summaries(Summary):
             mine.merge(theirs)
 
 
-class KernelSums(Summary):
-    r"""For each of some rows the sum :math:`\sum_u v_u K(x_i, u)` over the population.
+class Question(Summary, Generic[SummaryType]):
+    """A summary together with what was learned in order to ask it.
 
-    Kernel mean matching knows the population through these alone. Values are taken in blocks, in
-    single precision by default, and added up in double precision: a sum is then off by about
-    ``1e-6`` of its size at the most.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        Turns rows into points.
-    kernel : Kernel
-    points : ndarray of shape (m, d)
-        The rows, as points less ``centre``.
-    centre : ndarray of shape (d,)
-        Taken off the population's points too: a kernel of differences does not mind, and single
-        precision gains by it.
-    frequencies : ndarray of shape (d, D), optional
-        Where to take the population's characteristic function, for an estimate of its distance from
-        a sample that owes nothing to the weights.
-    dtype : {numpy.float32, numpy.float64}
+    A weighter writes nothing on itself when it asks: a tree, knots or landmarks come back to it
+    with the answer. They stay where the question was asked; only the summary travels to the rows.
 
     Attributes
     ----------
-    sums : ndarray of shape (m,)
-    points : ndarray of shape (d,)
-        The sum of the population's points, less ``centre``.
-    waves : ndarray of complex of shape (D,)
-        The sum of exp(iω·u).
-    mass : float
-        The population's total weight.
-    uncovered : float
-        The weight of the rows that are novel, or at which the kernel of every row is below its
-        ``far``.
+    summary : Summary
+    learned : object
     """
 
-    shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "_frequencies"})
+    shared = frozenset({"learned"})
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        kernel: Kernel,
-        points: FloatArray,
-        centre: FloatArray,
-        *,
-        frequencies: FloatArray | None = None,
-        dtype: Any = np.float32,
-    ) -> None:
-        self.encoder = encoder
-        self.kernel = kernel
-        self._dtype = dtype
-        self._centre = centre
-        self._prepared = kernel.prepare(points, dtype=dtype)
-        self._frequencies = frequencies
-        self.sums: FloatArray = np.zeros(len(points))
-        self.points: FloatArray = np.zeros(len(centre))
-        self.waves = np.zeros(0 if frequencies is None else frequencies.shape[1], dtype=complex)
-        self.mass = 0.0
-        self.uncovered = 0.0
+    def __init__(self, summary: SummaryType, learned: Any) -> None:
+        self.summary = summary
+        self.learned = learned
 
-    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
-        """Add the kernel between a batch and the rows."""
-        values, novel = self.encoder.transform(batch, side="population")
-        values = values - self._centre
-        beyond = np.zeros(len(values), dtype=bool) if novel is None else novel.copy()
-        for part in blocks(len(values), len(self._prepared)):
-            block = self.kernel.block(
-                self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
-            )
-            share, scale = _shares(weight[part], block.dtype)
-            self.sums += scale * (share @ block).astype(np.float64)
-            beyond[part] |= block.max(axis=1) < self.kernel.far
-        self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
-        self.mass += float(weight.sum())
-        self.uncovered += float(weight[beyond].sum())
-        if self._frequencies is not None:
-            self.waves += sum_of_waves(values, weight, self._frequencies)
+    def parts_of(self) -> Sequence[Summary]:
+        """Return the summary."""
+        return (self.summary,)
 
-    def merge(self, other: KernelSums) -> None:
-        """Add the other's sums."""
-        self.sums += other.sums
-        self.points += other.points
-        self.waves += other.waves
-        self.mass += other.mass
-        self.uncovered += other.uncovered
+    def update(self, rows: RowBlock) -> None:
+        """Pass a block on."""
+        self.summary.update(rows)
 
-
-def sum_of_waves(
-    points: FloatArray, weight: FloatArray, frequencies: FloatArray
-) -> NDArray[np.complex128]:
-    """Return the weighted sum of exp(iω·x) for each frequency ω."""
-    total = np.zeros(frequencies.shape[1], dtype=complex)
-    narrow = frequencies.astype(np.float32)
-    for part in blocks(len(points), frequencies.shape[1]):
-        phases = np.clip(points[part], -FARTHEST, FARTHEST).astype(np.float32) @ narrow
-        share, scale = _shares(weight[part], np.float32)
-        real, imaginary = ((share @ wave(phases)).astype(np.float64) for wave in (np.cos, np.sin))
-        total += scale * (real + 1j * imaginary)
-    return total
-
-
-def _shares(weight: FloatArray, dtype: Any) -> tuple[FloatArray, float]:
-    """Return weights as shares of the largest, which no precision overflows, and the largest."""
-    largest = float(weight.max(initial=0.0)) or 1.0
-    return (weight / largest).astype(dtype), largest
+    def merge(self, other: Self) -> None:
+        """Merge the summaries."""
+        self.summary.merge(other.summary)
 
 
 class Moments(Summary):
@@ -331,7 +294,7 @@ class Moments(Summary):
     Examples
     --------
     >>> moments = Moments(1)
-    >>> moments.update(np.array([[1.0], [2.0], [np.nan]]), np.ones(3))
+    >>> moments.update(RowBlock(np.array([[1.0], [2.0], [np.nan]]), np.ones(3)))
     >>> moments.mean, moments.variance, moments.mass
     (array([1.5]), array([0.25]), array([2.]))
     """
@@ -346,14 +309,15 @@ class Moments(Summary):
         """The population variance, that is with divisor ``mass``."""
         return self._squares / np.maximum(self.mass, np.finfo(float).tiny)
 
-    def update(self, batch: FloatArray, weight: FloatArray) -> None:
-        """Take in the rows of a matrix."""
-        present = ~np.isnan(batch)
-        part = Moments(batch.shape[1])
+    def update(self, rows: RowBlock) -> None:
+        """Add the rows of a matrix."""
+        values, weight = rows.batch, rows.weight
+        present = ~np.isnan(values)
+        part = Moments(values.shape[1])
         part.mass = weight @ present
         divisor = np.maximum(part.mass, np.finfo(float).tiny)
-        part.mean = weight @ np.where(present, batch, 0.0) / divisor
-        part._squares = weight @ np.where(present, batch - part.mean, 0.0) ** 2
+        part.mean = weight @ np.where(present, values, 0.0) / divisor
+        part._squares = weight @ np.where(present, values - part.mean, 0.0) ** 2
         self.merge(part)
 
     def merge(self, other: Moments) -> None:
@@ -364,119 +328,3 @@ class Moments(Summary):
         self._squares += other._squares + shift**2 * self.mass * share
         self.mean = self.mean + shift * share
         self.mass = mass
-
-
-_HIGHEST_KEY = np.uint64(2**64 - 1)
-
-
-class Reservoir(Summary):
-    """A uniform sample of rows without replacement, the same for every engine and thread count.
-
-    Each row draws a random key from its number in the population and the seed; the rows with the
-    smallest keys stay. Once as many have been seen as are to stay, the largest key among them is a
-    ceiling, which the parts of a pass share: what lies above it need not even be copied.
-
-    Parameters
-    ----------
-    size : int
-        How many rows to keep; all of them where the population has fewer.
-    seed : int
-
-    Attributes
-    ----------
-    rows : pyarrow.RecordBatch or ndarray
-        The rows kept, in the population's order, in the form in which the batches came; None if
-        there were none.
-    weight : ndarray
-        Their weights: the draw itself is by row, not by weight.
-    """
-
-    shared = frozenset({"_ceiling"})
-    grows = True
-
-    def __init__(self, size: int, *, seed: int = 0) -> None:
-        self.size = size
-        self.seed = seed
-        self.rows: Any = None
-        self._ceiling = [_HIGHEST_KEY]  # no row above it can stay; parts share it
-        self.weight = np.empty(0)
-        self.numbers = np.empty(0, dtype=np.int64)
-        self._keys = np.empty(0, dtype=np.uint64)
-
-    def stand_alone(self) -> None:
-        """Take a ceiling of its own: that of rows which are left out later would be too low."""
-        self._ceiling = [_HIGHEST_KEY]
-
-    def update(self, batch: Any, weight: FloatArray) -> None:
-        """Let the rows of a batch compete for a place."""
-        keys = row_keys(self.seed, self.position, len(batch))
-        numbers = np.arange(self.position, self.position + len(batch))
-        self.position += len(batch)
-        kept = np.flatnonzero(keys <= self._ceiling[0])  # most rows of a long population fail here
-        if len(kept) > self.size:
-            kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
-        self._add(_take(batch, kept), weight[kept], numbers[kept], keys[kept])
-
-    def merge(self, other: Reservoir) -> None:
-        """Let the other's rows compete for a place."""
-        if other.rows is not None:
-            self._add(other.rows, other.weight, other.numbers, other._keys)
-
-    def answer(self, question: SummaryType) -> SummaryType:
-        """Answer a question as a population of the rows kept would."""
-        if self.rows is not None:
-            question.update(self.rows, self.weight)
-        return question
-
-    def _add(self, rows: Any, weight: FloatArray, numbers: IntArray, keys: Any) -> None:
-        if not len(keys):
-            return
-        all_rows = rows if self.rows is None else _concatenate(self.rows, rows)
-        all_keys = np.concatenate([self._keys, keys])
-        kept = np.argsort(all_keys, kind="stable")[: self.size]
-        all_numbers = np.concatenate([self.numbers, numbers])
-        kept = kept[np.argsort(all_numbers[kept])]
-        self.rows = _take(all_rows, kept)
-        self.weight = np.concatenate([self.weight, weight])[kept]
-        self.numbers = all_numbers[kept]
-        self._keys = all_keys[kept]
-        if len(self._keys) == self.size:
-            self._ceiling[0] = min(self._ceiling[0], self._keys.max(initial=0))
-
-
-def _take(rows: Any, positions: IntArray) -> Any:
-    if not isinstance(rows, pa.RecordBatch):
-        return rows[positions]
-    taken = rows.take(pa.array(positions))
-    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in taken]
-    return pa.RecordBatch.from_arrays(columns, names=taken.schema.names)
-
-
-def _concatenate(first: Any, second: Any) -> Any:
-    if not isinstance(first, pa.RecordBatch):
-        return np.concatenate([first, second])
-    kinds = zip(first.schema.types, second.schema.types, strict=True)
-    if any(pa.types.is_decimal(one) != pa.types.is_decimal(other) for one, other in kinds):
-        return _promoted(*_reconciled(first, second))  # Arrow would not take the nearest doubles
-    try:
-        return _promoted(first, second)
-    except pa.ArrowException:  # what Arrow will not promote can be compared all the same
-        return _promoted(*_reconciled(first, second))
-
-
-def _promoted(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
-    tables = [pa.Table.from_batches([rows]) for rows in (first, second)]
-    return pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()[0]
-
-
-def _reconciled(*batches: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Return batches with the columns that differ in type brought to a common one."""
-    kinds = zip(*(batch.schema.types for batch in batches), strict=True)
-    differs = [len(set(one)) > 1 for one in kinds]
-    return [
-        pa.RecordBatch.from_arrays(
-            [in_common_form(c) if d else c for c, d in zip(batch.columns, differs, strict=True)],
-            names=batch.schema.names,
-        )
-        for batch in batches
-    ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["in_order"]
+from unskew.errors import ParameterError
+from unskew.numerics.cores import available_cores
+
+__all__ = ["in_order", "n_threads"]
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -40,3 +44,15 @@ def in_order(
         finally:
             for future in pending:
                 future.cancel()
+
+
+def n_threads(threads: int | None) -> int:
+    """Return how many threads to use: as given, or UNSKEW_THREADS, or one for each core."""
+    if threads is None:
+        given = os.environ.get("UNSKEW_THREADS", "")
+        if given and not given.isdigit():
+            raise ParameterError(f"UNSKEW_THREADS must be a whole number; got '{given}'.")
+        threads = int(given) if given else available_cores()
+    if threads < 1:
+        raise ParameterError(f"threads must be at least 1; got {threads}.")
+    return threads

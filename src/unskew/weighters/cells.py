@@ -3,14 +3,13 @@ r"""Cell weights: one mechanism, several partitions.
 A partition cuts the space of rows into cells. A row of cell C gets the weight
 :math:`|C \cap U| / |C \cap S|`, the inverse of the cell's estimated probability of selection
 :math:`\hat q(C)` (the paper's section on cluster-based estimation). Partitions differ only in how
-they cut, so a cell weighter says just that: which encoder, which partition.
+they cut, so that is all a cell weighter writes: which encoder, which partition.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -21,13 +20,13 @@ from unskew._compat import StrOptions
 from unskew.errors import InputError, OverlapError
 from unskew.numerics.nearest_points import NearestPoints
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import ColumnCodes, FeatureSpace
-from unskew.population.population import Population
-from unskew.population.pushdown import CodeTests
-from unskew.population.summaries import CellCounts, Encoder, Summaries
-from unskew.weighters.base import InductiveWeighter, Sample, canonical_order
+from unskew.population.about import About
+from unskew.population.feature_space import FeatureSpace
+from unskew.population.sample import Sample
+from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
+from unskew.weighters.base import InductiveWeighter
 
-__all__ = ["CellWeighter", "Cells", "Counted", "Partition"]
+__all__ = ["CellWeighter", "Cells", "CountedCells", "Partition"]
 
 Empty = Literal["merge", "drop", "raise"]
 
@@ -40,31 +39,36 @@ class Partition(Protocol):
     def cells(self, values: FloatArray) -> IntArray:
         """Return each row's cell, or -1 where it lies in none."""
 
-    # One whose cells can be counted within an engine has ``keys`` and ``cells_of_keys`` too.
-
 
 class Cells(NamedTuple):
-    """A partition, the encoder that it understands, and the sample rows that it counts."""
+    """A partition that was learned from the sample."""
 
     encoder: Encoder
     partition: Partition
+    values: FloatArray
+    """The sample rows, encoded."""
     counted: IntArray
-    """The sample rows to count: all, unless some were used up in making the partition."""
+    """The sample rows to count: all, unless some were used up to learn the partition."""
+    learned: Any = None
+    """What the weighter keeps of it once it is fitted: a tree, a clusterer."""
 
 
-class Counted(NamedTuple):
+class CountedCells(NamedTuple):
     """A partition whose cells have been counted in sample and population."""
 
     locator: CellLocator
-    answer: CellCounts
-    rows: Sample
+    sample_counts: FloatArray
+    population_counts: FloatArray
+    uncovered: float
+    learned: Any
 
-    def weights(self) -> FloatArray:
-        """Return each sample row's |C ∩ U| / |C ∩ S|; zero in no cell, or in an empty one."""
-        cells, _ = self.locator.locate(self.rows.rows.batch, side="sample")
-        counts = self.locator.sample_counts
-        ratio = np.divide(self.answer.counts, counts, out=np.zeros_like(counts), where=counts > 0)
-        return np.append(ratio, 0.0)[cells]
+    @property
+    def ratios(self) -> FloatArray:
+        """The weight |C ∩ U| / |C ∩ S| of each cell; zero where no sample row could carry it."""
+        counts = self.sample_counts
+        return np.divide(
+            self.population_counts, counts, out=np.zeros_like(counts), where=counts > 0
+        )
 
 
 class CellWeighter(InductiveWeighter, ABC):
@@ -72,89 +76,91 @@ class CellWeighter(InductiveWeighter, ABC):
 
     empty: Any
 
+    assumes: ClassVar[str] = "within a cell, every row is equally likely to be selected"
+    uncovered_means: ClassVar[str] = (
+        "the share of the population in cells without sample rows, or with values that no sample "
+        "row has"
+    )
+    _saved_types: ClassVar[tuple[str, ...]] = (
+        "unskew.numerics.nearest_points.NearestPoints",
+        "unskew.weighters.cells.CellLocator",
+        "unskew.weighters.cells._Neighbours",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "empty": [StrOptions({"merge", "drop", "raise"})],
     }
 
     @abstractmethod
-    def _cells(self, sample: Sample) -> Cells:
-        """Return the partition, made from the sample."""
+    def _cells(self, sample: Sample) -> list[Cells]:
+        """Return the partition, or several among which the counts decide.
 
-    def _partitions(self, sample: Sample) -> list[Cells]:
-        """Return the partitions among which the counts decide; one, unless a weighter has more."""
-        return [self._cells(sample)]
+        The sample's rows come in an order that does not depend on how they were shuffled.
+        """
 
-    def _choose(self, counted: Sequence[Counted]) -> int:  # noqa: ARG002
-        """Return which of the partitions to use, now that their counts are known."""
-        return 0
+    def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:  # noqa: ARG002
+        """Return the partition to use, now that the counts are known; set what was learned."""
+        return counted[0]
 
-    def _fit(self, sample: Sample, population: Population) -> FloatArray:
-        ordered = sample.take(canonical_order(sample))
-        partitions = self._partitions(ordered)
+    def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
+        ordered = sample.ordered
+        partitions = self._cells(ordered)
         locators = [CellLocator(cells, ordered, self.empty) for cells in partitions]
-        if sample.everyone is not None:
-            _count_everyone(locators, partitions, ordered, sample.everyone)
-        answers: list[CellCounts] = population.reduce(
-            Summaries([CellCounts(locator) for locator in locators])
-        ).parts
-        chosen = self._choose(
-            [Counted(*pair, sample) for pair in zip(locators, answers, strict=True)]
-        )
-        self.locator_, answer = locators[chosen], answers[chosen]
-        self.uncovered_: float = answer.uncovered / answer.mass
+        return Question(Summaries([CellCounts(locator) for locator in locators]), partitions)
+
+    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
+        chosen = self._choose(sample, _count(sample, answer))
+        self.locator_ = chosen.locator
+        self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
-            raise OverlapError(f'{self._found_uncovered()} (empty="raise").', self.uncovered_)
-        self.population_counts_: FloatArray = answer.counts
-        self.sample_counts_: FloatArray = self.locator_.sample_counts
-        # Weight |C ∩ U| / |C ∩ S|; a cell with no sample rows has no row to carry one.
-        self.cell_weights_ = np.divide(
-            self.population_counts_,
-            self.sample_counts_,
-            out=np.zeros_like(self.sample_counts_),
-            where=self.sample_counts_ > 0,
-        )
-        self.cells_, _ = self.locator_.locate(sample.rows.batch, side="sample")
-        return sample.design * self._rule().weights(sample.rows.batch, side="sample")
+            raise OverlapError(
+                f'{self.uncovered_:.1%} is {self.uncovered_means} (empty="raise").',
+                self.uncovered_,
+            )
+        self.population_counts_: FloatArray = chosen.population_counts
+        self.sample_counts_: FloatArray = chosen.sample_counts
+        self.cell_weights_ = chosen.ratios
+        self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
+        rule = self._rule()
+        return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        return self._rule()(sample.rows.batch)
+        return self._rule()(sample.batch)
 
     def _rule(self) -> _CellRule:
         return _CellRule(self.locator_, self.cell_weights_)
 
-    def _found_uncovered(self) -> str:
-        return (
-            f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "
-            "values that no sample row has"
-        )
-
-    def _told_uncovered(self) -> str:
+    def _describe_uncovered(self) -> str:
         done = {
-            "merge": 'It was counted in the cell of the nearest sample row (empty="merge")',
+            "merge": 'It was counted in the cells of the nearest sample rows (empty="merge")',
             "drop": 'It was left out (empty="drop")',
         }[self.empty]
         return (
-            f"{self._found_uncovered()}. {done}; the weights cannot make the sample stand for it."
+            f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "
+            f"values that no sample row has. {done}; the weights cannot make the sample represent "
+            "it."
         )
 
 
-def _count_everyone(
-    locators: Sequence[CellLocator],
-    partitions: Sequence[Cells],
-    kept: Sample,
-    everyone: Population,
-) -> None:
-    """Count a sample of which only some rows were kept, in one pass over all of it."""
-    answers: list[CellCounts] = everyone.reduce(
-        Summaries([CellCounts(locator) for locator in locators])
-    ).parts
-    for locator, cells, answer in zip(locators, partitions, answers, strict=True):
-        # An honest partition does not count the rows on which it was made.
-        used = CellCounts(locator)
-        made_on = kept.take(np.setdiff1d(np.arange(len(kept)), cells.counted))
-        used.update(made_on.rows.batch, made_on.design)
-        locator.sample_counts = answer.counts - used.counts
+def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
+    """Count the sample's rows, all of them also where only some are in memory."""
+    partitions: list[Cells] = answer.learned
+    found: list[CellCounts] = answer.summary.parts
+    # Rows in memory have all been seen. Others may hold values that these lack, and are merged as
+    # the population's are.
+    locators = [_Unmerged(part.locator) if sample.in_memory else part.locator for part in found]
+    in_sample = [CellCounts(locator) for locator in locators]
+    sample.reduce(Summaries(in_sample))
+    counted = []
+    for cells, part, locator, mine in zip(partitions, found, locators, in_sample, strict=True):
+        counts = mine.counts
+        # An honest partition does not count the rows from which it was learned.
+        used_up = np.setdiff1d(np.arange(len(sample)), cells.counted)
+        if len(used_up):
+            counts = counts - sample.ordered.take(used_up).reduce(CellCounts(locator)).counts
+        share = part.uncovered / part.mass
+        counted.append(CountedCells(part.locator, counts, part.counts, share, cells.learned))
+    return counted
 
 
 class _CellRule(NamedTuple):
@@ -164,10 +170,11 @@ class _CellRule(NamedTuple):
     cell_weights: FloatArray
 
     def __call__(self, batch: pa.RecordBatch) -> FloatArray:
-        return self.weights(batch, side="new rows")
+        return self.weights(batch, *self.locator.locate(batch, side="new rows"), side="new rows")
 
-    def weights(self, batch: pa.RecordBatch, *, side: str) -> FloatArray:
-        cells, uncovered = self.locator.locate(batch, side=side)
+    def weights(
+        self, batch: pa.RecordBatch, cells: IntArray, uncovered: BoolArray | None, *, side: str
+    ) -> FloatArray:
         weights: FloatArray = np.append(self.cell_weights, 0.0)[cells]  # cell -1 takes the zero
         if uncovered is None:
             return weights
@@ -185,57 +192,33 @@ class _CellRule(NamedTuple):
 
 
 class CellLocator:
-    """Says in which cell a row lies, and what becomes of a row that no sample row can stand for."""
+    """Finds the cell of a row, and the nearest cells of a row that is in none with sample rows."""
 
     def __init__(self, cells: Cells, sample: Sample, empty: Empty) -> None:
-        self._encoder, self._partition, counted = cells
+        self._encoder, self._partition = cells.encoder, cells.partition
         self.n_cells = self._partition.n_cells
         self.empty = empty
-        self._counted = replace(sample.take(counted), labels=None)
-        values = self._encoder.transform(self._counted.rows.batch, side="sample").values
-        self._counted_cells = self._partition.cells(values)
-        inside = self._counted_cells >= 0  # a clusterer may leave rows out as noise
-        counts = np.bincount(
-            self._counted_cells[inside],
-            weights=self._counted.design[inside],
-            minlength=self.n_cells,
-        )
-        self.sample_counts = counts.astype(np.float64)
+        self._counted = sample.take(cells.counted)
+        self._counted_cells = self._partition.cells(cells.values[cells.counted])
+        inside = (self._counted_cells >= 0) & (
+            self._counted.design > 0
+        )  # a clusterer may see noise
+        counts = np.bincount(self._counted_cells[inside], minlength=self.n_cells)
         # One entry more, so that cell -1 reads as one without sample rows.
-        self._occupied = np.append(self.sample_counts > 0, False)
+        self._occupied = np.append(counts > 0, False)
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"
     ) -> tuple[IntArray, BoolArray | None]:
         """Return each row's cell and which rows are uncovered; see ``summaries.Locator``."""
-        values, novel = self._encoder.transform(batch, side=side)
+        values, unseen = self._encoder.transform(batch, side=side)
         cells = self._partition.cells(values)
         uncovered = ~self._occupied[cells]
-        if novel is not None:
-            uncovered |= novel
+        if unseen is not None:
+            uncovered |= unseen
         if not uncovered.any():
             return cells, None
-        cells = np.where(uncovered, -1, cells)
-        return cells, uncovered
-
-    @property
-    def encoder(self) -> Encoder:
-        """The encoder whose numbers the partition understands."""
-        return self._encoder
-
-    @property
-    def is_countable(self) -> bool:
-        """Whether cells can be written as expressions; see ``population.pushdown``."""
-        return isinstance(self._encoder, ColumnCodes) and hasattr(self._partition, "keys")
-
-    def keys(self, tests: CodeTests) -> list[Any]:
-        """Return expressions that together say in which cell a row lies."""
-        return self._partition.keys(tests)  # type: ignore[attr-defined]
-
-    def cells_of_keys(self, keys: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return the cell of each combination of keys, and which of them hold no sample row."""
-        cells = self._partition.cells_of_keys(keys)  # type: ignore[attr-defined]
-        return cells, ~self._occupied[cells]
+        return np.where(uncovered, -1, cells), uncovered
 
     def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
         """Return what uncovered population rows add to the counts of the cells."""
@@ -254,9 +237,9 @@ class CellLocator:
         """Return each row's distinct point, and of distinct points the nearest cells.
 
         These are triples of a distinct point, a cell of its nearest sample rows, and the cell's
-        share of it: rows out of reach are often many and alike. Sample rows that are equally near
-        share a row evenly; a row with a novel category, say, is equally far from all the categories
-        that the sample has.
+        share of it: uncovered rows are often many and alike. Sample rows that are equally near
+        share a row equally; a row with an unseen category, say, is equally far from all the
+        categories that the sample has.
         """
         space, nearest, largest, first, cells, counts = self._neighbours
         points = space.transform(batch, side=side).values
@@ -268,7 +251,7 @@ class CellLocator:
         return place.reshape(-1), point, cells[entry], share
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what locating rows needs, which is not the sample itself."""
+        """Return what locating rows needs, which does not include the sample."""
         state = self.__dict__.copy()
         if self.empty == "merge":
             state["_neighbours"] = self._neighbours
@@ -278,10 +261,8 @@ class CellLocator:
 
     @cached_property
     def _neighbours(self) -> _Neighbours:
-        occupied = self._occupied[self._counted_cells]
-        batch = self._counted.rows.batch.filter(pa.array(occupied))
-        space = FeatureSpace(scaling="standard").fit(batch)
-        points = space.transform(batch, side="sample").values
+        occupied = np.flatnonzero(self._occupied[self._counted_cells])
+        space, points = self._counted.take(occupied).points("standard")
         distinct, place = np.unique(points, axis=0, return_inverse=True)
         pairs = np.column_stack([place.reshape(-1), self._counted_cells[occupied]])
         pairs, counts = np.unique(pairs, axis=0, return_counts=True)
@@ -290,8 +271,23 @@ class CellLocator:
         return _Neighbours(space, NearestPoints(distinct), largest, first, pairs[:, 1], counts)
 
 
+class _Unmerged:
+    """Locates rows as another locator does, and counts uncovered ones nowhere."""
+
+    def __init__(self, locator: Any) -> None:
+        self._locator = locator
+        self.n_cells: int = locator.n_cells
+
+    def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
+        cells, uncovered = self._locator.locate(batch, side="sample")
+        return cells, uncovered
+
+    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:  # noqa: ARG002
+        return np.zeros(self.n_cells)
+
+
 class _Neighbours(NamedTuple):
-    """The distinct sample points, and how many sample rows of each cell are at each of them."""
+    """The distinct sample points, and the number of sample rows of each cell at each of them."""
 
     space: FeatureSpace
     nearest: NearestPoints

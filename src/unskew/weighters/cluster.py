@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +15,10 @@ from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
 from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import FeatureSpace, Scaling
-from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty, Partition
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.population.feature_space import Scaling
+from unskew.population.sample import Sample
+from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Empty, Partition
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 
 class ClusterWeights(CellWeighter):
@@ -31,31 +32,18 @@ class ClusterWeights(CellWeighter):
     scaling : {"standard", "range", None}, default="standard"
         How numbers are scaled before distances are taken: to mean 0 and variance 1, to [0, 1], or
         not at all. Categories become one-hot columns.
-    empty : {"merge", "drop", "raise"}, default="merge"
-        What becomes of population rows in clusters without sample rows, or with values that no
-        sample row has: they are counted with the nearest sample row's, left out, or refused. The
-        first two warn when it is more than 1 % of the population.
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size.
-    overlap : {"warn", "raise", "ignore"} or float, default="warn"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
-    random_state : int, RandomState instance or None, default=0
-        For the default k-means; a clusterer that is given has its own.
+    <empty>
+    <shared parameters>
+        It seeds the default k-means; a clusterer that is given has its own.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
     clusterer_ : estimator
         The fitted clusterer.
     uncovered_ : float
-        The share of the population that no sample row can stand for. Clusters found in the sample
-        reach to infinity, so here it counts mostly values that only the population has.
+        The share of the population in clusters without sample rows, or with values that no sample
+        row has. Clusters found in the sample are unbounded, so it is mostly the latter.
     cells_ : ndarray of shape (n_samples,)
         The cluster of each row.
     sample_counts_, population_counts_ : ndarray of shape (n_cells,)
@@ -72,11 +60,16 @@ class ClusterWeights(CellWeighter):
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
 
+    assumes = "within a cluster, every row is equally likely to be selected"
+    _saved_types = (
+        *CellWeighter._saved_types,
+        "unskew.numerics.nearest_centre.NearestCentre",
+        "unskew.weighters.cluster._ClusterPartition",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "clusterer": [HasMethods(["fit", "predict"]), None],
         "scaling": [StrOptions({"standard", "range"}), None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -85,6 +78,7 @@ class ClusterWeights(CellWeighter):
         *,
         scaling: Scaling = "standard",
         empty: Empty = "merge",
+        columns: Columns = None,
         total: Total = "sample",
         overlap: OnUncovered = "warn",
         random_state: Any = 0,
@@ -92,24 +86,29 @@ class ClusterWeights(CellWeighter):
         self.clusterer = clusterer
         self.scaling = scaling
         self.empty = empty
+        self.columns = columns
         self.total = total
         self.overlap = overlap
         self.random_state = random_state
 
-    def _cells(self, sample: Sample) -> Cells:
-        space = FeatureSpace(scaling=self.scaling).fit(sample.rows.batch)
-        points = space.transform(sample.rows.batch, side="sample").values
+    def _cells(self, sample: Sample) -> list[Cells]:
+        space, points = sample.points(self.scaling)
         clusterer = self._default(points) if self.clusterer is None else clone(self.clusterer)
         try:
             weighted = has_fit_parameter(clusterer, "sample_weight")
             design = {"sample_weight": sample.design} if weighted else {}
-            self.clusterer_ = clusterer.fit(points, **design)
+            clusterer.fit(points, **design)
         except ValueError as error:
             raise ParameterError(
                 f"{type(clusterer).__name__} could not cluster the sample "
                 f"(n_samples={len(sample)}): {error}"
             ) from error
-        return Cells(space, _partition(self.clusterer_, points), np.arange(len(sample)))
+        partition = _partition(clusterer, points)
+        return [Cells(space, partition, points, np.arange(len(sample)), clusterer)]
+
+    def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:  # noqa: ARG002
+        self.clusterer_ = counted[0].learned
+        return counted[0]
 
     def _default(self, points: FloatArray) -> KMeans:
         n_distinct = len(np.unique(points, axis=0))
@@ -117,7 +116,8 @@ class ClusterWeights(CellWeighter):
 
 
 def _partition(clusterer: Any, points: FloatArray) -> Partition:
-    # What k-means predicts is the nearest centre; this says it alike on every machine.
+    # What k-means predicts is the nearest centre. Ours finds it in single precision and settles
+    # near ties in double: faster, and the same on every machine, also without scikit-learn.
     if type(clusterer) in (KMeans, MiniBatchKMeans):
         return NearestCentre(clusterer.cluster_centers_)
     return _ClusterPartition(clusterer, points)

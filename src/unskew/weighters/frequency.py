@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from unskew.population.encode import ColumnCodes
-from unskew.weighters.base import Sample
+from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.grid import GridPartition, Values
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 
 class FrequencyWeights(CellWeighter):
     r"""Weights :math:`n_x / m_x`: how often a point occurs in the population and in the sample.
 
     The paper's estimate :math:`m_x / n_x` of :math:`\Pr[s = 1 \mid x]` for points of a discrete
-    set. Use it for a few columns with few values each; other data want cells that are larger than
+    set. Use it for a few columns with few values each; other data need cells that are larger than
     a point.
 
     Parameters
     ----------
-    empty : {"merge", "drop", "raise"}, default="merge"
-        What becomes of population rows at points that no sample row has: they are counted with the
-        nearest sample row's (in the standardised feature space), left out, or refused. The first
-        two warn when it is more than 1 % of the population.
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size.
-    overlap : {"warn", "raise", "ignore"} or float, default="warn"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
+    <empty>
+    <shared parameters>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
     uncovered_ : float
         The share of the population at points that no sample row has.
     cells_ : ndarray of shape (n_samples,)
@@ -54,15 +43,31 @@ class FrequencyWeights(CellWeighter):
     array([0.75, 0.75, 1.5 ])
     """
 
+    assumes = "rows with equal values are equally likely to be selected"
+    uncovered_means = "the share of the population at points that no sample row has"
+    _saved_types = (
+        *CellWeighter._saved_types,
+        "unskew.numerics.distinct_rows.DistinctRows",
+        "unskew.weighters.grid.GridPartition",
+        "unskew.weighters.grid.Values",
+    )
+
     def __init__(
-        self, *, empty: Empty = "merge", total: Total = "sample", overlap: OnUncovered = "warn"
+        self,
+        *,
+        empty: Empty = "merge",
+        columns: Columns = None,
+        total: Total = "sample",
+        overlap: OnUncovered = "warn",
+        random_state: Any = 0,
     ) -> None:
         self.empty = empty
+        self.columns = columns
         self.total = total
         self.overlap = overlap
+        self.random_state = random_state
 
-    def _cells(self, sample: Sample) -> Cells:
-        encoder = ColumnCodes().fit(sample.rows.batch)
-        values = encoder.transform(sample.rows.batch, side="sample").values
+    def _cells(self, sample: Sample) -> list[Cells]:
+        values = sample.values
         partition = GridPartition([Values.of(column) for column in values.T], values)
-        return Cells(encoder, partition, np.arange(len(sample)))
+        return [Cells(sample.codes, partition, values, np.arange(len(sample)))]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.pushdown import CodeTests
 
 __all__ = ["Buckets", "ColumnGrid", "GridPartition", "Values"]
 
@@ -27,16 +24,8 @@ class ColumnGrid(ABC):
         missing = np.isnan(column)
         return np.where(missing, len(self.borders) + 1, self._present_codes(column))
 
-    def key(self, tests: CodeTests, position: int) -> Any:
-        """Return the piece of a row of the population as an expression."""
-        pieces = self._present_key(tests, position)
-        return nw.when(tests.missing(position)).then(len(self.borders) + 1).otherwise(pieces)
-
     @abstractmethod
     def _present_codes(self, column: FloatArray) -> IntArray: ...
-
-    @abstractmethod
-    def _present_key(self, tests: CodeTests, position: int) -> Any: ...
 
 
 class Values(ColumnGrid):
@@ -59,22 +48,6 @@ class Values(ColumnGrid):
         position = np.minimum(np.searchsorted(self.borders, column), len(self.borders) - 1)
         return np.where(self.borders[position] == column, position, -1)
 
-    def _present_key(self, tests: CodeTests, position: int) -> Any:
-        if not len(self.borders):
-            return nw.lit(-1)
-
-        def among(low: int, high: int) -> Any:
-            if low == high:  # at most this value, more than the one before: equal, or in between
-                less = tests.at_most(position, float(np.nextafter(self.borders[low], -np.inf)))
-                return nw.when(less).then(-1).otherwise(low)
-            middle = (low + high) // 2
-            is_below = tests.at_most(position, float(self.borders[middle]))
-            return nw.when(is_below).then(among(low, middle)).otherwise(among(middle + 1, high))
-
-        last = len(self.borders) - 1
-        within = tests.at_most(position, float(self.borders[last]))
-        return nw.when(within).then(among(0, last)).otherwise(-1)
-
 
 class Buckets(ColumnGrid):
     """Pieces between borders; a border belongs to the piece above it, the outer ones are open.
@@ -88,16 +61,6 @@ class Buckets(ColumnGrid):
     def _present_codes(self, column: FloatArray) -> IntArray:
         return np.searchsorted(self.borders, column, side="right")
 
-    def _present_key(self, tests: CodeTests, position: int) -> Any:
-        def among(low: int, high: int) -> Any:
-            if low == high:
-                return nw.lit(low)
-            middle = (low + high) // 2
-            is_below = tests.at_most(position, float(np.nextafter(self.borders[middle], -np.inf)))
-            return nw.when(is_below).then(among(low, middle)).otherwise(among(middle + 1, high))
-
-        return among(0, len(self.borders))
-
 
 class GridPartition:
     """The cells that hold sample rows; any other row lies in none of them."""
@@ -110,14 +73,6 @@ class GridPartition:
     def cells(self, values: FloatArray) -> IntArray:
         """Return each row's cell, or -1 where no sample row shares it."""
         return self._distinct.find(self._codes(values))
-
-    def keys(self, tests: CodeTests) -> list[Any]:
-        """Return each column's piece as an expression."""
-        return [grid.key(tests, position) for position, grid in enumerate(self._columns)]
-
-    def cells_of_keys(self, keys: IntArray) -> IntArray:
-        """Return the cell of each combination of pieces, or -1 where no sample row shares it."""
-        return self._distinct.find(keys)
 
     def _codes(self, values: FloatArray) -> IntArray:
         pairs = zip(self._columns, values.T, strict=True)

@@ -14,10 +14,10 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
-from unskew.weighters.base import Sample
+from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, Empty
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 DEFAULT_BUCKETS = 5
 
@@ -32,30 +32,18 @@ class HistogramWeights(CellWeighter):
     Parameters
     ----------
     buckets : int or mapping from column to int or list of borders, default=5
-        How many buckets a column has, or where they meet, in the column's own values (dates for a
-        column of dates). Columns that a mapping leaves out get 5; columns without names go by
-        position.
+        The number of buckets of a column, or their borders in the column's own values (dates for a
+        column of dates). Columns that a mapping leaves out get 5; columns without names are given
+        by position.
     strategy : {"quantile", "width"}, default="quantile"
-        Whether buckets hold the same number of sample rows, as nearly as values allow, or are of
-        the same width on the sample's range. The outermost buckets reach as far as the data do.
-    empty : {"merge", "drop", "raise"}, default="merge"
-        What becomes of population rows in cells that hold no sample row: they are counted with the
-        nearest sample row's (in the standardised feature space), left out, or refused. The first
-        two warn when it is more than 1 % of the population.
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size.
-    overlap : {"warn", "raise", "ignore"} or float, default="warn"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
+        Whether buckets hold about the same number of sample rows, or have the same width on the
+        sample's range. The outermost buckets are unbounded.
+    <empty>
+    <shared parameters>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
     uncovered_ : float
         The share of the population in cells that hold no sample row.
     cells_ : ndarray of shape (n_samples,)
@@ -72,6 +60,14 @@ class HistogramWeights(CellWeighter):
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
 
+    uncovered_means = "the share of the population in cells that hold no sample row"
+    _saved_types = (
+        *CellWeighter._saved_types,
+        "unskew.numerics.distinct_rows.DistinctRows",
+        "unskew.weighters.grid.Buckets",
+        "unskew.weighters.grid.GridPartition",
+        "unskew.weighters.grid.Values",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "buckets": [Interval(Integral, 1, None, closed="left"), Mapping],
@@ -84,24 +80,27 @@ class HistogramWeights(CellWeighter):
         buckets: int | Mapping[Any, int | Sequence[Any]] = DEFAULT_BUCKETS,
         strategy: Literal["quantile", "width"] = "quantile",
         empty: Empty = "merge",
+        columns: Columns = None,
         total: Total = "sample",
         overlap: OnUncovered = "warn",
+        random_state: Any = 0,
     ) -> None:
         self.buckets = buckets
         self.strategy = strategy
         self.empty = empty
+        self.columns = columns
         self.total = total
         self.overlap = overlap
+        self.random_state = random_state
 
-    def _cells(self, sample: Sample) -> Cells:
-        encoder = ColumnCodes().fit(sample.rows.batch)
-        values = encoder.transform(sample.rows.batch, side="sample").values
+    def _cells(self, sample: Sample) -> list[Cells]:
+        encoder, values = sample.codes, sample.values
         asked = self._buckets_by_column(encoder.names, named=sample.rows.named)
         grids = [
             self._grid(encoder, position, values[:, position], asked.get(name), sample.design)
             for position, name in enumerate(encoder.names)
         ]
-        return Cells(encoder, GridPartition(grids, values), np.arange(len(sample)))
+        return [Cells(encoder, GridPartition(grids, values), values, np.arange(len(sample)))]
 
     def _buckets_by_column(self, names: Sequence[str], *, named: bool) -> dict[str, Any]:
         if not isinstance(self.buckets, Mapping):

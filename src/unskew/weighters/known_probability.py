@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,10 +11,12 @@ from sklearn.utils.metaestimators import available_if
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.population.population import Population
-from unskew.weighters.base import InductiveWeighter, Sample
-from unskew.weighters.rules import Rule
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.population.about import About
+from unskew.population.forms import Form
+from unskew.population.rules import Rule
+from unskew.population.sample import Sample
+from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 
 def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
@@ -31,27 +32,22 @@ class KnownProbability(InductiveWeighter):
     ----------
     probability : array-like of shape (n_samples,), str or callable
         Each sample row's probability of selection, in (0, 1]: as an array, as the name of a column
-        of X (which the population then need not have), or as a function of X.
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size.
-    overlap : {"warn", "raise", "ignore"} or float, default="ignore"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
+        of X (which the population then need not have), or as a function of X. The function gets
+        rows in the form in which X was given to ``fit``: as a pandas frame, say.
+    <shared parameters>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
+    uncovered_ : float
+        The share of the population that the sample does not cover, if ``overlap`` is measured;
+        otherwise 0.
 
     Notes
     -----
     ``weigh`` exists where ``probability`` is a column or a function.
 
-    A column of probabilities is no feature here, but :class:`unskew.Reweighted` hands X to its
+    A column of probabilities is not a feature here, but :class:`unskew.Reweighted` passes X to its
     learner as it is: let a pipeline drop the column there.
 
     Examples
@@ -62,6 +58,12 @@ class KnownProbability(InductiveWeighter):
     array([0.66666667, 1.33333333])
     """
 
+    assumes = "the probabilities of selection are right"
+    _not_certifiable = (
+        "KnownProbability estimates nothing: its weights are as right as the probabilities that "
+        "were given."
+    )
+    _saved_types = ("unskew.population.forms.Form",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "probability": ["array-like", str, callable],
@@ -71,20 +73,29 @@ class KnownProbability(InductiveWeighter):
         self,
         probability: ArrayLike | str | Callable[[Any], ArrayLike],
         *,
+        columns: Columns = None,
         total: Total = "sample",
         overlap: OnUncovered = "ignore",
+        random_state: Any = 0,
     ) -> None:
         self.probability = probability
+        self.columns = columns
         self.total = total
         self.overlap = overlap
+        self.random_state = random_state
 
     @available_if(_can_weigh_new_rows)
     def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`."""
         return super().weigh(X, name=name)
 
-    def _fit(self, sample: Sample, population: Population) -> FloatArray:
-        population.mass  # noqa: B018  (an empty or unreadable population is an error here too)
+    def _question(self, sample: Sample, about: About) -> None:
+        return None
+
+    def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
+        self.__dict__.pop("form_", None)
+        if callable(self.probability):
+            self.form_ = Form(sample.given)
         return sample.design * self._weigh(sample)
 
     def _weigh(self, sample: Sample) -> FloatArray:
@@ -94,36 +105,30 @@ class KnownProbability(InductiveWeighter):
     def _rule(self) -> Rule:
         if not isinstance(self.probability, str):
             raise ParameterError(
-                "probability is a function of X, which cannot be called on Spark's rows. Put the "
-                "probability into a column of X and give its name."
+                "probability is a function of X, which cannot be called on rows that are not in "
+                "memory. Put the probability into a column of X and give its name."
             )
         return _ProbabilityRule(self.probability)
+
+    def _rule_columns(self) -> Sequence[str]:
+        return [str(self.probability)]
 
     def _own_column_names(self) -> list[str]:
         return [self.probability] if isinstance(self.probability, str) else []
 
-    def _own_columns(self, sample: Sample) -> Sample:
-        if not isinstance(self.probability, str):
-            return sample
-        table = sample.rows.table
-        if self.probability not in table.column_names:
-            raise InputError(
-                f"probability='{self.probability}' is not a column of X, whose columns are "
-                f"{table.column_names}."
-            )
-        if table.num_columns == 1:
-            raise InputError(f"X has no column besides the probability '{self.probability}'.")
-        return replace(
-            sample,
-            rows=replace(sample.rows, table=table.drop_columns([self.probability])),
-            original=table.column(self.probability).to_numpy(),
-        )
-
     def _probabilities(self, sample: Sample) -> FloatArray:
         if isinstance(self.probability, str):
-            given, name = sample.original, f"Column '{self.probability}'"
+            table = sample.all_rows.table
+            if self.probability not in table.column_names:
+                raise InputError(
+                    f"probability='{self.probability}' is not a column of X, whose columns are "
+                    f"{table.column_names}."
+                )
+            given = table.column(self.probability).to_numpy()
+            name = f"Column '{self.probability}'"
         elif callable(self.probability):
-            given, name = self.probability(sample.original), "What probability(X) returned"
+            given = self.probability(self.form_.of(sample.all_rows.table, given=sample.given))
+            name = "What probability(X) returned"
         else:
             given, name = self.probability, "probability"
         return _checked_probabilities(given, len(sample), name)

@@ -16,11 +16,9 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.pushdown import CodeTests, tree_key
-from unskew.weighters.base import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Counted, Empty
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.population.sample import Sample
+from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Empty
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 FINEST_LEAF = 4
 """The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
@@ -42,51 +40,37 @@ class TreeWeights(CellWeighter):
     Parameters
     ----------
     min_samples_leaf : int or "bound", default=4
-        The smallest number of sample rows in a leaf, the paper's "minimum count of 4". More makes
-        steadier and blunter weights. "bound" grows trees with at least 4, 8, 16, ... rows a leaf,
-        counts them all in one pass, and keeps the one for which a bound on what its counts leave
-        open, plus what it seems to smooth over, is least (:mod:`unskew.numerics.granularity`).
+        The smallest number of sample rows in a leaf, the paper's "minimum count of 4". Larger
+        leaves lower the variance of the weights and raise their bias. "bound" grows trees with at
+        least 4, 8, 16, ... rows a leaf, counts them all in one pass, and keeps the one with the
+        smallest sum of a bound on the estimation error of its counts and an estimate of its
+        smoothing bias (:mod:`unskew.numerics.granularity`).
     max_leaf_nodes : int, optional
         The largest number of leaves.
     max_depth : int, optional
         The largest depth.
     task : {"auto", "regression", "classification"}, default="auto"
-        What the labels are. "auto" takes fractions, and whole numbers with more than 20 distinct
-        values, for quantities and everything else for classes.
+        The kind of labels. "auto" treats fractions, and whole numbers with more than 20 distinct
+        values, as quantities and everything else as classes.
     honest : bool, default=False
         Grow the tree on a random half of the sample and count only the other half. The paper's
-        bounds hold for a partition that was chosen without looking at the rows it counts; the price
-        is counts half as large. Every row gets a weight in either case.
-    empty : {"merge", "drop", "raise"}, default="merge"
-        What becomes of population rows in leaves without sample rows (honest trees have them), or
-        with values that no sample row has: they are counted with the nearest sample row's (in the
-        standardised feature space), left out, or refused. The first two warn when it is more than
-        1 % of the population.
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size. With the
-        latter they are the ratio of counts itself, unless the tree is honest or rows are dropped.
-    overlap : {"warn", "raise", "ignore"} or float, default="warn"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
-    random_state : int, RandomState instance or None, default=0
-        Breaks ties between splits and halves the sample of an honest tree.
+        bounds hold for a partition that was chosen independently of the rows that it counts; the
+        price is counts half as large. Every row gets a weight in either case.
+    <empty>
+    <shared parameters>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
     tree_ : DecisionTreeRegressor or DecisionTreeClassifier
     min_samples_leaf_ : int
         The smallest number of sample rows in a leaf that was used.
     leaf_sizes_ : dict from int to tuple of float
-        With ``min_samples_leaf="bound"``, for each size tried: what the counts leave open, and what
-        is smoothed over, both as shares of the weights' sum.
+        With ``min_samples_leaf="bound"``, for each size tried: a bound on the estimation error of
+        the counts, and an estimate of the smoothing bias, as shares of the weights' sum.
     uncovered_ : float
-        The share of the population that no sample row can stand for.
+        The share of the population in leaves without sample rows (honest trees have them), or with
+        values that no sample row has.
     cells_ : ndarray of shape (n_samples,)
         The node number of each row's leaf; -1 where an honest tree counted no row in it.
     sample_counts_, population_counts_ : ndarray of shape (n_nodes,)
@@ -110,6 +94,13 @@ class TreeWeights(CellWeighter):
     array([0.5, 1.5])
     """
 
+    assumes = "within a leaf, every row is equally likely to be selected"
+    _saved_types = (
+        *CellWeighter._saved_types,
+        "sklearn.tree._tree.Tree",  # its nodes are checked when it is loaded
+        "unskew.numerics.tree_routing.TreeRouting",  # likewise
+        "unskew.weighters.tree._TreePartition",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],
@@ -117,7 +108,6 @@ class TreeWeights(CellWeighter):
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "honest": ["boolean"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -129,6 +119,7 @@ class TreeWeights(CellWeighter):
         task: Literal["auto", "regression", "classification"] = "auto",
         honest: bool = False,
         empty: Empty = "merge",
+        columns: Columns = None,
         total: Total = "sample",
         overlap: OnUncovered = "warn",
         random_state: Any = 0,
@@ -139,64 +130,60 @@ class TreeWeights(CellWeighter):
         self.task = task
         self.honest = honest
         self.empty = empty
+        self.columns = columns
         self.total = total
         self.overlap = overlap
         self.random_state = random_state
 
-    def _partitions(self, sample: Sample) -> list[Cells]:
-        self.__dict__.pop("leaf_sizes_", None)
-        if self.min_samples_leaf != "bound":
-            return [self._cells(sample)]
-        rows = (len(sample) + 1) // 2 if self.honest else len(sample)
-        sizes = [FINEST_LEAF << step for step in range(20) if 4 * (FINEST_LEAF << step) <= rows]
-        self._tried: dict[int, Any] = {}
-        partitions = []
-        for size in sizes or [min(FINEST_LEAF, rows)]:
-            partitions.append(self._cells_of_size(sample, size))
-            self._tried[size] = self.tree_
-        return partitions
-
-    def _choose(self, counted: Sequence[Counted]) -> int:
-        if self.min_samples_leaf != "bound":
-            return 0
-        counts = [(one.locator.sample_counts, one.answer.counts) for one in counted]
-        found = choose_granularity(
-            [estimation_bound(*pair, DELTA) for pair in counts],
-            [expected_noise(*pair) for pair in counts],
-            [one.weights() for one in counted],
-        )
-        parts = zip(found.estimation, found.smoothing, strict=True)
-        self.leaf_sizes_ = dict(zip(self._tried, parts, strict=True))
-        self.min_samples_leaf_, self.tree_ = list(self._tried.items())[found.chosen]
-        del self._tried
-        return found.chosen
-
-    def _cells(self, sample: Sample) -> Cells:
-        return self._cells_of_size(sample, int(self.min_samples_leaf))
-
-    def _cells_of_size(self, sample: Sample, least: int) -> Cells:
+    def _cells(self, sample: Sample) -> list[Cells]:
         if sample.labels is None:
             raise InputError(
-                "y is None: TreeWeights requires y to be passed, for its leaves are grown on the "
-                "labels. ClusterWeights and HistogramWeights do without."
+                "y is None: TreeWeights requires y to be passed, because its leaves are grown on "
+                "the labels. ClusterWeights and HistogramWeights need no labels."
             )
-        encoder = ColumnCodes(dtype=np.float32).fit(sample.rows.batch)
-        values = encoder.transform(sample.rows.batch, side="sample").values
+        if self.min_samples_leaf != "bound":
+            return [self._grow(sample, int(self.min_samples_leaf))]
+        rows = (len(sample) + 1) // 2 if self.honest else len(sample)
+        sizes = [FINEST_LEAF << step for step in range(20) if 4 * (FINEST_LEAF << step) <= rows]
+        return [self._grow(sample, size) for size in sizes or [min(FINEST_LEAF, rows)]]
+
+    def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:
+        self.__dict__.pop("leaf_sizes_", None)
+        chosen = counted[0]
+        if self.min_samples_leaf == "bound":
+            counts = [(one.sample_counts, one.population_counts) for one in counted]
+            cells = [one.locator.locate(sample.batch, side="sample")[0] for one in counted]
+            found = choose_granularity(
+                [estimation_bound(*pair, DELTA) for pair in counts],
+                [expected_noise(*pair) for pair in counts],
+                [
+                    np.append(one.ratios, 0.0)[located]
+                    for one, located in zip(counted, cells, strict=True)
+                ],
+            )
+            sizes = [one.learned.min_samples_leaf for one in counted]
+            parts = zip(found.estimation, found.smoothing, strict=True)
+            self.leaf_sizes_ = dict(zip(sizes, parts, strict=True))
+            chosen = counted[found.chosen]
+        self.tree_ = chosen.learned
+        self.min_samples_leaf_ = int(self.tree_.min_samples_leaf)
+        return chosen
+
+    def _grow(self, sample: Sample, least: int) -> Cells:
+        values = sample.values_in(np.float32)
         random = check_random_state(self.random_state)
         grown, counted = self._halves(len(sample), random)
         self._check_leaf_size(least, len(grown))
-        self.min_samples_leaf_ = least
         task = _task_of(sample.labels) if self.task == "auto" else self.task
         tree = self._tree_for(task, least, random)
         try:
-            self.tree_ = tree.fit(
-                values[grown], sample.labels[grown], sample_weight=sample.design[grown]
-            )
+            tree.fit(values[grown], sample.labels[grown], sample_weight=sample.design[grown])
         except ValueError as error:
             raise ParameterError(
                 f"A {task} tree could not be grown on these labels: {error}"
             ) from error
-        return Cells(encoder, _TreePartition(self.tree_), counted)
+        encoder = sample.codes.in_precision(np.float32)
+        return Cells(encoder, _TreePartition(tree), values, counted, tree)
 
     def _halves(self, n_samples: int, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""
@@ -251,16 +238,6 @@ class _TreePartition:
         leaves: IntArray = self._tree.apply(values)
         return leaves
 
-    def keys(self, tests: CodeTests) -> list[Any]:
-        """Return the leaf as an expression."""
-        tree = self._tree
-        sides = tree.children_left, tree.children_right, tree.missing_go_to_left.astype(bool)
-        return [tree_key(tests, tree.feature, tree.threshold, *sides)]
-
-    def cells_of_keys(self, keys: IntArray) -> IntArray:
-        """Return the leaves themselves."""
-        return keys[:, 0]
-
     def __reduce__(self) -> Any:
-        # What travels asks for no scikit-learn at its destination, and finds the same leaves.
+        # What travels needs no scikit-learn at its destination, and finds the same leaves.
         return TreeRouting, astuple(TreeRouting.of(self._tree))

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from unskew.numerics.typing import FloatArray
-from unskew.population.population import Population
-from unskew.weighters.base import InductiveWeighter, Sample
-from unskew.weighters.rules import Rule
-from unskew.weighters.typing import OnUncovered, Total
+from unskew.population.about import About
+from unskew.population.rules import Rule
+from unskew.population.sample import Sample
+from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 
 class Unweighted(InductiveWeighter):
@@ -20,20 +21,14 @@ class Unweighted(InductiveWeighter):
 
     Parameters
     ----------
-    total : {"sample", "population"}, default="sample"
-        What the weights sum to: the number of sample rows, or the population's size.
-    overlap : {"warn", "raise", "ignore"} or float, default="ignore"
-        What to do where the sample does not reach part of the population. "warn" if the method
-        leaves more than 1 % of it uncovered, or if regions without sample rows hold more than 5 %
-        of it; "raise" an ``OverlapError`` at 1 % and 5 %, a number at that share of either.
-        ``overlap_`` tells in words which regions. "ignore" also saves the time that looking for
-        them takes.
+    <shared parameters>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_samples,)
-    overlap_ : Overlap or None
-        Which part of the population the sample does not reach, and where; None if ignored.
+    <shared attributes>
+    uncovered_ : float
+        The share of the population that the sample does not cover, if ``overlap`` is measured;
+        otherwise 0.
 
     Examples
     --------
@@ -42,20 +37,36 @@ class Unweighted(InductiveWeighter):
     array([1., 1.])
     """
 
-    def __init__(self, *, total: Total = "sample", overlap: OnUncovered = "ignore") -> None:
+    assumes = "the sample was drawn uniformly at random from the population"
+    _not_certifiable = (
+        "Unweighted makes no correction, so there is no estimate whose error could be bounded."
+    )
+
+    def __init__(
+        self,
+        *,
+        columns: Columns = None,
+        total: Total = "sample",
+        overlap: OnUncovered = "ignore",
+        random_state: Any = 0,
+    ) -> None:
+        self.columns = columns
         self.total = total
         self.overlap = overlap
+        self.random_state = random_state
 
-    def _fit(self, sample: Sample, population: Population) -> FloatArray:
-        population.mass  # noqa: B018  (an empty or unreadable population is an error here too)
+    def _question(self, sample: Sample, about: About) -> None:
+        return None
+
+    def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
         return sample.design
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return np.ones(len(sample))
 
     def _rule(self) -> Rule:
-        return _even
+        return _one_each
 
 
-def _even(batch: Any) -> FloatArray:
+def _one_each(batch: Any) -> FloatArray:
     return np.ones(len(batch))

@@ -21,7 +21,6 @@ from unskew.population.sources.dataset import open_dataset
 from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
 from unskew.population.sources.ibis import IbisSource
-from unskew.population.sources.lazy import LazySource
 from unskew.population.sources.polars import PolarsLazySource
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.stream import StreamSource
@@ -56,7 +55,11 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         case ("ibis", "Table" | "CachedTable"):
             return IbisSource(data)
     if _is_other_lazy_frame(data):
-        return LazySource(data)
+        raise InputTypeError(
+            f"The population is a {_library_and_name(data)[0]} {_library_and_name(data)[1]}, whose "
+            "rows unskew cannot read in batches. Write it to Parquet, or aggregate it and pass "
+            'the counts: Population(counts, weight="n").'
+        )
     if isinstance(data, ds.Dataset):
         return open_dataset(data)
     if isinstance(data, pa.RecordBatchReader):

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
@@ -49,8 +48,6 @@ class Source(ABC):
         Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
     rereadable : bool
         Whether a second pass is possible.
-    lazy : object or None
-        The lazy frame or query behind the rows, if narwhals knows its like.
     ordered : bool
         Whether the rows have an order of their own, so that an array can have an entry for each.
     """
@@ -60,7 +57,6 @@ class Source(ABC):
     named: bool = True
     typed: bool = True
     rereadable: bool = True
-    lazy: Any = None
     ordered: bool = True
 
     @abstractmethod

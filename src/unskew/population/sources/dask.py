@@ -19,7 +19,7 @@ class DaskSource(Source):
     """The frame's partitions in order; never more of them in memory than there are cores."""
 
     def __init__(self, frame: Any) -> None:
-        self._frame = self.lazy = frame
+        self._frame = frame
         empty = as_rows(frame._meta, name="population")
         self.schema, self.named = empty.table.schema, empty.named
 

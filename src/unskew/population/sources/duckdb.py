@@ -17,7 +17,7 @@ class DuckDBSource(Source):
     ordered = False  # a query promises no order, and may give another in each pass
 
     def __init__(self, relation: Any) -> None:
-        self._relation = self.lazy = relation
+        self._relation = relation
         self.schema = batches_of(relation.limit(0)).schema
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002

@@ -18,7 +18,7 @@ class IbisSource(Source):
     ordered = False  # a query promises no order, and may give another in each pass
 
     def __init__(self, table: Any) -> None:
-        self._table = self.lazy = table
+        self._table = table
         self.schema = table.schema().to_pyarrow()
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002

@@ -17,7 +17,7 @@ class PolarsLazySource(Source):
     ordered = False  # a query promises no order, and may give another in each pass
 
     def __init__(self, frame: Any) -> None:
-        self._frame = self.lazy = frame
+        self._frame = frame
         self.schema = frame.collect_schema().to_frame().to_arrow().schema
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002

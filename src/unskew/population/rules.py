@@ -1,4 +1,4 @@
-"""How a row's weight is made, apart from the weighter that found out: what travels to the rows."""
+"""How the weight of a row is computed, apart from the weighter: what travels to the rows."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
-from unskew.population.summaries import Summary
+from unskew.population.summaries import RowBlock, Summary
 
 __all__ = ["Rule", "RuleTotal", "Weighing"]
 
 
 class Rule(Protocol):
-    """The weights of the rows of a batch, whose columns are the sample's in the sample's order."""
+    """Computes the weights of a batch with the columns that the weighter weighs by, in order."""
 
     def __call__(self, batch: pa.RecordBatch) -> FloatArray:
-        """Return one weight per row, in the scale of the weighter's ``_fit``."""
+        """Return one weight per row, in the scale of the weighter's ``_solve``."""
 
 
 class RuleTotal(Summary):
-    """The sum of the weights that a rule gives to rows, each counted as often as it should."""
+    """The sum of the weights that a rule gives to rows, times their design weights."""
 
     shared = frozenset({"rule"})
 
@@ -30,9 +30,9 @@ class RuleTotal(Summary):
         self.rule = rule
         self.total = 0.0
 
-    def update(self, batch: pa.RecordBatch, weight: FloatArray) -> None:
-        """Weigh the rows of a batch."""
-        self.total += float(weight @ self.rule(batch))
+    def update(self, rows: RowBlock) -> None:
+        """Weigh the rows of a block."""
+        self.total += float(rows.weight @ self.rule(rows.batch))
 
     def merge(self, other: Self) -> None:
         """Add the other's sum."""

@@ -1,0 +1,6 @@
+"""Where the sample does not cover the population, and how that is reported."""
+
+from unskew.overlap.measure import bounded, measure_overlap
+from unskew.overlap.overlap import LIMIT, Overlap, OverlapRule
+
+__all__ = ["LIMIT", "Overlap", "OverlapRule", "bounded", "measure_overlap"]

@@ -1,0 +1,142 @@
+"""Which columns describe a row, and how the columns of sample and population correspond."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import pyarrow as pa
+
+from unskew.errors import InputError, ParameterError
+from unskew.population.rows import Rows, pandas_index_columns
+
+__all__ = [
+    "check_same_columns",
+    "chosen_names",
+    "columns_by_position",
+    "columns_to_weigh_by",
+    "feature_columns",
+    "listing",
+]
+
+
+def feature_columns(
+    schema: pa.Schema, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]
+) -> list[str]:
+    """Return the population's columns that describe a row.
+
+    By default all but those ``apart``, which have another role, and what was a pandas index.
+    """
+    if columns is None:
+        others = [*apart, *pandas_index_columns(schema)]
+        chosen = [name for name in schema.names if name not in others]
+    else:
+        chosen = chosen_names(columns, schema.names, owner="The population")
+    repeated = [name for name in chosen if chosen.count(name) > 1]
+    if repeated:
+        raise InputError(f"The population has more than one column called '{repeated[0]}'.")
+    if not chosen:
+        raise InputError("The population has no columns that describe its rows.")
+    return chosen
+
+
+def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[str]:
+    """Return the names of columns that a list of names or positions chooses."""
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise ParameterError(f"columns must be a list of names; got {columns!r}.")
+    chosen = []
+    for column in columns:
+        if isinstance(column, Integral) and 0 <= int(column) < len(available):
+            column = available[int(column)]
+        if not isinstance(column, str):
+            raise ParameterError(
+                f"columns must be names, or positions below {len(available)}; got {column!r}."
+            )
+        chosen.append(column)
+    unknown = [name for name in chosen if name not in available]
+    if unknown:
+        raise InputError(
+            f"{owner} lacks column '{unknown[0]}', which columns names. Its columns are "
+            f"{listing(available)}."
+        )
+    return chosen
+
+
+def columns_to_weigh_by(
+    columns: Any, given: Rows, population: Any, *, apart: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns of X that ``columns`` chooses: None, a list, or "shared".
+
+    None is all columns but those ``apart``, or, where only margins are known, those that are
+    shared.
+    """
+    names = [name for name in given.table.column_names if name not in apart]
+    if not names:
+        raise InputError(f"X has no column besides {listing(apart)}.")
+    if columns is None and population.about.margins is None:
+        return names
+    if columns is not None and not isinstance(columns, str):
+        chosen = chosen_names(list(columns), given.table.column_names, owner="The sample")
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ParameterError(f"columns must name columns, each once; got {columns!r}.")
+        return chosen
+    if columns not in (None, "shared"):
+        raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
+    shared = [name for name in names if name in population.columns] if given.named else names
+    if not shared:
+        raise InputError(
+            f"The sample and the population have no column in common: {listing(names)} against "
+            f"{listing(population.columns)}."
+        )
+    return shared
+
+
+def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exact: bool) -> None:
+    """Refuse a population without the sample's columns or, if ``exact``, with further ones."""
+    missing = [name for name in sample if name not in population]
+    if len(missing) == len(sample):
+        raise InputError(
+            f"The sample and the population have no column in common: {listing(sample)} against "
+            f"{listing(population)}."
+        )
+    if missing:
+        raise InputError(
+            f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
+            f'{listing(population)}. Use columns="shared" to weigh by the columns that both have.'
+        )
+    extra = [name for name in population if name not in sample]
+    if extra and exact:
+        raise InputError(
+            f"The population has {_plural(extra)}, which the sample lacks. Specify the columns to "
+            'use: Population(data, columns=[...]), or columns="shared" on the weighter.'
+        )
+
+
+def columns_by_position(
+    names: Sequence[str], population: Sequence[str], among: Sequence[str] | None
+) -> list[str]:
+    """Return the population's columns for the sample's, matched by position.
+
+    ``among`` holds all columns of X where ``names`` are only some of them: the population then has
+    either a column for each of X's, or only those that are weighed by.
+    """
+    if among is not None and len(population) == len(among):
+        return [population[among.index(name)] for name in names]
+    if len(names) != len(population):
+        raise InputError(
+            f"The sample has {len(names)} columns and the population {len(population)}. Columns "
+            "without names are matched by position, so their numbers must agree; "
+            "Population(data, columns=[...]) chooses them."
+        )
+    return list(population)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names for a message, at most ten of them."""
+    shown = ", ".join(f"'{name}'" for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _plural(names: Sequence[str]) -> str:
+    return ("column " if len(names) == 1 else "columns ") + listing(names)

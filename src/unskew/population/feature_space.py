@@ -1,0 +1,189 @@
+"""Codes to points: a space of numbers in which distances between rows are meaningful.
+
+Fitted and applied with NumPy alone, on the formulas of scikit-learn's ``StandardScaler``,
+``MinMaxScaler``, ``SimpleImputer`` and ``OneHotEncoder``: the space travels to executors without
+scikit-learn, where trees that merge uncovered rows need it, and is cheaper to fit than a
+``ColumnTransformer``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.encode import ColumnCodes, Encoded
+from unskew.population.kinds import Kind
+
+__all__ = ["MAX_CATEGORIES", "FeatureSpace", "Scaling"]
+
+MAX_CATEGORIES = 64
+"""The largest number of one-hot columns that a column of categories gets."""
+
+Scaling = Literal["standard", "range"] | None
+
+
+class FeatureSpace:
+    """A space of numbers in which distances between rows are meaningful.
+
+    Parameters
+    ----------
+    scaling : {"standard", "range", None}
+        Numbers and times get mean 0 and variance 1 on the sample, or the range 0 to 1 on the
+        sample, or stay as they are.
+
+    Examples
+    --------
+    >>> sample = pa.record_batch({"age": [30, 40], "town": ["Ulm", "Bonn"]})
+    >>> space = FeatureSpace(scaling="standard").fit(sample)
+    >>> space.transform(sample, side="sample").values
+    array([[-1.,  0.,  1.], [ 1.,  1.,  0.]])
+    """
+
+    def __init__(self, *, scaling: Scaling = "standard") -> None:
+        self.scaling = scaling
+
+    def fit(self, sample: pa.RecordBatch) -> Self:
+        """Learn scales, categories and indicators from the sample."""
+        codes = ColumnCodes()
+        return self.fit_codes(codes, codes.fit_transform(sample))
+
+    def fit_codes(self, codes: ColumnCodes, values: FloatArray) -> Self:
+        """Learn from the sample's codes, where they have been made already."""
+        self.codes = codes
+        self._map = _FeatureMap.learn(codes, values, self.scaling)
+        return self
+
+    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
+        """Return the rows of ``batch`` as points of the space."""
+        values, unseen = self.codes.transform(batch, side=side)
+        return Encoded(self.of_codes(values), unseen)
+
+    def of_codes(self, values: FloatArray) -> FloatArray:
+        """Return rows of codes as points of the space."""
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
+            return self._map.apply(values)
+
+    @property
+    def n_features(self) -> int:
+        """The dimension of the space."""
+        return self._map.n_features
+
+
+class _OneHot(NamedTuple):
+    """One column of categories: the one-hot column of each of its codes, -1 for none."""
+
+    position: int
+    codes: FloatArray
+    outputs: IntArray
+    missing: int
+    """The output of a missing value."""
+
+    @classmethod
+    def learn(cls, position: int, column: FloatArray) -> _OneHot:
+        """Give a one-hot column to each frequent category, and one to all the others."""
+        categories, counts = np.unique(column, return_counts=True)  # missing is one, and the last
+        is_rare = np.zeros(len(categories), dtype=bool)
+        if len(categories) > MAX_CATEGORIES:
+            is_rare[np.argsort(counts, kind="stable")[: 1 - MAX_CATEGORIES]] = True
+        outputs = np.where(is_rare, np.count_nonzero(~is_rare), np.cumsum(~is_rare) - 1)
+        is_missing = np.isnan(categories)
+        missing = int(outputs[is_missing][0]) if is_missing.any() else -1
+        return cls(position, categories[~is_missing], outputs[~is_missing], missing)
+
+    @property
+    def width(self) -> int:
+        return int(max(self.outputs.max(initial=-1), self.missing)) + 1
+
+    def of(self, column: FloatArray) -> IntArray:
+        """Return each row's one-hot column."""
+        if not len(self.codes):
+            return np.where(np.isnan(column), self.missing, -1)
+        place = np.minimum(np.searchsorted(self.codes, column), len(self.codes) - 1)
+        known = np.where(self.codes[place] == column, self.outputs[place], -1)
+        return np.where(np.isnan(column), self.missing, known)
+
+
+class _FeatureMap(NamedTuple):
+    """What the space has learned of each column."""
+
+    numbers: IntArray
+    means: FloatArray
+    """What replaces a missing number."""
+    shift: FloatArray
+    scale: FloatArray
+    scale_first: bool
+    """Whether a number is x·scale + shift, or (x − shift) / scale."""
+    indicators: IntArray
+    one_hots: list[_OneHot]
+
+    @classmethod
+    def learn(cls, codes: ColumnCodes, values: FloatArray, scaling: Scaling) -> _FeatureMap:
+        is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
+        numbers = np.flatnonzero(~is_category)
+        columns = np.array(values[:, numbers], order="F")
+        missing = np.isnan(columns)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
+            present = np.maximum((~missing).sum(axis=0), 1)
+            means = np.where(missing, 0.0, columns).sum(axis=0) / present
+            np.copyto(columns, means, where=missing)
+            shift, scale = _scaling(columns, scaling)
+        return cls(
+            numbers,
+            means,
+            shift,
+            scale,
+            scaling == "range",
+            np.flatnonzero(~is_category & codes.has_missing),
+            [_OneHot.learn(int(p), values[:, p]) for p in np.flatnonzero(is_category)],
+        )
+
+    @property
+    def n_features(self) -> int:
+        one_hot_columns = sum(one_hot.width for one_hot in self.one_hots)
+        return len(self.numbers) + len(self.indicators) + one_hot_columns
+
+    def apply(self, codes: FloatArray) -> FloatArray:
+        """Return the points of rows of codes."""
+        points = np.zeros((len(codes), self.n_features))
+        numbers = points[:, : len(self.numbers)]
+        numbers[:] = codes[:, self.numbers]
+        missing = np.isnan(numbers)
+        if missing.any():
+            np.copyto(numbers, self.means, where=missing)
+        if self.scale_first:
+            numbers *= self.scale
+            numbers += self.shift
+        else:
+            numbers -= self.shift
+            numbers /= self.scale
+        begin = len(self.numbers) + len(self.indicators)
+        points[:, len(self.numbers) : begin] = np.isnan(codes[:, self.indicators])
+        for one_hot in self.one_hots:
+            output = one_hot.of(codes[:, one_hot.position])
+            rows = np.flatnonzero(output >= 0)
+            points[rows, begin + output[rows]] = 1.0
+            begin += one_hot.width
+        return points
+
+
+def _scaling(columns: FloatArray, scaling: Scaling) -> tuple[FloatArray, FloatArray]:
+    """Return the shift and the scale of each column."""
+    n_rows, n_columns = columns.shape
+    eps = np.finfo(float).eps
+    if scaling == "range":
+        low = columns.min(axis=0)
+        width = columns.max(axis=0) - low
+        scale = 1.0 / np.where(width < 10 * eps, 1.0, width)
+        return -low * scale, scale
+    if scaling is None:
+        return np.zeros(n_columns), np.ones(n_columns)
+    mean = columns.sum(axis=0) / n_rows
+    centred = columns - mean
+    # The second term corrects the rounding of the mean.
+    variance = ((centred**2).sum(axis=0) - centred.sum(axis=0) ** 2 / n_rows) / n_rows
+    # A column whose variance is within the rounding error of its mean counts as constant.
+    constant = variance <= n_rows * eps * variance + (n_rows * mean * eps) ** 2
+    return mean, np.where(constant, 1.0, np.sqrt(variance))

@@ -1,0 +1,79 @@
+"""The form in which the caller gave X, and any rows in that form.
+
+A function or a fitted model that was made for a pandas frame sees a pandas frame again, whichever
+engine the rows come from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["Form"]
+
+
+class Form:
+    """The library, the column labels and the types of a table or array.
+
+    Parameters
+    ----------
+    given : array-like or dataframe
+        X as the caller gave it.
+
+    Examples
+    --------
+    >>> Form([[1.0, 2.0]]).of(pa.table({"x0": [3, 4], "x1": [5, 6]}))
+    array([[3., 5.], [4., 6.]])
+    """
+
+    def __init__(self, given: Any) -> None:
+        self._type = type(given)
+        self._backend: Any = None
+        self._labels: list[Any] = []
+        self._types: Any = None
+        self._dtype: Any = None
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        if isinstance(given, nw.DataFrame) or nw.dependencies.is_into_dataframe(given):
+            frame = nw.from_native(given, eager_only=True)
+            self._backend = frame.implementation
+            native = frame.to_native()
+            if frame.implementation.is_pandas_like():
+                self._labels, self._types = list(native.columns), dict(native.dtypes)
+            elif frame.implementation.is_polars():
+                self._types = dict(native.schema)
+        else:
+            array = np.asarray(given)
+            self._dtype = array.dtype if array.dtype.kind in "fO" else None
+
+    def of(self, table: pa.Table, *, given: Any = None) -> Any:
+        """Return rows with the columns of X, in X's order, in the form of X.
+
+        If ``given``, the same rows as a caller gave them, is of that form already, it is returned.
+        """
+        if given is not None and type(given) is self._type:
+            return given
+        if self._backend is None:
+            columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
+            array = np.column_stack(columns)
+            if array.dtype.kind in "biuf":  # integers may have become floats for missing values
+                return array.astype(self._dtype or np.result_type(array.dtype, np.float64))
+            return array.astype(object)
+        if self._backend.is_pyarrow():
+            return table
+        frame = nw.from_arrow(table, backend=self._backend).to_native()
+        if self._labels:
+            frame.columns = self._labels
+            return frame.astype(self._castable(frame))
+        return frame.cast(self._types) if self._types is not None else frame
+
+    def _castable(self, frame: Any) -> dict[Any, Any]:
+        """Return the types of X's columns, but for whole numbers where values are missing."""
+        return {
+            label: kind
+            for label, kind in self._types.items()
+            if getattr(kind, "kind", "O") not in "iub" or not frame[label].isna().any()
+        }

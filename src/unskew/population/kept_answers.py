@@ -1,0 +1,68 @@
+"""Answers that do not depend on the sample, kept for the next question to the same population."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from unskew.population.reservoir import Reservoir
+from unskew.population.seen import Seen
+from unskew.population.summaries import Question, Summaries, Summary, Total
+
+__all__ = ["KeptAnswers", "questions_in"]
+
+
+def questions_in(summary: Summary) -> list[Summary]:
+    """Return the single questions of which a summary is composed."""
+    if not isinstance(summary, Summaries | Question):
+        return [summary]
+    return [single for part in summary.parts_of() for single in questions_in(part)]
+
+
+class KeptAnswers:
+    """What earlier passes have found: totals, and the largest reservoir of each seed.
+
+    A reservoir contains every smaller one of its seed, so one reservoir answers them all: those of
+    one pass, and those of later passes over the same columns.
+    """
+
+    def __init__(self) -> None:
+        self._reservoirs: dict[Hashable, Reservoir] = {}
+
+    def answer(self, question: Summary, columns: Hashable, seen: Seen) -> bool:
+        """Fill a question without reading any rows, if possible; return whether it was."""
+        if not seen.whole:
+            return False
+        if type(question) is Total:
+            question.rows, question.mass = seen.rows, seen.mass
+        elif type(question) is Reservoir and (
+            (kept := self._reservoirs.get((question.seed, columns))) is not None
+            and (question.size <= kept.size or kept.whole(seen.rows))
+        ):
+            question.merge(kept)
+        else:
+            return False
+        question.finish()
+        return True
+
+    def to_ask(self, questions: Sequence[Summary]) -> list[Summary]:
+        """Return the questions that a pass has to answer: of the reservoirs of a seed the largest.
+
+        The others are then answered by the one that is kept.
+        """
+        largest: dict[int, Reservoir] = {}
+        for question in questions:
+            if type(question) is Reservoir:
+                known = largest.setdefault(question.seed, question)
+                if question.size > known.size:
+                    largest[question.seed] = question
+        return [
+            question
+            for question in questions
+            if type(question) is not Reservoir or largest[question.seed] is question
+        ]
+
+    def keep(self, questions: Sequence[Summary], columns: Hashable) -> None:
+        """Keep the reservoirs among the answers of a pass."""
+        for question in questions:
+            if type(question) is Reservoir:
+                self._reservoirs[question.seed, columns] = question

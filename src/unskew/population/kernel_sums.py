@@ -1,0 +1,124 @@
+"""Sums of a kernel over the population: what kernel mean matching asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.numerics.kernels import FARTHEST, Kernel, blocks
+from unskew.numerics.typing import FloatArray
+from unskew.population.summaries import Encoder, RowBlock, Summary
+
+__all__ = ["KernelSums", "sum_of_waves"]
+
+
+class KernelSums(Summary):
+    r"""For each sample point the sum :math:`\sum_u v_u K(x_i, u)` over the population.
+
+    Kernel mean matching needs nothing else of the population. Kernel values are computed in blocks,
+    in single precision by default, and added up in double precision: the relative error of a sum is
+    at most about ``1e-6``.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Turns rows into points.
+    kernel : Kernel
+    points : ndarray of shape (m, d)
+        The sample rows, as points minus ``centre``.
+    centre : ndarray of shape (d,)
+        Subtracted from the population's points too: a kernel of differences is unchanged, and
+        single precision keeps more digits.
+    frequencies : ndarray of shape (d, D), optional
+        Where to evaluate the population's characteristic function, for an estimate of its distance
+        from the sample that is independent of the solver.
+    dtype : {numpy.float32, numpy.float64}
+
+    Attributes
+    ----------
+    sums : ndarray of shape (m,)
+    points : ndarray of shape (d,)
+        The sum of the population's points, minus ``centre``.
+    frequencies : ndarray of shape (d, D), or None
+        As given.
+    waves : ndarray of complex of shape (D,)
+        The sum of exp(iω·u).
+    mass : float
+        The population's total weight.
+    uncovered : float
+        The weight of the rows with unseen values, or at which the kernel of every sample point is
+        below the kernel's ``far``.
+    """
+
+    shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "frequencies"})
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        kernel: Kernel,
+        points: FloatArray,
+        centre: FloatArray,
+        *,
+        frequencies: FloatArray | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.encoder = encoder
+        self.kernel = kernel
+        self._dtype = dtype
+        self._centre = centre
+        self._prepared = kernel.prepare(points, dtype=dtype)
+        self.frequencies = frequencies
+        self.sums: FloatArray = np.zeros(len(points))
+        self.points: FloatArray = np.zeros(len(centre))
+        self.waves = np.zeros(0 if frequencies is None else frequencies.shape[1], dtype=complex)
+        self.mass = 0.0
+        self.uncovered = 0.0
+
+    def update(self, rows: RowBlock) -> None:
+        """Add the kernel between a block and the points."""
+        weight = rows.weight
+        values, unseen = self.encoder.transform(rows.batch, side="population")
+        values = values - self._centre
+        beyond = np.zeros(len(values), dtype=bool) if unseen is None else unseen.copy()
+        for part in blocks(len(values), len(self._prepared)):
+            block = self.kernel.block(
+                self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
+            )
+            share, scale = _shares(weight[part], block.dtype)
+            self.sums += scale * (share @ block).astype(np.float64)
+            beyond[part] |= block.max(axis=1) < self.kernel.far
+        self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
+        self.mass += float(weight.sum())
+        self.uncovered += float(weight[beyond].sum())
+        if self.frequencies is not None:
+            self.waves += sum_of_waves(values, weight, self.frequencies)
+
+    def merge(self, other: KernelSums) -> None:
+        """Add the other's sums."""
+        self.sums += other.sums
+        self.points += other.points
+        self.waves += other.waves
+        self.mass += other.mass
+        self.uncovered += other.uncovered
+
+
+def sum_of_waves(
+    points: FloatArray, weight: FloatArray, frequencies: FloatArray
+) -> NDArray[np.complex128]:
+    """Return the weighted sum of exp(iω·x) for each frequency ω."""
+    total = np.zeros(frequencies.shape[1], dtype=complex)
+    narrow = frequencies.astype(np.float32)
+    for part in blocks(len(points), frequencies.shape[1]):
+        phases = np.clip(points[part], -FARTHEST, FARTHEST).astype(np.float32) @ narrow
+        share, scale = _shares(weight[part], np.float32)
+        real, imaginary = ((share @ wave(phases)).astype(np.float64) for wave in (np.cos, np.sin))
+        total += scale * (real + 1j * imaginary)
+    return total
+
+
+def _shares(weight: FloatArray, dtype: Any) -> tuple[FloatArray, float]:
+    """Return weights as shares of the largest, which no precision overflows, and the largest."""
+    largest = float(weight.max(initial=0.0)) or 1.0
+    return (weight / largest).astype(dtype), largest

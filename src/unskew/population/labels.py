@@ -1,0 +1,59 @@
+"""The labels of a sample, checked."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+
+from unskew.errors import InputError, InputTypeError
+
+__all__ = ["checked_labels"]
+
+
+def checked_labels(y: Any, n_rows: int) -> Any:
+    """Return labels as an array of numbers or text, one per row; None stays None."""
+    if y is None:
+        return None
+    if hasattr(y, "to_numpy"):  # a pandas, Polars or PyArrow column
+        y = y.to_numpy()
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim not in (1, 2):
+        raise InputError(f"y must have one label per row; got shape {labels.shape}.")
+    if len(labels) != n_rows:
+        raise InputError(f"y has {len(labels)} labels for the {n_rows} rows of X.")
+    if labels.dtype.kind == "c":
+        raise InputError("y: Complex data not supported.")
+    if labels.dtype == object:
+        labels = _plain_labels(labels)
+    if labels.dtype.kind in "mM":  # moments and durations are quantities; NaT is the least int64
+        labels = np.where(np.isnat(labels), np.nan, labels.astype(np.int64).astype(np.float64))
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        kind = "NaN" if np.isnan(labels).any() else "infinity"
+        raise InputError(f"y contains {kind}; every sample row needs a label. Drop those rows.")
+    return labels
+
+
+def _plain_labels(labels: Any) -> Any:
+    """Return an array of Python objects as numbers or text, none of them missing."""
+    if any(_is_missing(label) for label in labels.flat):
+        raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
+    if all(isinstance(label, Number) and not isinstance(label, bool) for label in labels.flat):
+        plain = np.array(labels.tolist())
+        return plain.astype(np.float64) if plain.dtype == object else plain  # decimals
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise InputTypeError(f"y mixes labels of several types ({error}).") from error
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA has no truth value
+        return True

@@ -1,0 +1,216 @@
+"""The sample as a weighter sees it.
+
+A sample owns its encodings and makes each of them once, when it is first needed: column codes,
+feature spaces, and an order of its rows that does not depend on how they were shuffled.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.errors import InputError, OverlapError
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import check_design, scale_to_total
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import FeatureSpace, Scaling
+from unskew.population.labels import checked_labels
+from unskew.population.rows import Rows, as_rows
+from unskew.population.rules import Rule
+from unskew.population.summaries import RowBlock, Summary
+
+__all__ = ["Points", "Sample"]
+
+SummaryType = TypeVar("SummaryType", bound=Summary)
+
+
+class Points(NamedTuple):
+    """The sample in a feature space."""
+
+    space: FeatureSpace
+    values: FloatArray
+
+
+class Sample:
+    """Rows that were not drawn uniformly, their labels and their design weights.
+
+    Parameters
+    ----------
+    rows : Rows
+        The columns to weigh by.
+    labels : ndarray or None
+    design : ndarray of shape (m,)
+        The caller's ``sample_weight``, or ones.
+    given : object
+        X as the caller gave it, in the order of ``rows``; None where the order is another.
+    all_rows : Rows, optional
+        All columns of X, where ``rows`` has only some of them.
+    """
+
+    in_memory = True
+    """Whether all rows of the sample are here; if not, these are a random part of them."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        labels: Any,
+        design: FloatArray,
+        given: Any = None,
+        all_rows: Rows | None = None,
+    ) -> None:
+        self.rows = rows
+        self.labels = labels
+        self.design = design
+        self.given = given
+        self.all_rows = rows if all_rows is None else all_rows
+        self._points: dict[Scaling, Points] = {}
+        self._narrow: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Sample:
+        """Return a sample with all columns of X, checked; an empty one has no rows."""
+        rows = as_rows(X, name="X")
+        design = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
+        return cls(rows, checked_labels(y, len(rows)), design, X)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def size(self) -> int:
+        """The number of rows of the whole sample, also where only some are in memory."""
+        return len(self)
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """All rows as one record batch."""
+        return self.rows.batch
+
+    @cached_property
+    def _codes_and_values(self) -> tuple[ColumnCodes, FloatArray]:
+        codes = ColumnCodes()
+        return codes, codes.fit_transform(self.batch)
+
+    @property
+    def codes(self) -> ColumnCodes:
+        """The encoder of columns to numbers."""
+        return self._codes_and_values[0]
+
+    @property
+    def values(self) -> FloatArray:
+        """The codes of the sample's own rows."""
+        return self._codes_and_values[1]
+
+    def values_in(self, dtype: type[np.float32]) -> NDArray[np.float32]:
+        """Return the codes in another floating-point type; one too large for it is an error."""
+        if self._narrow is None:
+            with np.errstate(over="ignore"):
+                narrow = self.values.astype(dtype)
+            self.codes.in_precision(dtype).check_finite(narrow, self.batch, side="sample")
+            self._narrow = narrow
+        return self._narrow
+
+    def points(self, scaling: Scaling = "standard") -> Points:
+        """Return the feature space with this scaling, and the sample in it."""
+        if scaling not in self._points:
+            space = FeatureSpace(scaling=scaling).fit_codes(self.codes, self.values)
+            self._points[scaling] = Points(space, space.of_codes(self.values))
+        return self._points[scaling]
+
+    @cached_property
+    def order(self) -> IntArray:
+        """A permutation of the rows that does not depend on how they were shuffled.
+
+        Ties in growing a tree, starting k-means or finding the nearest row are then broken the same
+        way, so that permuting the rows permutes the weights and changes nothing else.
+        """
+        keys = [*self.values.T, self.design]
+        if self.labels is not None:
+            labels = self.labels.reshape(len(self), -1)
+            keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
+        return np.lexsort(keys)
+
+    @cached_property
+    def ordered(self) -> Sample:
+        """The sample in that order."""
+        ordered = self.take(self.order)
+        ordered._codes_and_values = self.codes, self.values[self.order]
+        ordered.order = np.arange(len(self))
+        return ordered
+
+    def in_given_order(self, values: FloatArray) -> FloatArray:
+        """Return what was computed for :attr:`ordered`, in the order of this sample's rows."""
+        given = np.empty_like(values)
+        given[self.order] = values
+        return given
+
+    def take(self, positions: IntArray) -> Sample:
+        """Return some of the rows, in the order given."""
+        if np.array_equal(positions, np.arange(len(self))):
+            return self
+        return Sample(
+            replace(self.rows, table=self.rows.table.take(pa.array(positions))),
+            None if self.labels is None else self.labels[positions],
+            self.design[positions],
+        )
+
+    def select(self, columns: Sequence[str]) -> Self:
+        """Return the sample with these of its columns to weigh by."""
+        if list(columns) == self.rows.table.column_names:
+            return self
+        twin = copy.copy(self)
+        twin.__dict__.pop("_codes_and_values", None)
+        twin._points, twin._narrow = {}, None
+        twin.rows = replace(self.rows, table=self.rows.table.select(list(columns)))
+        return twin
+
+    def with_design(self, design: FloatArray) -> Self:
+        """Return the same rows with other design weights; their encodings are shared."""
+        twin = copy.copy(self)
+        self.order  # noqa: B018  (made once, for the original weights)
+        twin.__dict__["order"] = self.order
+        twin.__dict__.pop("ordered", None)
+        twin.design = design
+        return twin
+
+    def reduce(self, summary: SummaryType) -> SummaryType:
+        """Answer a question about the sample."""
+        summary.update(RowBlock(self.batch, self.design))
+        summary.finish()
+        return summary
+
+    def scaled(
+        self,
+        raw: FloatArray,
+        rule: Callable[[], Rule],  # noqa: ARG002
+        columns: Sequence[str],  # noqa: ARG002
+        total: float,
+    ) -> tuple[float, FloatArray | None]:
+        """Return the factor that makes raw weights sum to ``total``, and the weights.
+
+        Where rows are not in memory, the sum is that of ``rule``, which needs these columns, over
+        all rows, and there are no weights to hold.
+        """
+        if not raw.any():
+            raise no_overlap()
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = scale_to_total(raw, total)
+            weights = raw * scale
+        if not np.isfinite(weights).all():
+            raise InputError(
+                "The weights are too large for floating point: a selection probability or a design "
+                "weight is too far from the others."
+            )
+        return scale, weights
+
+
+def no_overlap() -> OverlapError:
+    """Return the error for a sample of which no row would count."""
+    return OverlapError("Every sample row would get weight zero: no overlap is left.", 1.0)
