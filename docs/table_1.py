@@ -109,10 +109,10 @@ def _tables(report: Report) -> dict[str, str]:
 
 _STORIES = {
     "quadratic": "**quadratic**: both ends of the direction are selected, the middle rarely.",
-    "threshold": "**threshold**: selection depends on one column, with probability 88 % on one side "
-    "of its median and 12 % on the other.",
-    "label": "**label**: selection depends on the label, which violates the assumption of all these "
-    "methods. Ideal still uses the true probabilities.",
+    "threshold": "**threshold**: selection depends on one column, with probability 88 % on one "
+    "side of its median and 12 % on the other.",
+    "label": "**label**: selection depends on the label, which violates the assumption of all "
+    "these methods. Ideal still uses the true probabilities.",
 }
 
 
