@@ -18,7 +18,7 @@ DRAWS = 30
 
 
 def draw_demo() -> None:
-    """Left, what the weights do to one draw's sample; right, what they do to the error."""
+    """Draw one weighted sample on the left and the errors of all draws on the right."""
     draws = list(demonstrate(DRAWS))
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     _distributions(left, draws[0])
@@ -33,8 +33,8 @@ def _distributions(axes: Axes, draw: Draw) -> None:
     shown = population[:, column]
     axes.hist(shown, bins, density=True, color="#d9d9d9", label="population")
     for weights, colour, label in (
-        (draw.weights["unweighted"], COLOURS["unweighted"], "sample as it is"),
-        (draw.weights["tree"], COLOURS["tree"], "sample, tree weights"),
+        (draw.weights["unweighted"], COLOURS["unweighted"], "unweighted sample"),
+        (draw.weights["tree"], COLOURS["tree"], "sample with tree weights"),
     ):
         axes.hist(
             draw.sample[:, column],
@@ -53,7 +53,7 @@ def _distributions(axes: Axes, draw: Draw) -> None:
 
 def _most_shifted(sample: np.ndarray, population: np.ndarray) -> int:
     shift = np.abs(sample.mean(axis=0) - population.mean(axis=0)) / population.std(axis=0)
-    return int(np.argmax(shift[:-1]))  # the last column is yes or no
+    return int(np.argmax(shift[:-1]))  # the last column is binary
 
 
 def _errors(axes: Axes, draws: list[Draw]) -> None:
@@ -65,9 +65,9 @@ def _errors(axes: Axes, draws: list[Draw]) -> None:
         axes.plot(place + np.array([-0.2, 0.2]), 2 * [errors[:, place].mean()], color="black")
     axes.set(
         xticks=range(len(METHODS)),
-        xticklabels=["unweighted", "true weights\n(never known)", "tree weights"],
+        xticklabels=["unweighted", "true weights\n(unknown in practice)", "tree weights"],
         ylabel="true test error",
-        title=f"{DRAWS} biased samples: lines join the same sample",
+        title=f"{DRAWS} biased samples (lines connect the same sample)",
         ylim=(0, None),
     )
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Make the report that the docs show, and take its picture: ``make docs``."""
+"""Write the report shown in the docs, and take a screenshot of it: ``make docs``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WIDTH = 1000
 
 
 def draw_report(page: Path, picture: Path, browser: str) -> None:
-    """Diagnose the survey with weights, write the page, and take a picture down to the features."""
+    """Diagnose the weighted survey, write the page, and take a screenshot of its top."""
     from playwright.sync_api import sync_playwright
 
     sample, spending, people = make_survey()
-    weighter = TreeWeights(min_samples_leaf=25, overlap="ignore")  # the report tells of it
+    weighter = TreeWeights(min_samples_leaf=25, overlap="ignore")  # the report shows it
     weighter.fit(sample, spending, population=people)
     diagnose(sample, people, weighter).to_html(page)
     with sync_playwright() as playwright:
@@ -40,7 +40,7 @@ def draw_report(page: Path, picture: Path, browser: str) -> None:
 if __name__ == "__main__":
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
-        sys.exit(f"The report's picture needs a browser: none of {', '.join(BROWSERS)} is there.")
+        sys.exit(f"The screenshot needs a browser; found none of {', '.join(BROWSERS)}.")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "report.html"
         draw_report(target, IMAGES / "report.png", found)

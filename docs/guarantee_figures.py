@@ -17,7 +17,7 @@ BOUND, TRUE, SPREAD, ESTIMATE = "#c1440e", "#1b6ca8", "#7f8c8d", "#2a9d5c"
 
 
 def survey(n_people: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return ages, answers, the labels of those who answered, and their rates of answering."""
+    """Return ages, who answered, the labels of those who did, and their response rates."""
     random = np.random.default_rng(seed)
     band = random.integers(0, 6, size=n_people)
     ages = (20 + 10 * (band + random.uniform(size=n_people)))[:, None]
@@ -27,7 +27,7 @@ def survey(n_people: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def draw_guarantees(path: Any) -> None:
-    """Left, the certificate against the truth; right, what decides the size of a leaf."""
+    """Draw the certificate against the truth, and the bound that chooses the leaf size."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     _against_truth(left)
     _against_leaf_size(right)
@@ -65,15 +65,15 @@ def _against_truth(axes: Axes) -> None:
             )
         rows.append(np.median(found, axis=0))
     bounds, realised, refits, spread, printed, fewest = np.array(rows).T
-    axes.loglog(fewest, printed, color=BOUND, linestyle=":", label="printed theorem")
+    axes.loglog(fewest, printed, color=BOUND, linestyle=":", label="published theorem")
     axes.loglog(fewest, spread, color=SPREAD, linestyle="--", label="spread of the predictions")
     axes.loglog(fewest, bounds, color=BOUND, marker="o", markersize=4, label="certificate, 95 %")
-    axes.loglog(fewest, refits, color=ESTIMATE, label="refits (estimate, no bound)")
-    axes.loglog(fewest, realised, color=TRUE, marker="o", markersize=4, label="what happened")
+    axes.loglog(fewest, refits, color=ESTIMATE, label="refits (an estimate, not a bound)")
+    axes.loglog(fewest, realised, color=TRUE, marker="o", markersize=4, label="realised change")
     axes.set(
         xlabel="sample rows in the smallest cell",
         ylabel="change of the predictions",
-        title="What estimating the weights can cost",
+        title="Effect of estimating the weights",
     )
     axes.legend(frameon=False, fontsize="x-small", loc=(0.02, 0.55))
     axes.spines[["top", "right"]].set_visible(False)
@@ -97,14 +97,14 @@ def _against_leaf_size(axes: Axes) -> None:
     ).T
     total = open_ + smoothed
     axes.loglog(sizes, total, color=BOUND, marker="o", markersize=4, label="sum: the bound")
-    axes.loglog(sizes, open_, color=BOUND, linestyle=":", label="what the counts leave open")
-    axes.loglog(sizes, smoothed + 1e-9, color=SPREAD, linestyle="--", label="what is smoothed over")
+    axes.loglog(sizes, open_, color=BOUND, linestyle=":", label="uncertainty of the counts")
+    axes.loglog(sizes, smoothed + 1e-9, color=SPREAD, linestyle="--", label="bias from smoothing")
     axes.loglog(sizes, errors, color=TRUE, marker="o", markersize=4, label="measured error")
     best = int(np.argmin(total))
     axes.axvline(sizes[best], color="#cccccc", zorder=0)
     axes.set(
-        xlabel="smallest number of sample rows in a leaf",
-        ylabel="error of the weights, as a share",
+        xlabel="minimum number of sample rows per leaf",
+        ylabel="relative error of the weights",
         title='TreeWeights(min_samples_leaf="bound")',
         ylim=(0.02, 10),
     )

@@ -1,4 +1,4 @@
-"""A made-up survey, whose report the docs show."""
+"""A simulated survey; the docs show its report."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SCHOOLS = ["primary", "secondary", "vocational", "university"]
 def make_survey(
     n_population: int = 60_000, n_sample: int = 1_500, *, seed: int = 0
 ) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
-    """Return the answers, what they say of spending, and the people who were asked.
+    """Return the respondents, their spending, and the population.
 
-    The old, the well-off and graduates answer more often; on the islands nobody was asked.
+    Older people, the well-off and graduates respond more often; nobody on the islands was asked.
     """
     random = np.random.default_rng(seed)
     age = np.clip(random.gamma(9, 5.2, n_population), 18, 95).round()

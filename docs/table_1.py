@@ -1,7 +1,7 @@
 """Write docs/table-1.md from the results in docs/table-1.
 
 python -m docs.table_1            write the page
-python -m docs.table_1 FOLDER     first take the results of ``unskew reproduce -o FOLDER``
+python -m docs.table_1 FOLDER     first copy the results of ``unskew reproduce -o FOLDER``
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ TEMPLATE = HERE / "table-1.md.in"
 
 
 def main() -> None:
-    """Take over results, if asked to, and write the page."""
+    """Copy results from the given folders, if any, and write the page."""
     if sys.argv[1:]:
         take_over([Path(folder) for folder in sys.argv[1:]])
     PAGE.write_text(page(), encoding="utf-8")
 
 
 def take_over(folders: list[Path]) -> None:
-    """Put the results of several folders together."""
+    """Combine the results of several folders in docs/table-1."""
     RESULTS.mkdir(exist_ok=True)
     reports = [_read(folder) for folder in folders]
     together = Report(
@@ -108,11 +108,11 @@ def _tables(report: Report) -> dict[str, str]:
 
 
 _STORIES = {
-    "quadratic": "**quadratic**: both ends of the direction are selected, the middle is rare.",
-    "threshold": "**threshold**: one column alone decides, with 88 % on one side of its median and "
-    "12 % on the other.",
-    "label": "**label**: the label itself decides, against the assumption of all these methods. "
-    "Ideal still knows the true probabilities.",
+    "quadratic": "**quadratic**: both ends of the direction are selected, the middle rarely.",
+    "threshold": "**threshold**: selection depends on one column, with probability 88 % on one "
+    "side of its median and 12 % on the other.",
+    "label": "**label**: selection depends on the label, which violates the assumption of all "
+    "these methods. Ideal still uses the true probabilities.",
 }
 
 
@@ -158,7 +158,7 @@ def _figures(report: Report) -> dict[str, Any]:
         "deviation_standard": f"{standard['clustered_deviation']:.0%}",
         "agree": f"{len(beside) - len(apart)} of {len(beside)}",
         "apart": "; ".join(
-            f"{row['set']} {row['method']} ({row['nmse_mean']:.3f}, printed "
+            f"{row['set']} {row['method']} ({row['nmse_mean']:.3f}, published "
             f"{row['paper_nmse_mean']:.3f})"
             for row in apart
         ),
@@ -185,7 +185,7 @@ def _figures(report: Report) -> dict[str, Any]:
 
 
 def _words(report: Report) -> dict[str, str]:
-    """Return what the further panels leave out."""
+    """Return notes on the data sets that the other panels omit."""
     shown: dict[tuple[str, str], set[str]] = {}
     for row in report.results:
         shown.setdefault((row["mechanism"], row["scaling"]), set()).add(row["set"])
@@ -198,20 +198,20 @@ def _words(report: Report) -> dict[str, str]:
 
 
 def _left_out(sets: set[str]) -> str:
-    return f"Left out here, for the time it takes: {', '.join(sorted(sets))}." if sets else ""
+    return f"Omitted here because of its cost: {', '.join(sorted(sets))}." if sets else ""
 
 
 _PARTS = {"training": "training and predicting", "KMM": "kernel mean matching", "kernel": "kernels"}
 
 
 def _apart(row: Row) -> bool:
-    """Return whether two means are further apart than twice their standard deviations together."""
+    """Return whether two means differ by more than two combined standard deviations."""
     spread = np.hypot(row["nmse_sd"], row["paper_nmse_sd"])
     return bool(abs(row["nmse_mean"] - row["paper_nmse_mean"]) > 2 * spread)
 
 
 def _scale_share(rows: list[Row]) -> float:
-    """Return the median share of Ideal's gain that Unweighted gets by summing to n alone."""
+    """Return the median share of Ideal's gain that Unweighted gets if its weights sum to n."""
     error = {
         (row["set"], row["method"], row["total"]): row["nmse_mean"]
         for row in rows
@@ -231,7 +231,7 @@ def _median_ess(rows: list[Row], method: str) -> float:
 
 
 def _sd_ratio(rows: list[Row], method: str) -> float:
-    """Return our standard deviation over draws relative to the printed one, median over sets."""
+    """Return our standard deviation over draws relative to the paper's, median over sets."""
     chosen = [row for row in rows if row["method"] == method]
     return float(np.median([row["nmse_sd"] / row["paper_nmse_sd"] for row in chosen]))
 

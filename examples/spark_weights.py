@@ -3,9 +3,9 @@
     pip install 'unskew[spark]'
     python examples/spark_weights.py
 
-Customers who answered a survey (the sample) are not customers (the population): the young answer
-more often. Spending depends on age, so the mean that a model predicts for all customers is off,
-until the answers are weighted.
+The customers who answered a survey (the sample) do not represent all customers (the population):
+young customers answer more often. Spending depends on age, so a model trained on the unweighted
+answers predicts a biased mean for all customers. Weights correct the bias.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyspark.ml.regression import LinearRegression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import avg
 
-from unskew import TreeWeights
+from unskew import SparkSample, TreeWeights
 
 
 def customers(spark: SparkSession, n_rows: int) -> DataFrame:
-    """Return made-up customers: who they are, what they spend, whether they answer."""
+    """Return simulated customers: age and region, spending, and whether they answer."""
     drawn = spark.range(n_rows).selectExpr(
         "18 + 62 * rand(1) as age",
         "if(rand(2) < 0.3, 'north', 'south') as region",
@@ -39,16 +39,16 @@ def customers(spark: SparkSession, n_rows: int) -> DataFrame:
 
 
 def main(n_rows: int = 200_000) -> dict[str, float]:
-    """Print and return the errors on all customers, with and without weights."""
+    """Print and return the error on all customers, with and without weights."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
     everyone = customers(spark, n_rows).cache()
     sample = everyone.where("answered").select("age", "region", "spending")
     population = everyone.select("age", "region")
 
-    # The tree grows on at most 20,000 answers; the counts of its leaves are over all rows.
+    # The tree is grown on at most 20,000 answers; its leaves are counted over all rows.
     weighter = TreeWeights(min_samples_leaf=50)
-    weighter.fit(sample, "spending", population=population, subsample=20_000)
+    weighter.fit(SparkSample(sample, subsample=20_000), "spending", population=population)
     weighted = weighter.weigh(sample, name="weight")  # a lazy column, computed on the executors
 
     assembler = VectorAssembler(inputCols=["age"], outputCol="features")
@@ -61,10 +61,10 @@ def main(n_rows: int = 200_000) -> dict[str, float]:
     }
     truth = everyone.agg(avg("spending")).first()[0]
     answers = weighted.selectExpr("avg(spending)", "sum(weight * spending) / sum(weight)").first()
-    print(f"mean spending: {truth:.2f}; of those who answered {answers[0]:.2f}, ", end="")
+    print(f"mean spending: {truth:.2f}; mean of the answers: {answers[0]:.2f}, ", end="")
     print(f"weighted {answers[1]:.2f}")
     for name, error in errors.items():
-        print(f"root mean squared error of a straight line on all customers, {name}: {error:.2f}")
+        print(f"RMSE of a linear regression on all customers, {name}: {error:.2f}")
     return errors
 
 

@@ -115,13 +115,13 @@ class TestFileSystems:
             Population("/g/x*.parquet", filesystem=store)
 
     def test_what_cannot_be_reached_is_named(self, tmp_path, store):
-        with pytest.raises(InputError, match="address 'nowhere://a/b' cannot be reached"):
+        with pytest.raises(InputError, match="URL 'nowhere://a/b' cannot be reached"):
             Population("nowhere://a/b")
         with pytest.raises(InputFileError, match="'/bucket/x.parquet' does not exist"):
             Population("/bucket/x.parquet", filesystem=store)
         with pytest.raises(ParameterError, match="must be a PyArrow or an fsspec file system"):
             Population("x.parquet", filesystem="s3")
-        with pytest.raises(ParameterError, match="the population is no path"):
+        with pytest.raises(ParameterError, match="filesystem applies only to paths"):
             Population(np.zeros((2, 2)), filesystem=store)
         paths = write_files(tmp_path)
         with pytest.raises(InputError, match="is not on the file system of"):
@@ -201,7 +201,7 @@ class TestLayouts:
     def test_folders_that_name_different_columns(self, tmp_path):
         write_files(tmp_path / "year=2024")
         write_files(tmp_path / "land=DE")
-        with pytest.raises(InputError, match=r"year=2024/0.parquet' lies in folders that name"):
+        with pytest.raises(InputError, match=r"year=2024/0.parquet' is in folders that define"):
             Population(tmp_path)
 
     @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -227,7 +227,7 @@ class TestLayouts:
         for land in ("DE", "FR"):
             (tmp_path / f"land={land}").mkdir()
             (tmp_path / f"land={land}" / "0.csv").write_text("a,town\n1,x\n")
-        with pytest.raises(InputError, match="land=DE/0.csv' lies in a folder that names the colu"):
+        with pytest.raises(InputError, match="land=DE/0.csv' is in a folder that defines the colu"):
             Population(tmp_path)
         assert Population(f"{tmp_path}/*/0.csv").columns == ["a", "town"]
         for land in ("DE", "FR"):
@@ -237,13 +237,13 @@ class TestLayouts:
     def test_a_file_named_twice(self, tmp_path, store, monkeypatch):
         paths = write_files(tmp_path)
         for again in (paths[1], f"{tmp_path}/../{tmp_path.name}/1.parquet"):
-            with pytest.raises(InputError, match="1.parquet' is named twice"):
+            with pytest.raises(InputError, match="1.parquet' is matched twice"):
                 Population([f"{tmp_path}/*.parquet", again])
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(InputError, match="0.parquet' is named twice"):
+        with pytest.raises(InputError, match="0.parquet' is matched twice"):
             Population([paths[0], "0.parquet"])
         fill(store, "/u")
-        with pytest.raises(InputError, match="u/0.parquet' is named twice"):
+        with pytest.raises(InputError, match="u/0.parquet' is matched twice"):
             Population(["/u/0.parquet", "/u/*.parquet"], filesystem=store)
 
 

@@ -218,7 +218,7 @@ class TestFiles:
             Population(str(tmp_path / "nowhere.parquet"))
         with pytest.raises(InputFileError, match="No file matches the pattern"):
             Population(str(tmp_path / "*.parquet"))
-        with pytest.raises(InputFileError, match="holds no Parquet or CSV"):
+        with pytest.raises(InputFileError, match="contains no Parquet or CSV"):
             Population(tmp_path)
 
     def test_a_truncated_parquet_file(self, tmp_path):
@@ -342,7 +342,7 @@ def test_views_of_text_are_text():
 def test_chunks_that_disagree():
     with pytest.raises(InputError, match="Chunk 1 of the population lacks column 'town'"):
         Population([FRAME, FRAME[["age"]]]).reduce(Total())
-    with pytest.raises(InputError, match="Chunk 1 .* further column 'id'"):
+    with pytest.raises(InputError, match="Chunk 1 .* additional column 'id'"):
         Population([FRAME, FRAME.assign(id=1)]).reduce(Total())
     with pytest.raises(InputTypeError, match="Column 'age'"):
         Population([FRAME, FRAME.assign(age="x")]).reduce(Total())

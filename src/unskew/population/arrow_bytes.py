@@ -1,4 +1,4 @@
-"""Arrow tables as bytes, in Arrow's own stream format: the plain form in which they are saved."""
+"""Arrow tables as bytes, in Arrow's stream format, for saving."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["bytes_of_table", "table_of_bytes"]
 
 
 def bytes_of_table(table: pa.Table) -> bytes:
-    """Return a table, types and all, as bytes.
+    """Return a table with its types as bytes.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def bytes_of_table(table: pa.Table) -> bytes:
 
 
 def table_of_bytes(data: bytes) -> pa.Table:
-    """Return the table, checked throughout: the bytes may come from anywhere."""
+    """Return the table, fully validated, because the bytes may come from an untrusted file."""
     try:
         with pa.ipc.open_stream(data) as reader:
             table = reader.read_all()

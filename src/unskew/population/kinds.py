@@ -1,7 +1,7 @@
-"""What a column holds, as far as weights are concerned, and whether two columns can be compared.
+"""The kinds of columns (numbers, categories, times), and which types can be compared.
 
-An Arrow type says how values are stored; a kind says what they mean. A sample read by pandas and a
-population in Parquet rarely agree on the first and nearly always on the second.
+An Arrow type is how values are stored; a kind is what they mean. A sample read by pandas and a
+population in Parquet often differ in type and rarely in kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
 
 
 class Kind(StrEnum):
-    """What a column holds; the value completes the sentence "this column holds …"."""
+    """The kind of a column; the value completes the sentence "this column holds …"."""
 
     NUMBER = "numbers"
     CATEGORY = "text or categories"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 def kind_of(kind: pa.DataType) -> Kind:
-    """Return what a column of this Arrow type holds.
+    """Return the kind of a column of this Arrow type.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether this is one of Arrow's text types."""
+    """Return whether this is one of Arrow's text types."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def as_doubles(column: pa.Array) -> pa.Array:
-    """Return numbers as the nearest doubles.
+    """Convert numbers to the nearest doubles.
 
     Examples
     --------
@@ -79,13 +79,13 @@ def as_doubles(column: pa.Array) -> pa.Array:
     [0.3]
     """
     if types.is_decimal(column.type):
-        # Arrow's own cast scales in floating point and misses the nearest double now and then.
+        # Arrow's own cast scales in floating point and sometimes misses the nearest double.
         column = column.cast(pa.large_string())
     return column.cast(pa.float64(), safe=False)
 
 
 def in_common_form(column: pa.Array) -> pa.Array:
-    """Return a column in the one type that all types which can be compared with it have in common.
+    """Convert a column to the common type of all types that can be compared with it.
 
     Examples
     --------
@@ -105,11 +105,12 @@ def in_common_form(column: pa.Array) -> pa.Array:
             common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
         case _:
             return column
-    return column.cast(common, safe=getattr(kind, "unit", None) != "ns")  # digits may be cut off
+    # Nanoseconds may be truncated to microseconds.
+    return column.cast(common, safe=getattr(kind, "unit", None) != "ns")
 
 
 def without_views(rows: AnyRows) -> AnyRows:
-    """Return rows with plain text where Arrow's views of text are, which it cannot filter yet."""
+    """Convert Arrow's string views to plain strings, because Arrow cannot filter views yet."""
     for position, kind in enumerate(rows.schema.types):
         if types.is_string_view(kind):
             text = rows.column(position).cast(pa.large_string())
@@ -118,7 +119,7 @@ def without_views(rows: AnyRows) -> AnyRows:
 
 
 def reading_type(sample: pa.DataType) -> pa.DataType | None:
-    """Return the type as which untyped text (a CSV column) is to be read beside a sample column."""
+    """Return the type as which to read an untyped (CSV) column, given the sample's type."""
     match kind_of(sample):
         case Kind.CATEGORY:
             return pa.string()
@@ -133,7 +134,7 @@ def reading_type(sample: pa.DataType) -> pa.DataType | None:
 
 
 def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
-    """Whether values of these two types can be compared with each other.
+    """Return whether values of these two types can be compared.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
     if Kind.EMPTY in kinds:
         return True
     if Kind.CATEGORY in kinds and any(map(types.is_dictionary, (sample, population))):
-        # Categories are compared by their values: one table's are often plain in the other.
+        # Compare categories by value: a dictionary in one table is often plain in the other.
         return can_reconcile(_values(sample), _values(population))
     if kinds == (Kind.TIME, Kind.TIME):
         return _clock(sample) == _clock(population)
@@ -160,7 +161,7 @@ def _values(kind: pa.DataType) -> pa.DataType:
 def check_kinds(
     column: str, sample: pa.DataType, other: pa.DataType, *, side: str = "population"
 ) -> None:
-    """Refuse a column that the sample and another side hold in incomparable types."""
+    """Raise an error if a column has incomparable types in the sample and on the other side."""
     if can_reconcile(sample, other):
         return
     for place, kind in (("sample", sample), (side, other)):
@@ -176,9 +177,9 @@ def check_kinds(
 
 
 def _clock(kind: pa.DataType) -> str:
-    """Which kind of time: moments with and without a zone cannot be put on one axis."""
+    """Return the kind of time: zoned and naive timestamps are not comparable."""
     if types.is_timestamp(kind):
-        return "local moment" if kind.tz is None else "moment"
+        return "naive timestamp" if kind.tz is None else "zoned timestamp"
     if types.is_date(kind):
-        return "local moment"
+        return "naive timestamp"
     return "time of day" if types.is_time(kind) else "duration"

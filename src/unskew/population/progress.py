@@ -1,4 +1,4 @@
-"""How far a pass over the population has come."""
+"""Progress of a pass over the population."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass
 __all__ = ["Progress", "Reporter"]
 
 SECONDS_BETWEEN = 0.1
-"""A callback hears of a pass ten times a second at the most, and once more at its end."""
+"""The callback is called at most ten times a second, and once at the end."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a pass has come, as ``Population(data, progress=callback)`` is told.
+    """Progress of a pass; the argument of ``Population(data, progress=callback)``.
 
     Attributes
     ----------
     rows : int
-        Rows that are part of the answer so far.
+        Rows processed so far.
     total_rows : int or None
-        All rows; None where only reading tells.
+        All rows; None if unknown before reading.
     files : int
-        Files that are done; 0 where there are none.
+        Files processed so far; 0 if there are none.
     total_files : int or None
-        All files; None where the population is not held in files.
+        All files; None if the population is not in files.
     seconds : float
-        Since the pass began.
+        Seconds since the pass began.
     resumed_rows : int
-        Those of ``rows`` that came from a checkpoint of an earlier pass.
+        Rows among ``rows`` that came from the checkpoint of an earlier pass.
 
     Examples
     --------
@@ -47,23 +47,23 @@ class Progress:
 
     @property
     def share(self) -> float | None:
-        """The share that is done, by rows if their number is known, else by files, else None."""
+        """The completed share, by rows if their number is known, else by files, else None."""
         if self.total_rows:
             return min(self.rows / self.total_rows, 1.0)
         return self.files / self.total_files if self.total_files else None
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at the pace so far; None where nothing tells."""
+        """The estimated remaining time at the pace so far; None if unknown."""
         if self.share is None or self.rows <= self.resumed_rows or not self.share:
             return None
-        # What came from a checkpoint took no time of this pass.
+        # Rows from a checkpoint took no time in this pass.
         fresh = self.share * (1 - self.resumed_rows / self.rows)
         return self.seconds * (1 - self.share) / fresh
 
 
 class Reporter:
-    """Tells a callback now and then how far a pass has come."""
+    """Calls a callback with the progress of a pass, at limited frequency."""
 
     def __init__(
         self,
@@ -77,22 +77,22 @@ class Reporter:
         self._total_rows = total_rows
         self._total_files = total_files
         self._resumed_rows = resumed_rows
-        self._started = self._told = time.perf_counter()
+        self._started = self._last_call = time.perf_counter()
 
     def advance(self, rows: int, files: int | None) -> None:
-        """Tell of a pass under way, unless it was told of a moment ago."""
-        if self._callback is not None and time.perf_counter() - self._told >= SECONDS_BETWEEN:
-            self._tell(rows, files or 0, self._total_rows)
+        """Report progress, unless the last report was a moment ago."""
+        if self._callback is not None and time.perf_counter() - self._last_call >= SECONDS_BETWEEN:
+            self._report(rows, files or 0, self._total_rows)
 
     def finish(self, rows: int) -> None:
-        """Tell of the end."""
+        """Report the end of the pass."""
         if self._callback is not None:
-            self._tell(rows, self._total_files or 0, rows)
+            self._report(rows, self._total_files or 0, rows)
 
-    def _tell(self, rows: int, files: int, total_rows: int | None) -> None:
+    def _report(self, rows: int, files: int, total_rows: int | None) -> None:
         assert self._callback is not None
-        self._told = time.perf_counter()
-        seconds = self._told - self._started
+        self._last_call = time.perf_counter()
+        seconds = self._last_call - self._started
         self._callback(
             Progress(rows, total_rows, files, self._total_files, seconds, self._resumed_rows)
         )

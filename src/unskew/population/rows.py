@@ -1,7 +1,7 @@
-"""Rows that are in memory: whatever the caller holds, as an Arrow table.
+"""Rows in memory: convert any table or array to an Arrow table.
 
-Arrow is the one form in which rows travel through unskew. It keeps types and missing values, every
-dataframe and engine speaks it, and a NumPy column passes through without a copy.
+All of unskew works on Arrow tables. Arrow keeps types and missing values, every dataframe library
+and engine supports it, and NumPy columns are converted without a copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Rows", "as_rows", "is_rows", "is_spark_frame"]
 
 @dataclass(frozen=True)
 class Rows:
-    """A table, and whether its columns have names of their own.
+    """A table, and whether its columns have names.
 
     Columns without names are called ``x0``, ``x1``, … and are matched by position.
     """
@@ -53,12 +53,12 @@ class Rows:
         return {"table": bytes_of_table(self.table), "named": self.named}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # The dataclass is frozen, so that its fields cannot be assigned.
+        # Fields of a frozen dataclass cannot be assigned.
         self.__dict__.update(table=table_of_bytes(state["table"]), named=state["named"])
 
 
 def is_rows(data: Any) -> bool:
-    """Whether ``data`` is a table or array that :func:`as_rows` takes whole."""
+    """Return whether ``data`` is a table or array that :func:`as_rows` accepts."""
     return (
         isinstance(data, np.ndarray | pa.Table | pa.RecordBatch | nw.DataFrame)
         or nw.dependencies.is_into_dataframe(data)
@@ -67,7 +67,7 @@ def is_rows(data: Any) -> bool:
 
 
 def is_spark_frame(data: Any) -> bool:
-    """Whether ``data`` is a Spark DataFrame, classic or Connect; Spark is not imported to tell."""
+    """Return whether ``data`` is a Spark DataFrame, classic or Connect, without importing Spark."""
     kind = type(data)
     return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
@@ -78,10 +78,10 @@ def as_rows(data: Any, *, name: str) -> Rows:
     Parameters
     ----------
     data : array-like of shape (n_rows, n_columns), or an eager dataframe
-        NumPy, nested lists, pandas, Polars, PyArrow, or anything else that narwhals takes or that
-        offers the Arrow C stream.
+        NumPy, nested lists, pandas, Polars, PyArrow, or any other table that narwhals supports or
+        that has the Arrow C stream interface.
     name : str
-        What the caller calls the argument; error messages use it.
+        The name of the argument in error messages.
 
     Examples
     --------
@@ -117,9 +117,9 @@ def _is_lazy_or_path(data: Any) -> bool:
 
 
 def pandas_index_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns that were a pandas index before they were written.
+    """Return the columns that pandas wrote as an index.
 
-    pandas stores an index beside the columns and marks it as such; read back, it is no column.
+    pandas stores an index beside the columns and marks it in the metadata; it is not a feature.
     """
     marked = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in marked if isinstance(name, str) and name in schema.names]
@@ -133,7 +133,7 @@ def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:
         if column.dtype.kind in "OUS":
             column = column.tolist()
         elif column.dtype == np.float16 or column.dtype.itemsize > 8:
-            column = column.astype(np.float64)  # Arrow has no arithmetic for these
+            column = column.astype(np.float64)  # Arrow has no arithmetic for these types
         elif not column.dtype.isnative:
             column = column.astype(column.dtype.newbyteorder("="))
         columns[f"x{position}"] = _arrow_column(column, f"x{position}", name=name)
@@ -141,8 +141,8 @@ def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:
 
 
 def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
-    # Column by column: a whole pandas frame would bring its index along as one more column,
-    # and a failing conversion would not say whose it is.
+    # Column by column: converting a whole pandas frame would add its index as a column, and an
+    # error would not name the column.
     labels: Sequence[Any] = list(getattr(frame.to_native(), "columns", frame.columns))
     is_text = [isinstance(label, str) for label in _plain(labels, frame.columns)]
     if any(is_text) and not all(is_text):
@@ -167,10 +167,10 @@ def _from_array(data: Any, *, name: str) -> Rows:
     from sklearn.utils import check_array
 
     if isinstance(data, np.ma.MaskedArray):
-        data = np.ma.filled(data.astype(np.float64), np.nan)  # what is masked is missing
+        data = np.ma.filled(data.astype(np.float64), np.nan)  # masked means missing
     try:
         if isinstance(data, list | tuple) and np.asarray(data).dtype.kind in "US":
-            data = np.array(data, dtype=object)  # so that numbers beside text stay numbers
+            data = np.array(data, dtype=object)  # keeps numbers beside text as numbers
         array = check_array(
             data,
             dtype=None,
@@ -193,10 +193,10 @@ def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | p
         if hasattr(values, "to_arrow"):  # Polars
             return values.to_arrow()
         if "interval" in str(getattr(getattr(values, "cat", None), "categories", "")):
-            values = values.cat.rename_categories(str)  # what pandas.cut makes
+            values = values.cat.rename_categories(str)  # the result of pandas.cut
         if isinstance(values, pa.ChunkedArray):
             return values
-        # NaN means missing, in numbers as in objects.
+        # NaN means missing, in numeric and in object columns.
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
         raise InputTypeError(
@@ -209,7 +209,7 @@ def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | p
 def _checked(table: pa.Table, *, name: str, n_rows: int | None = None) -> pa.Table:
     rows = table.num_rows if n_rows is None else n_rows
     if not table.num_columns:
-        # The wording is scikit-learn's, which its own estimator checks look for.
+        # scikit-learn's estimator checks require this wording.
         raise InputError(
             f"{name} has no columns: found array with 0 feature(s) (shape=({rows}, 0)) "
             "while a minimum of 1 is required."

@@ -1,7 +1,7 @@
-"""A sample in files: read whole, for a sample is held in memory.
+"""Read a sample from files into memory.
 
-A CSV file has no types. A population's columns are read as the sample's types, and these are found
-by looking at every row of the sample.
+A CSV file has no types. The columns of a population are read as the sample's types, which are
+inferred from all rows of the sample.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
     Parameters
     ----------
     data : str, Path, a list of them, or a binary file
-        The path or address of a Parquet or CSV file, which may be compressed (``.csv.gz``,
+        The path or URL of a Parquet or CSV file, which may be compressed (``.csv.gz``,
         ``.csv.bz2``, ``.csv.zst``), a glob, a list of paths, or an open binary file such as
         ``sys.stdin.buffer``.
     identifiers : list of str
-        Columns that name rows. In a CSV file they are whole numbers only where nothing is lost by
-        it: "007" stays as it is.
+        Columns that identify rows. In a CSV file they are read as integers only if this loses
+        nothing: "007" stays text.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
     storage = find(data if isinstance(data, list | tuple) else [data], None, side="sample")
     if storage.folder is not None:
         raise InputError(
-            f"The sample '{storage.folder}' is a folder; name its files, for example "
+            f"The sample '{storage.folder}' is a folder; list its files, for example "
             f"'{storage.folder.rstrip('/')}/*.parquet'."
         )
     paths = [file.path for file in storage.files]
@@ -64,7 +64,7 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
         tables = [_read_csv(storage, path, identifiers) for path in paths]
-    return _checked(_together(tables, paths), " ".join(paths[:3]))
+    return _checked(_concatenate(tables, paths), " ".join(paths[:3]))
 
 
 def _name_of(file: BinaryIO) -> str:
@@ -86,7 +86,7 @@ def _read_parquet(storage: Storage, path: str) -> pa.Table:
 
 def _read_csv(storage: Storage, path: str, identifiers: Sequence[str]) -> pa.Table:
     with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
-        content = stream.read()  # unpacked by its ending
+        content = stream.read()  # decompressed according to the extension
     return _parse_csv(content, path, identifiers)
 
 
@@ -95,9 +95,9 @@ def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tabl
     with reading(path, "CSV"):
         table = csv.read_csv(
             pa.BufferReader(content),
-            # All of it in one block, for types are found by looking at the first.
+            # In one block, because PyArrow infers the types from the first block.
             read_options=csv.ReadOptions(block_size=min(max(len(content), 1), _LARGEST_BLOCK)),
-            # In a file of one column an empty line is a missing value.
+            # In a file with one column, an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=b"," in header),
             convert_options=convert_options(read_as=dict.fromkeys(identifiers, pa.string())),
         )
@@ -109,7 +109,7 @@ def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tabl
         )
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if types.is_binary(kind):
-            raise InputError(f"Column '{name}' of '{path}' is no text in UTF-8. Convert the file.")
+            raise InputError(f"Column '{name}' of '{path}' is not UTF-8 text. Convert the file.")
     for name in set(identifiers) & set(table.column_names):
         place = table.column_names.index(name)
         table = table.set_column(place, name, _as_numbers_if_exact(table.column(place)))
@@ -125,7 +125,7 @@ def _as_numbers_if_exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if same else column
 
 
-def _together(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
+def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     for path, table in zip(paths, tables, strict=True):
@@ -139,7 +139,7 @@ def _together(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
         )
     except pa.ArrowException as error:
         raise InputError(
-            f"The sample's files hold a column in several types: {error}. Write them with one type."
+            f"The sample's files have a column in several types: {error}. Write them with one type."
         ) from error
 
 

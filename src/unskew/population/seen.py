@@ -1,4 +1,4 @@
-"""What a pass has seen besides the answer, and how far it has come."""
+"""Totals of a pass besides the summary, and its position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Place", "Seen"]
 
 @dataclass
 class Seen:
-    """What passes have shown of a population; its matched twins share it."""
+    """Totals of the passes over a population; its matched copies share them."""
 
     started: bool = False
     whole: bool = False
@@ -19,7 +19,7 @@ class Seen:
     skipped: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: Seen) -> None:
-        """Take in what a further part has shown."""
+        """Add the totals of another part."""
         self.rows += other.rows
         self.mass += other.mass
         self.selected += other.selected
@@ -27,7 +27,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Place:
-    """The first part that is not merged yet: of which file, which of it, from which row on."""
+    """The first part that is not merged yet: its file, its number there, and its first row."""
 
     file: int = 0
     part: int = 0

@@ -1,4 +1,4 @@
-"""Work on several threads, in order."""
+"""Parallel map over threads, in order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Result = TypeVar("Result")
 def in_order(
     function: Callable[[Work], Result], items: Iterable[Work], threads: int, *, ahead: int = 1
 ) -> Iterator[Result]:
-    """Map over items on several threads, yielding in order and running only a little ahead.
+    """Map over items on several threads; yield in order and run only a little ahead.
 
-    At most ``(1 + ahead) * threads`` results wait to be taken.
+    At most ``(1 + ahead) * threads`` results wait to be consumed.
 
     Examples
     --------

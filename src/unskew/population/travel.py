@@ -1,9 +1,9 @@
-"""How code and partial answers travel between machines.
+"""Serialise code and partial summaries for other machines.
 
-Code travels *by value*: functions and classes of unskew are sent whole, so that the machines at the
-other end need not have unskew, and only what a task calls is imported there. Partial answers travel
-without what all copies of a summary share (the encoder, the tree, the sample's points) and without
-their classes: both ends hold these already.
+Code is pickled *by value*: functions and classes of unskew are sent completely, so that the
+executors need not have unskew, and only what a task calls is imported there. Partial summaries are
+sent without what all copies of a summary share (the encoder, the tree, the sample's points) and
+without their classes: both ends already have these.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["by_value", "nested_summaries", "pack", "unpack"]
 
 
 def by_value(task: Any) -> bytes:
-    """Return ``task`` pickled so that it can be loaded where unskew is not installed."""
+    """Return ``task`` pickled so that it can be loaded on machines without unskew."""
     from pyspark import cloudpickle
 
     import unskew
 
     class Pickler(cloudpickle.CloudPickler):
         def reducer_override(self, obj: Any) -> Any:
-            # Neither of these two can be pickled by value as it is.
+            # cloudpickle cannot pickle these two by value.
             if isinstance(obj, functools.cached_property):
                 return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
             if isinstance(obj, functools._lru_cache_wrapper):
                 return functools.cache, (obj.__wrapped__,)
-            # Expressions for engines are made here alone, so nobody there needs narwhals.
+            # Expressions are built only on the driver, so executors do not need narwhals.
             if isinstance(obj, ModuleType) and obj.__name__.partition(".")[0] == "narwhals":
                 return SimpleNamespace, ()
             return super().reducer_override(obj)
@@ -69,7 +69,7 @@ def _known_to_both_ends(empty: Summary) -> list[Any]:
 
 
 def pack(partial: Summary, empty: Summary) -> bytes:
-    """Return a copy of ``empty`` that has been filled, without what ``empty`` itself holds."""
+    """Serialise ``partial``, a filled copy of ``empty``, without what ``empty`` contains."""
     from pyspark.cloudpickle import CloudPickler
 
     places = {id(part): place for place, part in enumerate(_known_to_both_ends(empty))}
@@ -84,7 +84,7 @@ def pack(partial: Summary, empty: Summary) -> bytes:
 
 
 def unpack(data: bytes, empty: Summary) -> Any:
-    """Return what :func:`pack` was given."""
+    """Return the summary that :func:`pack` serialised."""
     known = _known_to_both_ends(empty)
 
     class Unpacker(pickle.Unpickler):

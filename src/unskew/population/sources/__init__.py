@@ -1,4 +1,4 @@
-"""Which engine reads what: one file per engine, recognised here."""
+"""Choose the reader for the data of a population: one file per engine."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ __all__ = ["FileSource", "Part", "Source", "open_source"]
 
 
 def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
-    """Return the engine that reads ``data``.
+    """Return the source that reads ``data``.
 
-    ``filesystem`` says where paths lead, and ``skip`` that files which cannot be read are left out.
+    ``filesystem`` is where paths are looked up. With ``skip``, unreadable files are left out.
 
-    The order matters: what can be read part by part is recognised before it could be taken for a
-    mere stream of batches.
+    The order of the checks matters: data that can be read part by part are recognised before the
+    general case of a stream of batches.
     """
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         return open_files(data, filesystem=filesystem, skip=skip)
     if filesystem is not None:
-        raise ParameterError("filesystem says where paths lead, but the population is no path.")
+        raise ParameterError(
+            f"filesystem applies only to paths, but the population is a {type(data).__name__}."
+        )
     if isinstance(data, narwhals.LazyFrame | narwhals.DataFrame):
         data = data.to_native()
-    if is_spark_frame(data):  # which offers an Arrow stream too, of all rows to one machine
+    if is_spark_frame(data):  # its Arrow stream would bring all rows to one machine
         return SparkSource(data)
     match _library_and_name(data):
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
@@ -73,9 +75,9 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
         return ChunkSource(data)
     raise InputTypeError(
-        f"The population is a {type(data).__name__}, which unskew cannot read. Give an array, a "
-        "dataframe (also one of Spark), a path or glob of Parquet or CSV, a PyArrow dataset, a "
-        "DuckDB relation, or an iterable of such tables."
+        f"The population is a {type(data).__name__}, which unskew cannot read. Pass an array, a "
+        "dataframe (also a Spark DataFrame), a path or glob of Parquet or CSV, a PyArrow dataset, "
+        "a DuckDB relation, or an iterable of such tables."
     )
 
 
@@ -84,7 +86,7 @@ def _is_path(data: Any) -> bool:
 
 
 def _library_and_name(data: Any) -> tuple[str, str]:
-    # By name, so that a library is never imported only to find out that it is not used.
+    # By name, so that no library is imported only to find out that it is not used.
     kind = type(data)
     return kind.__module__.split(".")[0], kind.__name__
 
@@ -92,7 +94,7 @@ def _library_and_name(data: Any) -> tuple[str, str]:
 def _is_other_lazy_frame(data: Any) -> bool:
     try:
         return isinstance(narwhals.from_native(data, pass_through=True), narwhals.LazyFrame)
-    except Exception:  # what narwhals cannot take, a repeated column say, is told of later
+    except Exception:  # such as a repeated column name, which is reported later
         return False
 
 

@@ -1,4 +1,4 @@
-"""A NumPy array of numbers, turned into Arrow block by block so that no copy of it is held."""
+"""A NumPy array of numbers, converted to Arrow block by block to avoid a copy of the whole."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What an engine offers: parts that can be read on their own, in the order of the rows.
+"""The interface of an engine: parts that can be read independently, in row order.
 
-To add an engine, derive from :class:`Source` in a file of its own and let
+To add an engine, derive from :class:`Source` in a new file and let
 :func:`unskew.population.sources.open_source` recognise its data.
 """
 
@@ -20,17 +20,17 @@ from unskew.population.summaries import Summary
 __all__ = ["BLOCK_ROWS", "File", "FileSource", "Part", "Source", "failed_part", "parts_of_stream"]
 
 BLOCK_ROWS_IN_MEMORY = 8_192
-"""Rows of a part that is in memory already: small, so that small tables use every core too."""
+"""Rows of a part that is already in memory: few, so that small tables use every core too."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive rows that one thread reads by itself."""
+    """Consecutive rows that one thread reads."""
 
     n_rows: int
     read: Callable[[], Iterator[pa.RecordBatch]]
     file: int | None = None
-    """The position of its file among the source's, where the source reads files."""
+    """The position of its file in the source's list, if the source reads files."""
 
 
 class Source(ABC):
@@ -41,15 +41,15 @@ class Source(ABC):
     schema : pyarrow.Schema
         The columns, known before anything is read.
     n_rows : int or None
-        None where only reading tells.
+        None if it is unknown before reading.
     named : bool
-        Whether the columns have names of their own.
+        Whether the columns have names.
     typed : bool
-        Whether the schema's types are facts; a CSV file's are only a guess from its beginning.
+        Whether the schema's types are reliable; those of a CSV file are guessed from its start.
     rereadable : bool
         Whether a second pass is possible.
     ordered : bool
-        Whether the rows have an order of their own, so that an array can have an entry for each.
+        Whether the rows have a fixed order, so that an array can have an entry for each.
     """
 
     schema: pa.Schema
@@ -61,22 +61,22 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Yield the parts in the order of their rows, with these columns only, in this order.
+        """Yield the parts in row order, with only these columns, in this order.
 
-        ``types`` says how to read columns whose types are not facts.
+        ``types`` are the types as which to read columns of untyped sources.
         """
 
     def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
-        """Fill the summary where the rows are and say what was seen, or return None.
+        """Fill the summary where the rows are and return the totals seen, or return None.
 
-        None, as most engines answer, means that the population is to read the parts itself.
+        None, the answer of most engines, means that the population must read the parts itself.
         """
         return None
 
 
 @dataclass(frozen=True)
 class File:
-    """A file as its folder lists it; ``size`` and ``modified`` tell whether it is the same."""
+    """A file as its folder lists it; ``size`` and ``modified`` show whether it has changed."""
 
     path: str
     size: int | None = field(default=None, compare=False)
@@ -86,14 +86,14 @@ class File:
 class FileSource(Source, ABC):
     """Rows in files, which are read one after the other.
 
-    A file that cannot be read raises :class:`unskew.UnreadableFileError`, when its turn comes.
+    An unreadable file raises :class:`unskew.UnreadableFileError` when its turn comes.
 
     Attributes
     ----------
     files : list of File
-        Those with readable beginnings, in the order of their rows.
+        The files that could be opened, in row order.
     unreadable : dict from str to str
-        Why others are not among them, where that was allowed.
+        The reasons why other files were left out, if that is allowed.
     """
 
     files: Sequence[File]
@@ -112,7 +112,7 @@ class FileSource(Source, ABC):
 
 
 def failed_part(file: int, error: Exception) -> Part:
-    """Return a part that raises ``error`` when it is read: an error that awaits its turn."""
+    """Return a part that raises ``error`` when it is read, so that errors come in row order."""
 
     def read() -> Iterator[pa.RecordBatch]:
         raise error
@@ -123,7 +123,7 @@ def failed_part(file: int, error: Exception) -> Part:
 def parts_of_stream(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, file: int | None = None
 ) -> Iterator[Part]:
-    """Yield the parts of batches that arrive one after the other, small ones put together."""
+    """Yield batches that arrive one after the other as parts, and combine small ones."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
@@ -140,11 +140,11 @@ def parts_of_stream(
 
 def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int, file: int | None) -> Part:
     def read() -> Iterator[pa.RecordBatch]:
-        # Chunks may differ in how they store a column, and only like can be put together.
+        # Chunks may store a column in different types, and only equal types can be combined.
         for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
             same = list(alike)
             if any(pa.types.is_dictionary(kind) for kind in same[0].schema.types):
-                yield from same  # their dictionaries together may be too large for their codes
+                yield from same  # their combined dictionaries may be too large for their codes
             else:
                 yield from pa.Table.from_batches(same).combine_chunks().to_batches()
 

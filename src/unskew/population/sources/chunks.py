@@ -23,14 +23,14 @@ class ChunkSource(Source):
         try:
             first = next(iterator)
         except StopIteration:
-            raise InputError("The population is an iterable that yields no chunk.") from None
+            raise InputError("The population is an iterable without chunks.") from None
         rows = _rows(first)
         self.schema, self.named = rows.table.schema, rows.named
-        # An iterator's first chunk is taken already, so it is put back in front.
+        # The first chunk of an iterator has been consumed, so put it back in front.
         self._chunks = chunks if self.rereadable else chain([first], iterator)
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the chunks as they come."""
+        """Yield the chunks as they arrive."""
         return parts_of_stream(self._batches(), columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,9 @@ class ChunkSource(Source):
                 check_kinds(name, self.schema.field(name).type, table.schema.field(name).type)
             if table.num_columns != len(self.schema):
                 odd = next(name for name in table.column_names if name not in self.schema.names)
-                raise InputError(f"Chunk {number} of the population has a further column '{odd}'.")
+                raise InputError(
+                    f"Chunk {number} of the population has an additional column '{odd}'."
+                )
             yield from table.to_batches()
 
 

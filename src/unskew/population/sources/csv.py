@@ -1,7 +1,7 @@
 """CSV files, plain or compressed, with a header line.
 
-A CSV file has no types: columns are read as the sample's types where a sample is at hand. An empty
-field means missing, as do the words that PyArrow and pandas read so.
+A CSV file has no types: columns are read as the sample's types if there is a sample. An empty field
+is a missing value, and so are the words that PyArrow and pandas treat as missing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class CSVSource(FileSource):
     def __init__(self, storage: Storage, *, skip: bool = False) -> None:
         self._storage = storage
 
-        def look(file: File) -> pa.Schema:
+        def read_schema(file: File) -> pa.Schema:
             return _open(storage, file.path).schema
 
-        self.files, schemas, self.unreadable = for_each_file(look, storage, skip=skip)
+        self.files, schemas, self.unreadable = for_each_file(read_schema, storage, skip=skip)
         self._headers = [schema.names for schema in schemas]
         first = self.files[0].path
         for file, header in zip(self.files, self._headers, strict=True):
@@ -75,7 +75,7 @@ def _open(
         return csv.open_csv(
             storage.filesystem.open_input_stream(path),
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
-            # In a file of one column an empty line is a missing value.
+            # In a file with one column, an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
             convert_options=convert_options(columns, read_as),
         )
@@ -84,30 +84,30 @@ def _open(
 def convert_options(
     columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
 ) -> csv.ConvertOptions:
-    """Return how text becomes values, the same for the sample as for the population."""
+    """Return the options for parsing values, the same for sample and population."""
     return csv.ConvertOptions(
         include_columns=list(columns),
         column_types=dict(read_as or {}),
         null_values=_MISSING,
         strings_can_be_null=True,
-        quoted_strings_can_be_null=True,  # pandas quotes its gaps if told to quote all
+        quoted_strings_can_be_null=True,  # pandas quotes missing values with QUOTE_ALL
     )
 
 
 def check_header(path: str, header: Sequence[str]) -> None:
-    """Refuse a file whose first line holds numbers."""
+    """Raise an error if the first line of a file consists of numbers."""
     try:
         numbers = [float(name) for name in header]
     except ValueError:
         return
     raise InputError(
-        f"'{path}' seems to have no header line: its first line is {numbers}. Name its columns "
-        "there."
+        f"'{path}' seems to have no header line: its first line is {numbers}. Add a line "
+        "with the column names."
     )
 
 
 def _widened(kind: pa.DataType) -> pa.DataType:
-    """Whole numbers at the file's beginning say nothing of fractions further down."""
+    """Return float for integers: integers in the first rows do not exclude fractions later."""
     return pa.float64() if types.is_integer(kind) else kind
 
 
@@ -118,8 +118,8 @@ def _reading(path: str, header: Sequence[str]) -> Iterator[None]:
             yield
     except UnreadableFileError as error:
         reason = str(error)
-        for position, name in enumerate(header):  # PyArrow counts columns where one wants names
+        for position, name in enumerate(header):  # PyArrow reports positions, not names
             reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
-        if "CSV conversion error" in reason:  # a bad value in a file that is whole
-            raise InputError(f"{reason}. Mend the value, or leave the file out.") from error
+        if "CSV conversion error" in reason:  # an invalid value in an intact file
+            raise InputError(f"{reason}. Correct the value, or leave the file out.") from error
         raise UnreadableFileError(reason) from error.__cause__

@@ -1,4 +1,4 @@
-"""A Dask DataFrame: a few partitions at a time, each computed by one of our threads."""
+"""A Dask DataFrame: a few partitions at a time, each computed by one thread of unskew."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unskew.population.threads import in_order
 
 
 class DaskSource(Source):
-    """The frame's partitions in order; never more of them in memory than there are cores."""
+    """The partitions of the frame in order; at most one per core is in memory."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -40,7 +40,7 @@ class DaskSource(Source):
     def _computed(self, work: tuple[int, Any]) -> pa.Table:
         number, partition = work
         try:
-            # In this thread: the threads are ours, and each holds one partition.
+            # In this thread: unskew runs the threads, and each holds one partition.
             frame = partition.compute(scheduler="synchronous")
         except Exception as error:
             raise InputError(

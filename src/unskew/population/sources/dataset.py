@@ -1,4 +1,4 @@
-"""A PyArrow dataset: partitioned folders, any filesystem that PyArrow knows."""
+"""A PyArrow dataset: partitioned folders, any file system that PyArrow supports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from unskew.population.sources.storage import reading
 
 
 def open_dataset(dataset: ds.Dataset) -> Source:
-    """Return the source for a dataset: by file if it is plain Parquet, otherwise as a stream."""
+    """Return the source of a dataset: by file if it is plain Parquet, otherwise as a stream."""
     try:
         fragments = list(dataset.get_fragments())
-    except ValueError:  # a dataset with a filter has none to show
+    except ValueError:  # a filtered dataset cannot list its fragments
         fragments = []
     if fragments and all(isinstance(one, ds.ParquetFileFragment) for one in fragments):
         return ParquetDatasetSource(dataset, fragments)
@@ -35,7 +35,7 @@ def open_dataset(dataset: ds.Dataset) -> Source:
 
 
 class DatasetSource(Source):
-    """Any dataset, in batches as PyArrow reads them."""
+    """Any dataset, in the batches that PyArrow reads."""
 
     def __init__(self, dataset: ds.Dataset) -> None:
         self._dataset = dataset
@@ -77,7 +77,7 @@ class ParquetDatasetSource(FileSource):
         except InputError as error:
             yield failed_part(file, error)
             return
-        for piece in pieces:  # a piece's own count_rows() would count the whole file
+        for piece in pieces:  # count_rows() of a piece counts the whole file
             n_rows = piece.row_groups[0].num_rows
             yield Part(n_rows, partial(self._read, piece, list(columns), differs), file)
 
@@ -93,9 +93,9 @@ class ParquetDatasetSource(FileSource):
             )
 
     def _check_columns(self, fragment: ds.Fragment, columns: Sequence[str]) -> list[str]:
-        """Refuse a file without a column, which PyArrow would fill, or with one of another kind.
+        """Raise an error if a file lacks a column or has one of an incomparable type.
 
-        Returns the columns that PyArrow will convert.
+        PyArrow would silently fill a missing column. Return the columns that PyArrow will convert.
         """
         physical = fragment.physical_schema
         present = {*physical.names, *ds.get_partition_keys(fragment.partition_expression)}
@@ -119,7 +119,7 @@ class ParquetDatasetSource(FileSource):
 
 @contextmanager
 def _converting(path: str, columns: Sequence[str]) -> Iterator[None]:
-    """Tell values that do not fit the dataset's types from a file that is damaged."""
+    """Distinguish values that do not fit the dataset's types from a damaged file."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""A DuckDB relation: DuckDB reads only the columns asked for and hands over Arrow batches."""
+"""A DuckDB relation: DuckDB reads only the requested columns and returns Arrow batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_st
 class DuckDBSource(Source):
     """A query, run anew for each pass."""
 
-    ordered = False  # a query promises no order, and may give another in each pass
+    ordered = False  # a query has no fixed order; it may differ in each pass
 
     def __init__(self, relation: Any) -> None:
         self._relation = relation

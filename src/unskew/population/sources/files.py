@@ -1,4 +1,4 @@
-"""Paths, lists of paths, folders and globs: which files they are and who reads them."""
+"""Paths, lists of paths, folders and globs: find the files and choose their reader."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
 
 def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> FileSource:
-    """Return the source for a path, an address, a glob, or a list of them.
+    """Return the source of a path, a URL, a glob, or a list of them.
 
-    With ``skip``, files that cannot be read are left out and told of.
+    With ``skip``, unreadable files are left out and reported.
     """
     entries = data if isinstance(data, list | tuple) else [data]
     storage = find(entries, as_filesystem(filesystem), skip=skip)
@@ -29,7 +29,7 @@ def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> File
 
 
 def is_parquet(storage: Storage, *, side: str) -> bool:
-    """Whether the files are Parquet, and not CSV; a mixture is refused."""
+    """Return whether the files are Parquet rather than CSV; a mixture raises an error."""
     formats = {_format(storage, file) for file in storage.files}
     if len(formats) > 1:
         raise _mixed(side)
@@ -37,7 +37,7 @@ def is_parquet(storage: Storage, *, side: str) -> bool:
 
 
 def _mixed(side: str) -> InputError:
-    return InputError(f"The {side} mixes Parquet and CSV files; name files of one format.")
+    return InputError(f"The {side} mixes Parquet and CSV files; use files of one format.")
 
 
 def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
@@ -48,7 +48,7 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
     if parquet and csv:
         raise _mixed(f"population's folder '{folder}'")
     if not parquet and not csv:
-        raise InputFileError(f"The folder '{folder}' holds no Parquet or CSV file.")
+        raise InputFileError(f"The folder '{folder}' contains no Parquet or CSV file.")
     inside, keys = storage._replace(files=parquet or csv), partitions(parquet or csv, folder)
     if parquet:
         return ParquetSource(inside, skip=skip, keys=keys)
@@ -56,9 +56,9 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
     for name in [] if keys is None else keys.schema.names:
         if name not in source.schema.names:
             raise InputError(
-                f"'{csv[0].path}' lies in a folder that names the column '{name}', which is read "
-                f"of Parquet files only. Write '{folder}' as Parquet, give the CSV files that "
-                "column, or name the files themselves to do without it."
+                f"'{csv[0].path}' is in a folder that defines the column '{name}', which works "
+                f"only with Parquet files. Convert '{folder}' to Parquet, add the column to the "
+                "CSV files, or list the files themselves to read them without it."
             )
     return source
 

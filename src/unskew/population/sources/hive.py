@@ -1,4 +1,4 @@
-"""Columns that are written in the names of folders: ``country=DE/year=2024/0.parquet``."""
+"""Hive partitioning: columns in the names of folders (``country=DE/year=2024/0.parquet``)."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Keys(NamedTuple):
-    """The columns in the folders' names, and each file's value of them."""
+    """The columns that the folder names define, and their values for each file."""
 
     schema: pa.Schema
     values: dict[str, dict[str, pa.Scalar]]
-    """By the file's path."""
+    """By path of the file."""
 
     def column(self, path: str, name: str, n_rows: int) -> pa.Array:
-        """Return the column of a file, which is the same in all its rows."""
+        """Return the column of a file, which is constant."""
         value = self.values[path][name]
-        if is_text(value.type) and value.is_valid:  # one entry, so that one text is compared
+        if is_text(value.type) and value.is_valid:  # a dictionary: only one string is compared
             only = pa.array([value.as_py()], value.type)
             return pa.DictionaryArray.from_arrays(np.zeros(n_rows, dtype=np.int8), only)
         return pa.repeat(value, n_rows)
 
 
 def partitions(files: Sequence[File], folder: str) -> Keys | None:
-    """Return the columns that the folders below ``folder`` name; None if they name none.
+    """Return the columns that the folders below ``folder`` define; None if there are none.
 
-    As in PyArrow, a column of whole numbers holds numbers and any other holds text.
+    As in PyArrow, a column whose values are all integers is an integer column; any other is text.
 
     Examples
     --------
@@ -47,13 +47,15 @@ def partitions(files: Sequence[File], folder: str) -> Keys | None:
     >>> keys.schema.names, keys.values["u/year=2025/a.parquet"]["year"]
     (['year'], <pyarrow.Int64Scalar: 2025>)
     """
-    found = {file.path: _named(PurePosixPath(file.path).relative_to(folder)) for file in files}
+    found = {
+        file.path: _path_values(PurePosixPath(file.path).relative_to(folder)) for file in files
+    }
     names = list(next(iter(found.values())))
     for path, values in found.items():
         if list(values) != names:
             raise InputError(
-                f"'{path}' lies in folders that name the columns {list(values)}, and "
-                f"'{files[0].path}' in folders that name {names}; all must name the same."
+                f"'{path}' is in folders that define the columns {list(values)}, but "
+                f"'{files[0].path}' in folders that define {names}; they must be the same."
             )
     if not names:
         return None
@@ -71,7 +73,7 @@ def partitions(files: Sequence[File], folder: str) -> Keys | None:
     )
 
 
-def _named(path: PurePosixPath) -> dict[str, str | None]:
+def _path_values(path: PurePosixPath) -> dict[str, str | None]:
     pairs = [part.partition("=") for part in path.parent.parts if "=" in part]
     return {unquote(name): None if text == _MISSING else unquote(text) for name, _, text in pairs}
 

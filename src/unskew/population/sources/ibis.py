@@ -1,4 +1,4 @@
-"""An Ibis table: whatever database is behind it runs the query and hands over Arrow batches."""
+"""An Ibis table: the database behind it runs the query and returns Arrow batches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from unskew.population.sources.duckdb import batches_of
 class IbisSource(Source):
     """A query, run anew for each pass."""
 
-    ordered = False  # a query promises no order, and may give another in each pass
+    ordered = False  # a query has no fixed order; it may differ in each pass
 
     def __init__(self, table: Any) -> None:
         self._table = table
         self.schema = table.schema().to_pyarrow()
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the query's batches in the order in which they come."""
+        """Yield the batches of the query as they arrive."""
         return parts_of_stream(self._batches(list(columns)), columns)
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -30,7 +30,7 @@ class IbisSource(Source):
             query = self._table.select(columns)
             backend = query.get_backend()
             if hasattr(backend, "_to_duckdb_relation"):
-                # Ibis 12 streams from DuckDB by a method that DuckDB 2 no longer has.
+                # Ibis 12 streams from DuckDB with a method that DuckDB 2 has removed.
                 yield from batches_of(backend._to_duckdb_relation(query))
             else:
                 yield from query.to_pyarrow_batches(chunk_size=BLOCK_ROWS)

@@ -1,8 +1,8 @@
 """Parquet files, read by row group.
 
-One thread reads one row group at a time, which measured faster and leaner than scanning the files
-as one PyArrow dataset. A file's footer is read once when the files are found, for columns and row
-counts, and once in each pass, whatever the number of its row groups.
+One thread reads one row group at a time, which was faster and used less memory than scanning the
+files as one PyArrow dataset. The footer of a file is read once when the files are listed, for
+columns and row counts, and once per pass, whatever the number of row groups.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ParquetSource(FileSource):
     Parameters
     ----------
     storage : Storage
-        The files, and where they are.
+        The file system and the files.
     skip : bool
-        Whether files that cannot be read are left out.
+        Whether to leave out unreadable files.
     keys : Keys, optional
-        Columns that are in the names of folders.
+        Columns that the folder names define.
     """
 
     def __init__(self, storage: Storage, *, skip: bool = False, keys: Keys | None = None) -> None:
@@ -45,7 +45,7 @@ class ParquetSource(FileSource):
         self._groups = [footer.rows_of_groups for footer in footers]
         self.n_rows = sum(map(sum, self._groups))
         self.schema = first
-        # A column that the files hold themselves is read from them, as their writer meant.
+        # A column that the files contain is read from the files, not from the folder names.
         self._keys = [] if keys is None else [f for f in keys.schema if f.name not in first.names]
         self._key_values = keys
         for field in self._keys:
@@ -61,12 +61,12 @@ class ParquetSource(FileSource):
         columns: Sequence[str],
         types: Mapping[str, pa.DataType],  # noqa: ARG002
     ) -> Iterator[Part]:
-        """Yield the row groups, small ones put together."""
+        """Yield the row groups; combine small ones."""
         in_folders = {field.name for field in self._keys}
         physical = [name for name in columns if name not in in_folders]
         text = [name for name in physical if is_text(self.schema.field(name).type)]
         opened = _Opened(self._storage, self.files[file].path)
-        for groups, n_rows in _together(self._groups[file]):
+        for groups, n_rows in _combine_groups(self._groups[file]):
             read = partial(self._read, opened, file, groups, list(columns), physical, text)
             yield Part(n_rows, read, file)
 
@@ -86,9 +86,9 @@ class ParquetSource(FileSource):
                 raise UnreadableFileError(
                     f"'{path}' changed while the population was read: it had "
                     f"{sum(self._groups[file])} rows and now has {sum(rows)}. Read it again when "
-                    "nobody writes to it."
+                    "no other process writes to it."
                 )
-            # Text comes as Parquet's own dictionaries, so that only distinct values are compared.
+            # Read text as Parquet's dictionaries, so that only distinct values are compared.
             batches = opened.reader(text).iter_batches(
                 BLOCK_ROWS, groups, physical, use_threads=False
             )
@@ -107,7 +107,7 @@ class ParquetSource(FileSource):
         return batch
 
 
-def _together(rows_of_groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+def _combine_groups(rows_of_groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:
     groups: list[int] = []
     n_rows = 0
     for group, rows in enumerate(rows_of_groups):
@@ -127,9 +127,9 @@ class _Footer(NamedTuple):
 
 
 class _Opened:
-    """A file that is opened when first needed, once for all who read its row groups.
+    """A file that is opened on first use and shared by the readers of its row groups.
 
-    It closes when the last of them is gone.
+    It closes when the last of them is deleted.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -141,7 +141,7 @@ class _Opened:
 
     @property
     def footer(self) -> _Footer:
-        """What the end of the file says of the rest."""
+        """The schema, the row counts of the row groups and the metadata."""
         with self._lock, reading(self._path, "Parquet"):
             if self._footer is None:
                 self._source = self._storage.filesystem.open_input_file(self._path)
@@ -152,7 +152,7 @@ class _Opened:
         return self._footer
 
     def reader(self, text: list[str]) -> pq.ParquetFile:
-        """Return a reader of one's own, for readers are not shared between threads."""
+        """Return a new reader, because threads cannot share one."""
         metadata = self.footer.metadata
         return pq.ParquetFile(
             self._source,
@@ -171,7 +171,7 @@ class _Opened:
 
 
 def check_same(first: pa.Schema, first_path: str, other: pa.Schema, path: str) -> None:
-    """Refuse a file with other columns than the first."""
+    """Raise an error if a file has other columns than the first."""
     for name in first.names:
         if name not in other.names:
             raise InputError(f"'{path}' lacks column '{name}', which '{first_path}' has.")

@@ -1,4 +1,4 @@
-"""A Polars LazyFrame, run by Polars' streaming engine."""
+"""A Polars LazyFrame, executed by the streaming engine of Polars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unskew.population.sources.base import BLOCK_ROWS, Part, Source, parts_of_st
 class PolarsLazySource(Source):
     """A lazy query, run anew for each pass."""
 
-    ordered = False  # a query promises no order, and may give another in each pass
+    ordered = False  # a query has no fixed order; it may differ in each pass
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -29,7 +29,7 @@ class PolarsLazySource(Source):
         from polars.exceptions import PolarsError
 
         try:
-            # By selector: a plain name that begins with ^ and ends with $ would be a pattern.
+            # By selector: in Polars a plain name that begins with ^ and ends with $ is a pattern.
             frames = self._frame.select(selectors.by_name(*columns)).collect_batches(
                 chunk_size=BLOCK_ROWS, maintain_order=True
             )

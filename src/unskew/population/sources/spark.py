@@ -1,13 +1,12 @@
-"""A Spark DataFrame, classic or Connect: the question goes to the rows, the answer comes back.
+"""A Spark DataFrame, classic or Connect: summaries are computed on the executors.
 
-Every partition answers the summary by itself in ``mapInArrow``. What it sends is the partition's
-number, how many rows it saw, and the partial answer; further steps merge these in the order of the
-partitions, so that the driver gets a few answers however many partitions there are. Spark keeps
-exactly one output of each partition, whatever was retried or run twice; that none is merged twice
-is checked all the same.
+Every partition fills a summary in ``mapInArrow`` and sends its number, its row count and the
+partial summary. Further steps merge these in partition order, so that the driver gets a few results
+however many partitions there are. Spark keeps exactly one output per partition, whatever was
+retried or run twice; a check ensures that none is merged twice.
 
-A row's number, on which reservoirs draw, is the one that Spark's ``monotonically_increasing_id``
-gives it: the partition's number times 2**33, plus its place in the partition.
+Reservoirs draw by row number, which is that of Spark's ``monotonically_increasing_id``: the number
+of the partition times 2**33, plus the position in the partition.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from unskew.population.travel import by_value, nested_summaries, pack, unpack
 __all__ = ["SparkSource", "with_column"]
 
 ROW_BITS = 33
-"""Bits of a row's number that count within its partition, as Spark has it."""
+"""Bits of a row number for the position within the partition, as in Spark."""
 
 FAN_IN = 64
-"""How many answers a merging step makes one of."""
+"""How many results a merging step combines into one."""
 
 SMALL, LARGE = 2**14, 2**20
-"""Bytes of an answer up to which the driver takes one from every partition, and up to which one
-merging step will do."""
+"""Bytes of a result up to which the driver takes one from every partition, and up to which one
+merging step is enough."""
 
 _SCHEMA = "first_part long, last_part long, rows long, mass double, selected long, answer binary"
 _ARROW_SCHEMA = pa.schema(
@@ -55,11 +54,11 @@ _ARROW_SCHEMA = pa.schema(
     }
 )
 
-_REFUSAL = "unskew refuses: "
+_MARK = "unskew error: "
 
 
 class SparkSource(Source):
-    """A DataFrame whose rows stay where they are."""
+    """A DataFrame whose rows stay on the executors."""
 
     ordered = False
 
@@ -70,24 +69,24 @@ class SparkSource(Source):
         )
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Spark's rows are never brought to the driver."""
-        raise NotImplementedError("Spark answers where the rows are.")
+        """Raise an error: rows are never brought to the driver."""
+        raise NotImplementedError("Spark computes summaries on the executors.")
 
     def answer(self, summary: Summary, reading: Reading) -> Seen:
-        """Let every partition answer and merge the answers in stages."""
+        """Fill the summary in every partition and merge the results in stages."""
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
         try:
             answers = self._answers(payload, reading.all_columns, _merging_steps(task.empty))
-        except Exception as error:  # of several kinds, not all of them Spark's own
-            raise _as_refused(error) from error
+        except Exception as error:  # of several types, not all of them Spark's
+            raise _original_error(error) from error
         merged = _Merged(task.empty, summary)
         for row in sorted(answers, key=lambda row: row["first_part"]):
             merged.take(row.asDict())
         return merged.seen
 
     def _answers(self, payload: bytes, columns: Sequence[str], steps: int) -> Any:
-        # Under plain names: mapInArrow would take a dot in a name for a field of a struct.
+        # Under plain names, because mapInArrow reads a dot in a name as a field of a struct.
         plain = (f"{quoted(name)} as c{place}" for place, name in enumerate(columns))
         frame = self._frame.selectExpr(*plain).mapInArrow(
             send(payload, "answer_partition"), _SCHEMA
@@ -104,9 +103,9 @@ class SparkSource(Source):
 
 
 def _merging_steps(empty: Summary) -> int:
-    """Return how many steps make the answers few enough for the driver.
+    """Return how many merging steps leave few enough results for the driver.
 
-    With two of them 10,000 partitions leave it three answers.
+    Two steps reduce 10,000 partitions to three results.
     """
     if any(summary.grows for summary in nested_summaries(empty)):
         return 2
@@ -116,13 +115,13 @@ def _merging_steps(empty: Summary) -> int:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What the executors do."""
+    """The task of the executors."""
 
     empty: Summary
     reading: Reading
 
     def answer_partition(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the answer of one partition."""
+        """Yield the result of one partition."""
         from pyspark import TaskContext
 
         part = TaskContext.get().partitionId()
@@ -132,17 +131,17 @@ class _Pass:
         yield _record(part, part, seen, pack(summary, self.empty) if seen.rows else b"")
 
     def merge_level_1(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the answers of up to 64 partitions each."""
+        """Merge the results of up to 64 partitions each."""
         return self._merge(batches, FAN_IN)
 
     def merge_level_2(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the answers of up to 64² partitions each."""
+        """Merge the results of up to 64² partitions each."""
         return self._merge(batches, FAN_IN**2)
 
     def _merge(
         self, batches: Iterable[pa.RecordBatch], partitions: int
     ) -> Iterator[pa.RecordBatch]:
-        """Merge answers, which come in the order of their partitions, bucket by bucket."""
+        """Merge results, which arrive in partition order, bucket by bucket."""
         merged: _Merged | None = None
         for batch in batches:
             for position in range(batch.num_rows):
@@ -159,7 +158,7 @@ class _Pass:
 
 
 class _Merged:
-    """An answer into which those of partitions are merged, each once."""
+    """A result into which those of the partitions are merged, each once."""
 
     def __init__(self, empty: Summary, summary: Summary) -> None:
         self._empty = empty
@@ -168,11 +167,11 @@ class _Merged:
         self.first_part = self.last_part = -1
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """Merge the answer of later partitions."""
+        """Merge the result of later partitions."""
         if row["first_part"] <= self.last_part:
             raise InputError(
-                f"Spark gave the answer of partition {row['first_part']} of the population twice; "
-                "counting it twice would be an error. Try again."
+                f"Spark returned the result of partition {row['first_part']} of the population "
+                "twice, and it must count once. Run the fit again."
             )
         if self.first_part < 0:
             self.first_part = row["first_part"]
@@ -184,7 +183,7 @@ class _Merged:
             self._summary.merge(unpack(bytes(row["answer"]), self._empty))
 
     def record(self) -> pa.RecordBatch:
-        """Return the merged answer in the form in which it came."""
+        """Return the merged result in the form of the inputs."""
         answer = pack(self._summary, self._empty) if self.seen.rows else b""
         return _record(self.first_part, self.last_part, self.seen, answer)
 
@@ -200,57 +199,57 @@ def _record(first: int, last: int, seen: Seen, answer: bytes) -> pa.RecordBatch:
 def send(payload: bytes, step: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function for executors: the method ``step`` of what :func:`by_value` pickled.
 
-    It is a closure over bytes, which Spark can pickle without knowing unskew; nothing of unskew may
-    be named in it.
+    It is a closure over bytes, which Spark can pickle without unskew; it must not refer to any name
+    of unskew.
     """
-    refusal = _REFUSAL
+    mark = _MARK
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         try:
             yield from getattr(pickle.loads(payload), step)(batches)
         except Exception as error:
             names = [kind.__name__ for kind in type(error).__mro__]
-            told = [names[0], str(error)]
+            report = [names[0], str(error)]
             if isinstance(error, ModuleNotFoundError):
-                told = ["InputError", f"The executors' Python lacks a module ({error}). "]
-                told[1] += "Install it there, or choose a weighter that does without."
+                report = ["InputError", f"The executors' Python lacks a module ({error}). "]
+                report[1] += "Install it there, or choose a weighter that does not need it."
             elif "UnskewError" not in names:
                 raise
             if hasattr(error, "share"):
-                told.append(error.share)
-            text = base64.b64encode(json.dumps(told).encode()).decode()
-            raise RuntimeError(f"{refusal}<{text}>") from error
+                report.append(error.share)
+            text = base64.b64encode(json.dumps(report).encode()).decode()
+            raise RuntimeError(f"{mark}<{text}>") from error
 
     return run
 
 
-def _as_refused(error: Exception) -> UnskewError:
-    """Return the error that an executor raised, out of Spark's report of it."""
-    found = re.search(_REFUSAL + r"<([A-Za-z0-9+/=]+)>", str(error))
+def _original_error(error: Exception) -> UnskewError:
+    """Return the error that an executor raised, extracted from the error of Spark."""
+    found = re.search(_MARK + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
         lines = [line for line in str(error).splitlines() if line.strip()]
         lines = lines or [type(error).__name__]
         reason = lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]
         return InputError(f"Spark could not read the population: {reason}")
     name, *arguments = json.loads(base64.b64decode(found[1]))
-    refused: UnskewError = getattr(errors, name)(*arguments)
-    return refused
+    original: UnskewError = getattr(errors, name)(*arguments)
+    return original
 
 
 def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: str) -> Any:
-    """Return a Spark DataFrame with one more column of numbers, to be computed on the executors.
+    """Return a Spark DataFrame with an additional numeric column, computed on the executors.
 
-    ``getattr(task, step)`` is given arrays of structs of ``columns``, one batch after the other.
+    ``getattr(task, step)`` gets arrays of structs of ``columns``, one batch after the other.
     """
     try:
         from pyspark.sql.functions import arrow_udf, col, struct
     except ImportError as error:
-        raise InputError("Weights where the rows are need Spark 4.1 or newer.") from error
+        raise InputError("Computing weights on Spark requires Spark 4.1 or newer.") from error
 
-    # Spark tells columns apart by more than upper and lower case only if it is asked to.
+    # By default, column names in Spark are case-insensitive.
     if name.lower() in (column.lower() for column in frame.columns):
         raise InputError(
-            f"X has a column '{name}' already, which weights would overwrite. Choose another name: "
+            f"X already has a column '{name}', which weights would overwrite. Choose another name: "
             "weigh(X, name=...)."
         )
     run = send(by_value(task), step)
@@ -264,7 +263,7 @@ def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: 
 
 
 def quoted(column: str) -> str:
-    """Return a column's name so that Spark takes dots and spaces in it as they are."""
+    """Return a column name quoted, so that it may contain dots and spaces."""
     return "`" + column.replace("`", "``") + "`"
 
 
@@ -280,7 +279,7 @@ _ARROW_TYPES = {
     "char": pa.string(),
     "varchar": pa.string(),
     "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),  # whatever the session's zone: the same moments
+    "timestamp": pa.timestamp("us", tz="UTC"),  # the same instants in any session time zone
     "timestamp_ntz": pa.timestamp("us"),
     "time": pa.time64("ns"),
     "daytimeinterval": pa.duration("us"),
@@ -289,11 +288,11 @@ _ARROW_TYPES = {
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
-    """Return as which Arrow type Spark hands over a column."""
+    """Return the Arrow type in which Spark passes a column."""
     name = kind.typeName()
     if name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if name in _ARROW_TYPES:
         return _ARROW_TYPES[name]
-    # Nothing that can be compared; an error message shows Spark's own name of it.
+    # Not comparable; the error message shows Spark's name of the type.
     return pa.struct([pa.field(kind.simpleString(), pa.null())])

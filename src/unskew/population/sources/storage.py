@@ -1,7 +1,7 @@
-"""Where files are: the local disk, an object store, any file system that PyArrow reaches.
+"""Find files: on the local disk, in an object store, on any file system that PyArrow supports.
 
-Every path becomes a PyArrow file system and the files it lists, with sizes and dates and without
-opening one.
+Every path becomes a PyArrow file system and a list of files with sizes and modification times; no
+file is opened.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from unskew.population.sources.base import File
 
 __all__ = ["Storage", "as_filesystem", "find", "for_each_file", "reading"]
 
-_LISTING_THREADS = 16  # the first bytes of a file are waited for, not computed
+_LISTING_THREADS = 16  # opening files is limited by latency, not by computing
 
 
 class Storage(NamedTuple):
     """A file system, and the files of the population on it.
 
-    ``folder`` is the one folder that was named, if it was one; ``missing`` are files that were
-    named and are not there, where that is allowed.
+    ``folder`` is the folder, if a single folder was given; ``missing`` are given files that do not
+    exist, with the reasons, if that is allowed.
     """
 
     filesystem: fs.FileSystem
@@ -39,12 +39,12 @@ class Storage(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether reading ahead in small pieces costs nothing."""
+        """Whether small reads are cheap."""
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
 
 def as_filesystem(given: Any) -> fs.FileSystem | None:
-    """Return a file system as PyArrow's, be it PyArrow's own or one of fsspec's."""
+    """Return a PyArrow file system, converted from fsspec if necessary."""
     if given is None or isinstance(given, fs.FileSystem):
         return given
     if hasattr(given, "protocol") and hasattr(given, "find"):
@@ -61,16 +61,18 @@ def find(
     skip: bool = False,
     side: str = "population",
 ) -> Storage:
-    """Return the files that paths, globs, addresses or one folder name.
+    """Return the files of paths, globs, URLs or one folder.
 
-    With ``skip``, some of several that are not there are left out and told of. ``side`` is who they
-    belong to, for the messages.
+    With ``skip``, missing files among several are left out and reported. ``side`` is "population"
+    or "sample", for the messages.
     """
     located = [_located(str(entry), filesystem, side) for entry in entries]
     common = located[0][0]
     other = [entry for entry, (place, _) in zip(entries, located, strict=True) if place != common]
     if other:
-        raise InputError(f"'{other[0]}' is not on the file system of '{entries[0]}'; name one.")
+        raise InputError(
+            f"'{other[0]}' is not on the file system of '{entries[0]}'; use one file system."
+        )
     infos, missing = [], {}
     named_by: dict[str, str] = {}
     for _, path in located:
@@ -87,7 +89,9 @@ def find(
         raise InputFileError(" ".join(missing.values()))
     folders = [info.path for info in infos if info.type == fs.FileType.Directory]
     if folders and len(infos) > 1:
-        raise InputError(f"'{folders[0]}' is a folder among files; name its files, or it alone.")
+        raise InputError(
+            f"'{folders[0]}' is a folder among files; list its files, or pass the folder alone."
+        )
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
     return Storage(common, [_file(info) for info in infos], missing=missing)
@@ -96,33 +100,34 @@ def find(
 def _check_named_once(
     filesystem: fs.FileSystem, path: str, entry: str, named_by: dict[str, str], side: str
 ) -> None:
-    """Refuse a file that two different entries name, patterns that overlap say.
+    """Raise an error if two different entries match a file, such as overlapping patterns.
 
-    Whoever writes one path twice means it.
+    The same path listed twice is taken as intended.
     """
     is_local = isinstance(filesystem, fs.LocalFileSystem)
     other = named_by.setdefault(os.path.abspath(path) if is_local else path, entry)
     if other != entry:
         raise InputError(
-            f"The {side} file '{path}' is named twice, by '{other}' and by '{entry}'; name it once."
+            f"The {side} file '{path}' is matched twice, by '{other}' and by '{entry}'; list it "
+            "once."
         )
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
     if filesystem is not None:
-        return filesystem, entry  # which may be empty: a file system's root
+        return filesystem, entry  # may be empty: the root of the file system
     if not entry:
         raise InputFileError(f"The {side}'s path is empty.")
     if "://" not in entry:
         return fs.LocalFileSystem(), os.path.expanduser(entry)
     try:
-        # A pattern is no address, so only what comes before it is looked up.
+        # A pattern is not a valid URL, so look up only what precedes it.
         fixed = _fixed_beginning(entry)
         found, path = fs.FileSystem.from_uri(fixed)
     except Exception as error:
         raise InputError(
-            f"The {side}'s address '{entry}' cannot be reached: {error} For storage that "
-            "PyArrow does not know, give a path and filesystem=."
+            f"The {side}'s URL '{entry}' cannot be reached: {error} For storage that PyArrow does "
+            "not support, pass a path and filesystem=."
         ) from error
     return found, (path.rstrip("/") + "/" + entry[len(fixed) :]) if fixed != entry else path
 
@@ -153,14 +158,14 @@ def _expanded(filesystem: fs.FileSystem, path: str, side: str) -> list[fs.FileIn
 
 
 def _fixed_beginning(path: str) -> str:
-    """Return the folders before the first one with a wildcard, or all if there is none."""
+    """Return the path up to the first folder with a wildcard, or all of it if there is none."""
     if not glob.has_magic(path):
         return path
     return re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0] + "/"
 
 
 def _regular(pattern: str) -> str:
-    """Return a shell pattern as a regular expression; ``**/`` stands for any folders."""
+    """Return a glob as a regular expression; ``**/`` matches any folders."""
     pieces = re.split(r"(\*\*/|\*|\?|\[[^\]]+\])", pattern)
     words = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     return "".join(
@@ -185,7 +190,7 @@ def _listed(filesystem: fs.FileSystem, folder: str) -> list[File]:
 
 
 def _is_hidden(name: str) -> bool:
-    # What Spark, Hive and PyArrow pass over too: logs, marks of success, checksums.
+    # Spark, Hive and PyArrow ignore these too: logs, success markers, checksums.
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
@@ -195,12 +200,12 @@ def _file(info: fs.FileInfo) -> File:
 
 @contextmanager
 def reading(path: str, form: str = "") -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into an error that names it."""
+    """Convert any exception while reading a file into an error that names the file."""
     try:
         yield
     except (MemoryError, InputError, ParameterError):
         raise
-    except Exception as error:  # a foreign file system may raise anything
+    except Exception as error:  # a third-party file system may raise anything
         how = f" as {form}" if form else ""
         raise UnreadableFileError(f"'{path}' could not be read{how}: {error}") from error
 
@@ -209,16 +214,16 @@ Facts = TypeVar("Facts")
 
 
 def for_each_file(
-    look: Callable[[File], Facts], storage: Storage, *, skip: bool
+    inspect: Callable[[File], Facts], storage: Storage, *, skip: bool
 ) -> tuple[list[File], list[Facts], dict[str, str]]:
-    """Look into every file once; return those that can be read, what was seen, and the others.
+    """Inspect every file once; return the readable files, the results, and the other files.
 
-    The others are named with the reason; they are an error unless ``skip`` allows them.
+    The others are a dict from path to reason; without ``skip`` they raise an error.
     """
 
     def try_to(file: File) -> Facts | UnreadableFileError:
         try:
-            return look(file)
+            return inspect(file)
         except UnreadableFileError as error:
             return error
 

@@ -1,4 +1,4 @@
-"""Any object that offers the Arrow C stream, among them PyArrow's record batch reader."""
+"""Any object with the Arrow C stream interface, including PyArrow's record batch reader."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from unskew.population.sources.base import Part, Source, parts_of_stream
 class StreamSource(Source):
     """Batches that arrive one after the other.
 
-    A reader can be read once; any other object is taken to start a new stream each time it is
-    asked, as the Arrow PyCapsule interface has it.
+    A reader can be read once; any other object is assumed to start a new stream at each request, as
+    the Arrow PyCapsule interface specifies.
     """
 
     def __init__(self, data: Any) -> None:
@@ -28,5 +28,5 @@ class StreamSource(Source):
         return pa.RecordBatchReader.from_stream(self._data)
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the batches as they come."""
+        """Yield the batches as they arrive."""
         return parts_of_stream(self._open(), columns)

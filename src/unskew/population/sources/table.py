@@ -1,4 +1,4 @@
-"""A table in memory: pandas, Polars, PyArrow and whatever else narwhals takes."""
+"""A table in memory: pandas, Polars, PyArrow or any other that narwhals supports."""
 
 from __future__ import annotations
 
