@@ -66,11 +66,12 @@ class Population:
         or types differ are an error in either case, as are values that cannot be converted: they
         are another population, not a damaged one.
     checkpoint : path, optional
-        For long passes over files: what a pass has gathered is kept in this file now and then, and
-        a pass that was killed goes on from there when the same is asked of the same files again,
-        counting no row twice; its answer has the bits of a pass that was never interrupted. The
-        file is deleted when the pass is whole. A checkpoint of another question, of other columns
-        or of files that have changed since is an error. Reading it executes nothing.
+        For long passes over files: the state of a pass is saved to this file now and then, and a
+        pass that was killed resumes from it when it is run again with the same settings on the same
+        files. No row counts twice, and the answer has the same bits as that of an uninterrupted
+        pass. The file is deleted when the pass is complete. A checkpoint of a different run
+        (another sample or weighter, other columns, changed files) is an error. Reading it executes
+        nothing.
     pushdown : bool, default=False
         For lazy frames and queries: let their own engine count the cells in one aggregation, so
         that only counts leave it. Answers TreeWeights, HistogramWeights and FrequencyWeights, with
@@ -341,16 +342,17 @@ class Population:
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
             return None
-        reading = {
-            "the columns": [self._columns, list(self._names), sorted(self._types.items())],
-            "the weights": self._weight,
-            "the marks of the sample": self._selected,
+        types = [(name, str(kind)) for name, kind in sorted(self._types.items())]
+        settings = {
+            "the columns": [self._columns, list(self._names), types],
+            "weight": self._weight,
+            "selected": self._selected,
             # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
             "on_error": self._skip,
             # The place in a checkpoint is the number of a part.
-            "how files are cut into parts": [type(self._source).__name__, BLOCK_ROWS],
+            "the reader or its block size": [type(self._source).__name__, BLOCK_ROWS],
         }
-        return Checkpoint(self._checkpoint, question, self._source, reading)
+        return Checkpoint(self._checkpoint, question, self._source, settings)
 
     def _finish(self, seen: Seen) -> None:
         """Check the whole of what a pass has shown, and remember it."""

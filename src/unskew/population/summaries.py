@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.errors import ParameterError
 from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
@@ -66,6 +67,45 @@ class Summary(ABC):
         Called on each copy of a pass that may leave out files of which it has read a part already.
         """
 
+    def state(self) -> dict[str, Any]:
+        """Return what the summary has gathered, by name; a checkpoint stores it.
+
+        Attributes that are not in ``shared`` must be numbers, text, None, NumPy arrays, Arrow
+        record batches, summaries or lists of summaries. A summary that gathers anything else
+        overrides this method and :meth:`restore`; any value that JSON can hold is allowed as well.
+        """
+        state: dict[str, Any] = {}
+        for name, value in self.unshared():
+            if isinstance(value, Summary):
+                state |= {f"{name}.{inner}": entry for inner, entry in value.state().items()}
+            elif _is_storable(value):
+                state[name] = value
+            else:
+                raise ParameterError(
+                    f"{type(self).__name__}.{name} is a {type(value).__name__}, which a checkpoint "
+                    "cannot store. Gather numbers, text, NumPy arrays, Arrow record batches or "
+                    "summaries, name what never changes in `shared`, override `state` and "
+                    "`restore`, or omit checkpoint=."
+                )
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what :meth:`state` of a like summary has returned."""
+        for name, value in list(self.unshared()):
+            if isinstance(value, Summary):
+                inner = [key for key in state if key.startswith(f"{name}.")]
+                value.restore({key.removeprefix(f"{name}."): state[key] for key in inner})
+        vars(self).update({name: entry for name, entry in state.items() if "." not in name})
+
+    def unshared(self) -> Iterator[tuple[str, Any]]:
+        """Yield the attributes that are not in ``shared``; of a list of summaries, each."""
+        for name, value in vars(self).items():
+            if name not in self.shared:
+                if isinstance(value, list) and value and isinstance(value[0], Summary):
+                    yield from ((f"{name}.{place}", part) for place, part in enumerate(value))
+                else:
+                    yield name, value
+
     @abstractmethod
     def update(self, batch: Any, weight: FloatArray) -> None:
         """Take in the rows of ``batch``, an Arrow record batch, each counted ``weight`` times."""
@@ -73,6 +113,12 @@ class Summary(ABC):
     @abstractmethod
     def merge(self, other: Self) -> None:
         """Take in what ``other``, a summary of later rows, has seen."""
+
+
+def _is_storable(value: Any) -> bool:
+    if isinstance(value, np.generic) or type(value) is np.ndarray:
+        return not value.dtype.hasobject
+    return value is None or type(value) in (bool, int, float, str, pa.RecordBatch)
 
 
 class Total(Summary):
@@ -251,7 +297,7 @@ class KernelSums(Summary):
         ``far``.
     """
 
-    shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "_frequencies"})
+    shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "_frequencies"})
 
     def __init__(
         self,
