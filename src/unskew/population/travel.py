@@ -1,9 +1,9 @@
 """How code and partial answers travel between machines.
 
-Code travels *by value*: functions and classes of unskew are sent whole, so that the machines at the
-other end need not have unskew, and only what a task calls is imported there. Partial answers travel
+Code travels *by value*: functions and classes of unskew are sent in full, so that the receiving
+machines need not have unskew installed, and import only what a task calls. Partial answers travel
 without what all copies of a summary share (the encoder, the tree, the sample's points) and without
-their classes: both ends hold these already.
+their classes, which both ends already have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import io
 import pickle
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from unskew.population.summaries import Summary
@@ -28,14 +27,11 @@ def by_value(task: Any) -> bytes:
 
     class Pickler(cloudpickle.CloudPickler):
         def reducer_override(self, obj: Any) -> Any:
-            # Neither of these two can be pickled by value as it is.
+            # cloudpickle cannot pickle these two by value.
             if isinstance(obj, functools.cached_property):
                 return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
             if isinstance(obj, functools._lru_cache_wrapper):
                 return functools.cache, (obj.__wrapped__,)
-            # Expressions for engines are made here alone, so nobody there needs narwhals.
-            if isinstance(obj, ModuleType) and obj.__name__.partition(".")[0] == "narwhals":
-                return SimpleNamespace, ()
             return super().reducer_override(obj)
 
     buffer = io.BytesIO()
@@ -52,12 +48,9 @@ def by_value(task: Any) -> bytes:
 def nested_summaries(summary: Summary) -> Iterator[Summary]:
     """Yield a summary and the summaries within it."""
     yield summary
-    for name, value in vars(summary).items():
-        if name in summary.shared:
-            continue
-        for inner in value if isinstance(value, list) else [value]:
-            if isinstance(inner, Summary):
-                yield from nested_summaries(inner)
+    for _, value in summary.unshared():
+        if isinstance(value, Summary):
+            yield from nested_summaries(value)
 
 
 def _known_to_both_ends(empty: Summary) -> list[Any]:
@@ -69,7 +62,7 @@ def _known_to_both_ends(empty: Summary) -> list[Any]:
 
 
 def pack(partial: Summary, empty: Summary) -> bytes:
-    """Return a copy of ``empty`` that has been filled, without what ``empty`` itself holds."""
+    """Return ``partial``, a filled copy of ``empty``, pickled without what the two share."""
     from pyspark.cloudpickle import CloudPickler
 
     places = {id(part): place for place, part in enumerate(_known_to_both_ends(empty))}
@@ -84,7 +77,7 @@ def pack(partial: Summary, empty: Summary) -> bytes:
 
 
 def unpack(data: bytes, empty: Summary) -> Any:
-    """Return what :func:`pack` was given."""
+    """Return the summary that :func:`pack` was given."""
     known = _known_to_both_ends(empty)
 
     class Unpacker(pickle.Unpickler):

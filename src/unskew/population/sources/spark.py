@@ -1,13 +1,12 @@
-"""A Spark DataFrame, classic or Connect: the question goes to the rows, the answer comes back.
+"""A Spark DataFrame, classic or Connect: the question goes to the rows, only answers come back.
 
-Every partition answers the summary by itself in ``mapInArrow``. What it sends is the partition's
-number, how many rows it saw, and the partial answer; further steps merge these in the order of the
-partitions, so that the driver gets a few answers however many partitions there are. Spark keeps
-exactly one output of each partition, whatever was retried or run twice; that none is merged twice
-is checked all the same.
+Each partition answers the summary in ``mapInArrow`` and sends its number, what it has seen and its
+partial answer. Further steps merge these in partition order, so that the driver receives a few
+answers however many partitions there are. Spark keeps exactly one output of each partition, even
+if a task was retried or run twice; merging checks this all the same.
 
-A row's number, on which reservoirs draw, is the one that Spark's ``monotonically_increasing_id``
-gives it: the partition's number times 2**33, plus its place in the partition.
+The number of a row, which decides whether a reservoir draws it, is that of Spark's
+``monotonically_increasing_id``: the partition's number times 2**33, plus the row's position in it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -34,32 +34,31 @@ from unskew.population.travel import by_value, nested_summaries, pack, unpack
 __all__ = ["SparkSource", "with_column"]
 
 ROW_BITS = 33
-"""Bits of a row's number that count within its partition, as Spark has it."""
+"""Bits of a row's number that hold its position within the partition, as in Spark."""
 
 FAN_IN = 64
-"""How many answers a merging step makes one of."""
+"""How many answers a merging step combines into one."""
 
 SMALL, LARGE = 2**14, 2**20
-"""Bytes of an answer up to which the driver takes one from every partition, and up to which one
-merging step will do."""
+"""The size of an answer in bytes up to which no merging step is needed, and up to which one is."""
 
-_SCHEMA = "first_part long, last_part long, rows long, mass double, selected long, answer binary"
+_SPARK_SCHEMA = (
+    "first_part long, last_part long, rows long, mass double, selected long, answer binary"
+)
 _ARROW_SCHEMA = pa.schema(
     {
-        "first_part": pa.int64(),
-        "last_part": pa.int64(),
-        "rows": pa.int64(),
+        **dict.fromkeys(("first_part", "last_part", "rows"), pa.int64()),
         "mass": pa.float64(),
         "selected": pa.int64(),
         "answer": pa.binary(),
     }
 )
 
-_REFUSAL = "unskew refuses: "
+_MARKER = "unskew error: "
 
 
 class SparkSource(Source):
-    """A DataFrame whose rows stay where they are."""
+    """A DataFrame whose rows stay on the executors."""
 
     ordered = False
 
@@ -70,35 +69,35 @@ class SparkSource(Source):
         )
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Spark's rows are never brought to the driver."""
+        """Raise: the rows never come to the driver."""
         raise NotImplementedError("Spark answers where the rows are.")
 
     def answer(self, summary: Summary, reading: Reading) -> Seen:
-        """Let every partition answer and merge the answers in stages."""
+        """Let each partition answer, and merge the answers in stages."""
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
         try:
             answers = self._answers(payload, reading.all_columns, _merging_steps(task.empty))
         except Exception as error:  # of several kinds, not all of them Spark's own
-            raise _as_refused(error) from error
+            raise _original_error(error) from error
         merged = _Merged(task.empty, summary)
         for row in sorted(answers, key=lambda row: row["first_part"]):
-            merged.take(row.asDict())
+            merged.add(row.asDict())
         return merged.seen
 
     def _answers(self, payload: bytes, columns: Sequence[str], steps: int) -> Any:
         # Under plain names: mapInArrow would take a dot in a name for a field of a struct.
         plain = (f"{quoted(name)} as c{place}" for place, name in enumerate(columns))
         frame = self._frame.selectExpr(*plain).mapInArrow(
-            send(payload, "answer_partition"), _SCHEMA
+            send(payload, "answer_partition"), _SPARK_SCHEMA
         )
-        for level in range(1, steps + 1):
+        for size in (FAN_IN, FAN_IN**2)[:steps]:
             frame = (
-                frame.selectExpr("*", f"first_part div {FAN_IN**level} as bucket")
+                frame.selectExpr("*", f"first_part div {size} as bucket")
                 .repartition("bucket")
                 .sortWithinPartitions("first_part")
                 .drop("bucket")
-                .mapInArrow(send(payload, f"merge_level_{level}"), _SCHEMA)
+                .mapInArrow(send(payload, "merge_buckets", size), _SPARK_SCHEMA)
             )
         return frame.collect()
 
@@ -106,7 +105,7 @@ class SparkSource(Source):
 def _merging_steps(empty: Summary) -> int:
     """Return how many steps make the answers few enough for the driver.
 
-    With two of them 10,000 partitions leave it three answers.
+    Two steps turn 10,000 partitions into three answers.
     """
     if any(summary.grows for summary in nested_summaries(empty)):
         return 2
@@ -129,129 +128,110 @@ class _Pass:
         summary = copy.deepcopy(self.empty)
         named = (batch.rename_columns(self.reading.all_columns) for batch in batches)
         seen = self.reading.read(summary, named, part << ROW_BITS)
-        yield _record(part, part, seen, pack(summary, self.empty) if seen.rows else b"")
+        yield _Merged(self.empty, summary, seen, part, part).record()
 
-    def merge_level_1(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the answers of up to 64 partitions each."""
-        return self._merge(batches, FAN_IN)
-
-    def merge_level_2(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the answers of up to 64² partitions each."""
-        return self._merge(batches, FAN_IN**2)
-
-    def _merge(
-        self, batches: Iterable[pa.RecordBatch], partitions: int
+    def merge_buckets(
+        self, batches: Iterable[pa.RecordBatch], size: int
     ) -> Iterator[pa.RecordBatch]:
-        """Merge answers, which come in the order of their partitions, bucket by bucket."""
-        merged: _Merged | None = None
-        for batch in batches:
-            for position in range(batch.num_rows):
-                row = batch.slice(position, 1).to_pylist()[0]
-                if merged is not None and merged.last_part // partitions < (
-                    row["first_part"] // partitions
-                ):
-                    yield merged.record()
-                    merged = None
-                merged = merged or _Merged(self.empty, copy.deepcopy(self.empty))
-                merged.take(row)
-        if merged is not None:
+        """Merge the answers of each ``size`` consecutive partitions; they come in that order."""
+        rows = (
+            batch.slice(position, 1).to_pylist()[0]  # one at a time, as answers can be large
+            for batch in batches
+            for position in range(batch.num_rows)
+        )
+        for _, bucket in groupby(rows, key=lambda row: row["first_part"] // size):
+            merged = _Merged(self.empty, copy.deepcopy(self.empty))
+            for row in bucket:
+                merged.add(row)
             yield merged.record()
 
 
+@dataclass
 class _Merged:
-    """An answer into which those of partitions are merged, each once."""
+    """The merged answer of consecutive partitions, each merged once."""
 
-    def __init__(self, empty: Summary, summary: Summary) -> None:
-        self._empty = empty
-        self._summary = summary
-        self.seen = Seen()
-        self.first_part = self.last_part = -1
+    empty: Summary
+    summary: Summary
+    seen: Seen = field(default_factory=Seen)
+    first_part: int = -1
+    last_part: int = -1
 
-    def take(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, Any]) -> None:
         """Merge the answer of later partitions."""
         if row["first_part"] <= self.last_part:
             raise InputError(
-                f"Spark gave the answer of partition {row['first_part']} of the population twice; "
-                "counting it twice would be an error. Try again."
+                f"Spark returned the answer of partition {row['first_part']} of the population "
+                "twice, which would count its rows twice. Run it again."
             )
         if self.first_part < 0:
             self.first_part = row["first_part"]
         self.last_part = row["last_part"]
-        seen = Seen()
-        seen.rows, seen.mass, seen.selected = row["rows"], row["mass"], row["selected"]
-        self.seen.add(seen)
-        if seen.rows:
-            self._summary.merge(unpack(bytes(row["answer"]), self._empty))
+        self.seen.add(Seen(rows=row["rows"], mass=row["mass"], selected=row["selected"]))
+        if row["rows"]:
+            self.summary.merge(unpack(bytes(row["answer"]), self.empty))
 
     def record(self) -> pa.RecordBatch:
-        """Return the merged answer in the form in which it came."""
-        answer = pack(self._summary, self._empty) if self.seen.rows else b""
-        return _record(self.first_part, self.last_part, self.seen, answer)
+        """Return the answer as the one row that :meth:`add` takes."""
+        answer = pack(self.summary, self.empty) if self.seen.rows else b""
+        row = {**vars(self), **vars(self.seen), "answer": answer}
+        return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
 
 
-def _record(first: int, last: int, seen: Seen, answer: bytes) -> pa.RecordBatch:
-    values = [first, last, seen.rows, seen.mass, seen.selected, answer]
-    return pa.RecordBatch.from_arrays(
-        [pa.array([v], kind) for v, kind in zip(values, _ARROW_SCHEMA.types, strict=True)],
-        schema=_ARROW_SCHEMA,
-    )
-
-
-def send(payload: bytes, step: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def send(payload: bytes, step: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function for executors: the method ``step`` of what :func:`by_value` pickled.
 
-    It is a closure over bytes, which Spark can pickle without knowing unskew; nothing of unskew may
-    be named in it.
+    It is a closure over bytes, which Spark can pickle without unskew on the executors; the function
+    must not refer to anything in unskew.
     """
-    refusal = _REFUSAL
+    marker = _MARKER
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            yield from getattr(pickle.loads(payload), step)(batches)
+            yield from getattr(pickle.loads(payload), step)(batches, *arguments)
         except Exception as error:
             names = [kind.__name__ for kind in type(error).__mro__]
-            told = [names[0], str(error)]
+            report = [names[0], str(error)]
             if isinstance(error, ModuleNotFoundError):
-                told = ["InputError", f"The executors' Python lacks a module ({error}). "]
-                told[1] += "Install it there, or choose a weighter that does without."
+                report = ["InputError", f"The executors' Python lacks a module ({error}). "]
+                report[1] += "Install it there, or choose a weighter that does not need it."
             elif "UnskewError" not in names:
                 raise
             if hasattr(error, "share"):
-                told.append(error.share)
-            text = base64.b64encode(json.dumps(told).encode()).decode()
-            raise RuntimeError(f"{refusal}<{text}>") from error
+                report.append(error.share)
+            text = base64.b64encode(json.dumps(report).encode()).decode()
+            raise RuntimeError(f"{marker}<{text}>") from error
 
     return run
 
 
-def _as_refused(error: Exception) -> UnskewError:
-    """Return the error that an executor raised, out of Spark's report of it."""
-    found = re.search(_REFUSAL + r"<([A-Za-z0-9+/=]+)>", str(error))
+def _original_error(error: Exception) -> UnskewError:
+    """Return the error that an executor raised, read from Spark's report of it."""
+    found = re.search(_MARKER + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
         lines = [line for line in str(error).splitlines() if line.strip()]
         lines = lines or [type(error).__name__]
         reason = lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]
         return InputError(f"Spark could not read the population: {reason}")
     name, *arguments = json.loads(base64.b64decode(found[1]))
-    refused: UnskewError = getattr(errors, name)(*arguments)
-    return refused
+    original: UnskewError = getattr(errors, name)(*arguments)
+    return original
 
 
 def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: str) -> Any:
-    """Return a Spark DataFrame with one more column of numbers, to be computed on the executors.
+    """Return a Spark DataFrame with one more column of numbers, computed on the executors.
 
-    ``getattr(task, step)`` is given arrays of structs of ``columns``, one batch after the other.
+    ``getattr(task, step)`` receives arrays of structs of ``columns``, one per batch.
     """
     try:
         from pyspark.sql.functions import arrow_udf, col, struct
     except ImportError as error:
-        raise InputError("Weights where the rows are need Spark 4.1 or newer.") from error
+        raise InputError("Weighing a Spark DataFrame requires Spark 4.1 or newer.") from error
 
-    # Spark tells columns apart by more than upper and lower case only if it is asked to.
+    # By default Spark ignores case in column names.
     if name.lower() in (column.lower() for column in frame.columns):
         raise InputError(
-            f"X has a column '{name}' already, which weights would overwrite. Choose another name: "
-            "weigh(X, name=...)."
+            f"X has a column '{name}' already, which the weights would overwrite. Choose another "
+            "name: weigh(X, name=...)."
         )
     run = send(by_value(task), step)
 
@@ -264,7 +244,7 @@ def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: 
 
 
 def quoted(column: str) -> str:
-    """Return a column's name so that Spark takes dots and spaces in it as they are."""
+    """Return a column's name in backticks, so that Spark takes dots and spaces literally."""
     return "`" + column.replace("`", "``") + "`"
 
 
@@ -280,7 +260,7 @@ _ARROW_TYPES = {
     "char": pa.string(),
     "varchar": pa.string(),
     "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),  # whatever the session's zone: the same moments
+    "timestamp": pa.timestamp("us", tz="UTC"),  # in whatever time zone the session is
     "timestamp_ntz": pa.timestamp("us"),
     "time": pa.time64("ns"),
     "daytimeinterval": pa.duration("us"),
@@ -289,11 +269,11 @@ _ARROW_TYPES = {
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
-    """Return as which Arrow type Spark hands over a column."""
+    """Return the Arrow type in which Spark passes a column on."""
     name = kind.typeName()
     if name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if name in _ARROW_TYPES:
         return _ARROW_TYPES[name]
-    # Nothing that can be compared; an error message shows Spark's own name of it.
+    # A type that cannot be compared; error messages show Spark's own name for it.
     return pa.struct([pa.field(kind.simpleString(), pa.null())])
