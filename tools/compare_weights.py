@@ -31,7 +31,7 @@ def data_sets() -> dict[str, dict[str, Any]]:
     import pandas as pd
 
     random = np.random.default_rng(20261116)
-    n, m = 3000, 400
+    n, m = 1500, 240
 
     def normal(size: int, d: int, shift: float = 0.0) -> Any:
         return random.normal(shift, 1.0, size=(size, d))

@@ -302,9 +302,9 @@ def test_an_answer_that_comes_twice_is_refused(shift):
     filled.update(range(5), np.ones(5))
     row = {"first_part": 2, "last_part": 2, "rows": 5, "mass": 5.0, "selected": 0}
     row["answer"] = pack(filled, empty)
-    merged.take(row)
+    merged.add(row)
     with pytest.raises(InputError, match="partition 2 of the population twice"):
-        merged.take(row)
+        merged.add(row)
     assert merged.seen.rows == 5
 
 

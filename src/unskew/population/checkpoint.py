@@ -1,25 +1,32 @@
-"""Long passes survive: what a pass has merged so far, in a file from which it can go on.
+"""Checkpoints: a long pass over files that was killed resumes where it was.
 
-A checkpoint says which question it belongs to: the summary as it was put, the columns, the weights,
-and the files with their sizes and dates. It is put back only for the same question, and holds the
-place of the first part that is not merged yet, so that no row is counted twice. Parts are merged in
-the order of the rows whatever the number of threads, so the answer of a pass that was resumed has
-the bits of one that was not.
+A checkpoint holds the state of the merged summary and the place of the first part that is not yet
+merged, so that no row counts twice. Parts are merged in row order whatever the number of threads,
+so a resumed pass returns the same bits as an uninterrupted one. A checkpoint also records what
+decides the answer, and only a run with the same settings on the same files may resume from it.
+
+The file is a line with the format's version, the SHA-256 of everything after it, and a zip of JSON,
+NumPy arrays without pickles and Arrow streams: reading it executes nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
+import pickle
 import time
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from unskew.errors import InputError, ParameterError
-from unskew.population.fingerprint import fingerprint
-from unskew.population.saved_state import load_state, save_state
+from unskew.files import write_whole
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import FileSource, Source
 from unskew.population.summaries import Summary
@@ -27,23 +34,20 @@ from unskew.population.summaries import Summary
 __all__ = ["Checkpoint", "checked_path"]
 
 SECONDS_BETWEEN = 1.0
-"""A pass is saved this often at the most, and never for more than a twentieth of its time."""
+"""A pass is saved at most this often, and saving takes at most a twentieth of its time."""
 
-_FORMAT = "unskew checkpoint 1"
-_ENTRY = "checkpoint.json"
+_FORMAT = b"unskew checkpoint 2\n"
+_HEADER = "header.json"
 
 
 def checked_path(path: Any, source: Source) -> Path | None:
-    """Return where to keep the checkpoint of a population, or refuse it at once."""
+    """Return the path of a population's checkpoint, or raise if it cannot have one there."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(f"checkpoint must be a path; got a {type(path).__name__}.")
     if not isinstance(source, FileSource):
-        raise ParameterError(
-            "checkpoint is for populations in files, which can be taken up where a pass broke off; "
-            "this one is not."
-        )
+        raise ParameterError("checkpoint requires a population in files; this one is not.")
     place = Path(path).expanduser()
     if place.is_dir() or not place.parent.is_dir():
         raise ParameterError(f"checkpoint='{place}' must be a file in a folder that exists.")
@@ -56,125 +60,125 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-        Where it is kept.
     question : Summary
-        Empty, as it was put.
+        The summary before the pass.
     source : FileSource
-    reading : dict from str to object
-        What else decides the answer: columns, types, weights.
+    settings : dict from str to object
+        What else decides the answer, under the names that messages use.
     """
 
     def __init__(
-        self, path: Path, question: Summary, source: FileSource, reading: dict[str, Any]
+        self, path: Path, question: Summary, source: FileSource, settings: dict[str, Any]
     ) -> None:
-        self._path = path
-        self._empty = question
-        self._files = [[file.path, file.size, file.modified] for file in source.files]
+        import joblib  # here, as most passes do without it
+
+        state = question.state()
+        asked = {"the sample, the weighter or its parameters": question, **settings}
         try:
-            asked = fingerprint(question)
-        except ParameterError as error:
+            _packed({}, state)  # what cannot be stored fails now, not in an hour
+            self._hashes = {name: joblib.hash(value) for name, value in asked.items()}
+        except (pickle.PicklingError, TypeError, ValueError, AttributeError) as error:
             raise ParameterError(
-                f"{type(question).__name__} cannot be kept in a checkpoint: {error} Or do without "
-                "checkpoint=."
+                f"{type(question).__name__} cannot be used with a checkpoint: {error.args[0]}. "
+                "Define functions and classes at the top of a module, or omit checkpoint=."
             ) from error
-        self._marks = {
-            "the question": asked,
-            **{name: fingerprint(value) for name, value in reading.items()},
-        }
-        save_state(question, question)  # what cannot be kept is refused now, not in an hour
+        self._path = path
+        self._files = [[file.path, file.size, file.modified] for file in source.files]
         self._saved = time.perf_counter()
         self._took = 0.0
 
     def load(self, summary: Summary) -> tuple[Seen, Place] | None:
-        """Fill ``summary`` with what was saved; None if nothing was.
-
-        A file that is no checkpoint, or that of something else, is an error.
-        """
+        """Restore ``summary`` from the file and return how far it came; None without a file."""
         if not self._path.exists():
             return None
         try:
-            with zipfile.ZipFile(self._path) as archive:
-                content = json.loads(archive.read(_ENTRY))
-                files = {name: archive.read(name) for name in archive.namelist()}
-            if content["format"] != _FORMAT:
-                raise KeyError("format")
-        except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+            header, state = _unpacked(self._path)
+            reached = Seen(**header["seen"]), Place(**header["place"])
+            difference = self._difference(header)
+        except Exception as error:  # a file can be wrong in any way
             raise InputError(
-                f"'{self._path}' is no checkpoint of this version of unskew. Give another path, or "
-                "delete it if it may go."
+                f"'{self._path}' is not a checkpoint of this version of unskew, or it is damaged "
+                f"({error}). Choose another path, or delete it to start over."
             ) from error
-        self._check_same(content)
-        load_state(summary, content["state"], files)
-        return Seen(**content["seen"]), Place(**content["place"])
+        if difference:
+            raise InputError(
+                f"'{self._path}' was written by a different run: {difference}. Rerun with the "
+                "original settings to resume, choose another path, or delete it to start over."
+            )
+        summary.restore(state)
+        return reached
 
     def save_if_due(self, summary: Summary, seen: Seen, place: Place) -> None:
-        """Save, unless that was done a moment ago."""
+        """Save, unless the last time is too recent."""
         waited = time.perf_counter() - self._saved
         if waited >= max(SECONDS_BETWEEN, 20 * self._took):
             self.save(summary, seen, place)
 
     def save(self, summary: Summary, seen: Seen, place: Place) -> None:
-        """Write the file whole or not at all, and make sure that it is on the disk."""
+        """Replace the file atomically and sync it to disk."""
         started = time.perf_counter()
-        state, arrays = save_state(summary, self._empty)
-        content = {
-            "format": _FORMAT,
-            "marks": self._marks,
-            "files": self._files,
-            "seen": asdict(seen),
-            "place": asdict(place),
-            "state": state,
-        }
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
-        try:
-            with temporary.open("wb") as file:
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                    archive.writestr(_ENTRY, json.dumps(content))
-                    for name, data in arrays.items():
-                        archive.writestr(name, data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_folder(self._path.parent)
+        header = {"hashes": self._hashes, "files": self._files}
+        header |= {"seen": asdict(seen), "place": asdict(place)}
+        content = _packed(header, summary.state())
+        write_whole(self._path, _FORMAT + hashlib.sha256(content).digest() + content)
         self._saved = time.perf_counter()
         self._took = self._saved - started
 
-    def remove(self) -> None:
-        """Delete the file, now that the pass is whole."""
-        self._path.unlink(missing_ok=True)
-
-    def _check_same(self, content: dict[str, Any]) -> None:
-        marks = content["marks"]
-        other = [name for name, mark in self._marks.items() if marks.get(name) != mark]
-        reason = f"{' and '.join(other)} changed" if other else self._changed_files(content)
-        if reason:
-            raise InputError(
-                f"'{self._path}' is the checkpoint of something else: {reason}. Ask as before to "
-                "go on with it, give another path, or delete it to begin anew."
-            )
-
-    def _changed_files(self, content: dict[str, Any]) -> str:
-        saved, now = (
-            {path: facts for path, *facts in part} for part in (content["files"], self._files)
-        )
-        for path in now:
-            if path not in saved:
-                return f"the file '{path}' was not part of the population"
-            if saved[path] != now[path]:
-                return f"the file '{path}' has changed"
-        gone = [path for path in saved if path not in now]
-        if gone:
-            return f"the file '{gone[0]}' is no longer part of the population"
-        return "" if content["files"] == self._files else "the files are in another order"
+    def _difference(self, header: dict[str, Any]) -> str:
+        """Return how this run differs from the one that wrote the header; empty if it does not."""
+        changed = [n for n, hashed in self._hashes.items() if header["hashes"].get(n) != hashed]
+        if changed:
+            return f"{' and '.join(changed)} changed"
+        before, now = ({f[0]: f for f in files} for files in (header["files"], self._files))
+        for path in [*now, *before]:
+            if path not in before or path not in now:
+                return f"file '{path}' was {'added' if path in now else 'removed'}"
+            if before[path] != now[path]:
+                return f"file '{path}' changed"
+        return "" if header["files"] == self._files else "the order of the files changed"
 
 
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # only there can a folder be opened
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _packed(header: dict[str, Any], state: dict[str, Any]) -> bytes:
+    """Return a zip of the header and the state, each array and batch as a member of its own."""
+    content, values = io.BytesIO(), {}
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        for name, value in state.items():
+            member = io.BytesIO()
+            if isinstance(value, np.ndarray | np.generic):
+                np.lib.format.write_array(member, np.asarray(value), allow_pickle=False)
+                archive.writestr(f"{name}.npy", member.getvalue())
+            elif isinstance(value, pa.RecordBatch):
+                with pa.ipc.new_stream(member, value.schema) as writer:
+                    writer.write_batch(value)
+                archive.writestr(f"{name}.arrow", member.getvalue())
+            else:
+                values[name] = value
+        archive.writestr(_HEADER, json.dumps({**header, "values": values}))
+    return content.getvalue()
+
+
+def _unpacked(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the state in a file, once its format and digest prove right."""
+    with path.open("rb") as file:
+        if file.read(len(_FORMAT)) != _FORMAT:
+            raise ValueError("its first line differs")
+        digest, content = file.read(hashlib.sha256().digest_size), file.read()
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("its contents do not match their digest")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        # Members are stored as they are, so that none can expand beyond the size of the file.
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError("it is compressed")
+        header = json.loads(archive.read(_HEADER))
+        state = dict(header["values"])
+        for member in archive.namelist():
+            name, _, kind = member.rpartition(".")
+            if kind == "npy":
+                with archive.open(member) as file:
+                    array = np.lib.format.read_array(file, allow_pickle=False)
+                state[name] = array if array.ndim else array[()]
+            elif kind == "arrow":
+                with pa.ipc.open_stream(archive.read(member)) as reader:
+                    state[name] = reader.read_next_batch()
+                state[name].validate(full=True)
+    return header, state

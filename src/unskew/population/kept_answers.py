@@ -15,7 +15,7 @@ def questions_in(summary: Summary) -> list[Summary]:
     """Return the single questions of which a summary is composed."""
     if not isinstance(summary, Summaries | Question):
         return [summary]
-    return [single for part in summary.parts_of() for single in questions_in(part)]
+    return [single for part in summary.nested() for single in questions_in(part)]
 
 
 class KeptAnswers:

@@ -52,7 +52,7 @@ class KernelSums(Summary):
         below the kernel's ``far``.
     """
 
-    shared = frozenset({"encoder", "kernel", "_prepared", "_centre", "frequencies"})
+    shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
 
     def __init__(
         self,

@@ -102,11 +102,6 @@ class Pass(Generic[SummaryType]):
         vars(self.summary).update(vars(copy.deepcopy(self._before[0])))
         self.seen = replace(self._before[1], skipped=skipped)
 
-    def finish(self) -> None:
-        """Forget the checkpoint of a pass that is whole."""
-        if self._checkpoint:
-            self._checkpoint.remove()
-
     def _is_skipped(self, file: int) -> bool:
         skipped = self.seen.skipped
         return (

@@ -342,16 +342,17 @@ class Population:
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
         if self._checkpoint is None or not isinstance(self._source, FileSource):
             return None
-        reading = {
-            "the columns": [self._columns, list(self._names), sorted(self._types.items())],
-            "the weights": self._weight,
-            "the marks of the sample": self._selected,
+        types = [(name, str(kind)) for name, kind in sorted(self._types.items())]
+        settings = {
+            "the columns": [self._columns, list(self._names), types],
+            "weight": self._weight,
+            "selected": self._selected,
             # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
             "on_error": self._skip,
             # The place in a checkpoint is the number of a part.
-            "how files are cut into parts": [type(self._source).__name__, BLOCK_ROWS],
+            "the reader or its block size": [type(self._source).__name__, BLOCK_ROWS],
         }
-        return Checkpoint(self._checkpoint, question, self._source, reading)
+        return Checkpoint(self._checkpoint, question, self._source, settings)
 
     def _remember(self, seen: Seen) -> None:
         """Check what a whole pass has seen, and keep it."""

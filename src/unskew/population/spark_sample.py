@@ -1,4 +1,4 @@
-"""A sample on Spark: what a :class:`~unskew.population.sample.Sample` offers, rows left in place."""
+"""A sample on Spark: a :class:`~unskew.population.sample.Sample` whose rows stay in place."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SparkSample:
     Weighters that can weigh new rows take it in place of X; ``y`` and ``sample_weight`` are then
     names of its columns. Partitions and weight functions are learned from a uniform random
     subsample in memory; the counts of cells, and the sum to which weights are scaled, come from
-    passes over all rows. The rows stay on the cluster, so there is no ``weights_``: ``weigh(frame)``
-    adds a column of weights, without design weights.
+    passes over all rows. The rows stay on the cluster, so there is no ``weights_``; instead,
+    ``weigh(frame)`` adds a column of weights, without design weights.
 
     Parameters
     ----------

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from unskew.errors import ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
 
@@ -82,6 +83,49 @@ class Summary(ABC):
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 
+    def state(self) -> dict[str, Any]:
+        """Return what the summary has gathered, by name; a checkpoint stores it.
+
+        Attributes that are not in ``shared`` must be numbers, text, None, NumPy arrays, Arrow
+        record batches, summaries or lists of summaries. A summary that gathers anything else
+        overrides this method and :meth:`restore`; any value that JSON can hold is allowed as well.
+        """
+        state: dict[str, Any] = {}
+        for name, value in self.unshared():
+            if isinstance(value, Summary):
+                state |= {f"{name}.{inner}": entry for inner, entry in value.state().items()}
+            elif _is_storable(value):
+                state[name] = value
+            else:
+                raise ParameterError(
+                    f"{type(self).__name__}.{name} is a {type(value).__name__}, which a checkpoint "
+                    "cannot store. Gather numbers, text, NumPy arrays, Arrow record batches or "
+                    "summaries, name what never changes in `shared`, override `state` and "
+                    "`restore`, or omit checkpoint=."
+                )
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what :meth:`state` of a like summary has returned."""
+        for name, value in list(self.unshared()):
+            if isinstance(value, Summary):
+                inner = [key for key in state if key.startswith(f"{name}.")]
+                value.restore({key.removeprefix(f"{name}."): state[key] for key in inner})
+        vars(self).update({name: entry for name, entry in state.items() if "." not in name})
+
+    def nested(self) -> Iterator[Summary]:
+        """Yield the summaries of which this one is composed."""
+        return (value for _, value in self.unshared() if isinstance(value, Summary))
+
+    def unshared(self) -> Iterator[tuple[str, Any]]:
+        """Yield the attributes that are not in ``shared``; of a list of summaries, each."""
+        for name, value in vars(self).items():
+            if name not in self.shared:
+                if isinstance(value, list) and value and isinstance(value[0], Summary):
+                    yield from ((f"{name}.{place}", part) for place, part in enumerate(value))
+                else:
+                    yield name, value
+
     @abstractmethod
     def update(self, rows: RowBlock) -> None:
         """Add a block of rows."""
@@ -90,23 +134,25 @@ class Summary(ABC):
     def merge(self, other: Self) -> None:
         """Add what ``other``, a summary of later rows, has seen."""
 
-    def parts_of(self) -> Sequence[Summary]:
-        """Return the summaries of which this one is composed."""
-        return ()
-
     def stand_alone(self) -> None:
         """Stop sharing what copies have learned and may have to take back.
 
         Called on each copy of a pass that may leave out files of which it has read a part already.
         """
-        for part in self.parts_of():
+        for part in self.nested():
             part.stand_alone()
 
     def finish(self) -> None:
         """Mark the summary as filled; called once, after the last row."""
         self.answered = True
-        for part in self.parts_of():
+        for part in self.nested():
             part.finish()
+
+
+def _is_storable(value: Any) -> bool:
+    if isinstance(value, np.generic) or type(value) is np.ndarray:
+        return not value.dtype.hasobject
+    return value is None or type(value) in (bool, int, float, str, pa.RecordBatch)
 
 
 class Total(Summary):
@@ -216,10 +262,6 @@ class EncodedRows(Summary, Generic[SummaryType]):
         self.summary = summary
         self.unseen = 0.0
 
-    def parts_of(self) -> Sequence[Summary]:
-        """Return the inner summary."""
-        return (self.summary,)
-
     def update(self, rows: RowBlock) -> None:
         """Encode a block and pass it on."""
         values, unseen = self.encoder.transform(rows.batch, side="population")
@@ -238,10 +280,6 @@ class Summaries(Summary):
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = list(parts)
-
-    def parts_of(self) -> Sequence[Summary]:
-        """Return the questions."""
-        return self.parts
 
     def update(self, rows: RowBlock) -> None:
         """Pass a block to each of them."""
@@ -271,10 +309,6 @@ class Question(Summary, Generic[SummaryType]):
     def __init__(self, summary: SummaryType, learned: Any) -> None:
         self.summary = summary
         self.learned = learned
-
-    def parts_of(self) -> Sequence[Summary]:
-        """Return the summary."""
-        return (self.summary,)
 
     def update(self, rows: RowBlock) -> None:
         """Pass a block on."""

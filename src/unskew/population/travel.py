@@ -1,9 +1,9 @@
-"""Serialise code and partial summaries for other machines.
+"""How code and partial answers travel between machines.
 
-Code is pickled *by value*: functions and classes of unskew are sent completely, so that the
-executors need not have unskew, and only what a task calls is imported there. Partial summaries are
-sent without what all copies of a summary share (the encoder, the tree, the sample's points) and
-without their classes: both ends already have these.
+Code travels *by value*: functions and classes of unskew are sent in full, so that the receiving
+machines need not have unskew installed, and import only what a task calls. Partial answers travel
+without what all copies of a summary share (the encoder, the tree, the sample's points) and without
+their classes, which both ends already have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import io
 import pickle
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from unskew.population.summaries import Summary
@@ -21,7 +20,7 @@ __all__ = ["by_value", "nested_summaries", "pack", "unpack"]
 
 
 def by_value(task: Any) -> bytes:
-    """Return ``task`` pickled so that it can be loaded on machines without unskew."""
+    """Return ``task`` pickled so that it can be loaded where unskew is not installed."""
     from pyspark import cloudpickle
 
     import unskew
@@ -33,9 +32,6 @@ def by_value(task: Any) -> bytes:
                 return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
             if isinstance(obj, functools._lru_cache_wrapper):
                 return functools.cache, (obj.__wrapped__,)
-            # Expressions are built only on the driver, so executors do not need narwhals.
-            if isinstance(obj, ModuleType) and obj.__name__.partition(".")[0] == "narwhals":
-                return SimpleNamespace, ()
             return super().reducer_override(obj)
 
     buffer = io.BytesIO()
@@ -52,12 +48,8 @@ def by_value(task: Any) -> bytes:
 def nested_summaries(summary: Summary) -> Iterator[Summary]:
     """Yield a summary and the summaries within it."""
     yield summary
-    for name, value in vars(summary).items():
-        if name in summary.shared:
-            continue
-        for inner in value if isinstance(value, list) else [value]:
-            if isinstance(inner, Summary):
-                yield from nested_summaries(inner)
+    for part in summary.nested():
+        yield from nested_summaries(part)
 
 
 def _known_to_both_ends(empty: Summary) -> list[Any]:
@@ -69,7 +61,7 @@ def _known_to_both_ends(empty: Summary) -> list[Any]:
 
 
 def pack(partial: Summary, empty: Summary) -> bytes:
-    """Serialise ``partial``, a filled copy of ``empty``, without what ``empty`` contains."""
+    """Return ``partial``, a filled copy of ``empty``, pickled without what the two share."""
     from pyspark.cloudpickle import CloudPickler
 
     places = {id(part): place for place, part in enumerate(_known_to_both_ends(empty))}
@@ -84,7 +76,7 @@ def pack(partial: Summary, empty: Summary) -> bytes:
 
 
 def unpack(data: bytes, empty: Summary) -> Any:
-    """Return the summary that :func:`pack` serialised."""
+    """Return the summary that :func:`pack` was given."""
     known = _known_to_both_ends(empty)
 
     class Unpacker(pickle.Unpickler):

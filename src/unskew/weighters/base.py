@@ -185,11 +185,11 @@ class Weighter(BaseEstimator, ABC):
     def _ask(
         self, sample: Sample, target: Population | Margins
     ) -> tuple[Summary | None, Reservoir | None]:
-        """Answer the weighter's question and draw the rows in which to measure overlap: one pass."""
+        """Answer the question and draw the rows in which to measure overlap, in one pass."""
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
-                f"{type(self).__name__} needs rows of the population, and Margins hold totals only. "
+                f"{type(self).__name__} needs rows of the population, and Margins hold only totals. "
                 "Use a weighter whose question is sums or counts of categories, or pass rows: "
                 "Population(data)."
             )

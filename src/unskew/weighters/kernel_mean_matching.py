@@ -308,9 +308,9 @@ class KernelMeanMatching(Weighter):
     def _describe_uncovered(self) -> str:
         asked = "landmark" if self.method_ == "low-rank" else "sample row"
         return (
-            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from every "
-            f"{asked} for the kernel; the remaining distance (MMD) is {self.mmd_after_:.3g}, before "
-            f"weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
+            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
+            f"every {asked} for the kernel; the remaining distance (MMD) is {self.mmd_after_:.3g}, "
+            f"before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
         )
 
 

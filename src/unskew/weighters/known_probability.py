@@ -89,7 +89,7 @@ class KnownProbability(InductiveWeighter):
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`."""
         return super().weigh(X, name=name)
 
-    def _question(self, sample: Sample, about: About) -> None:
+    def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
         return None
 
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002

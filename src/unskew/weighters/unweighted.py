@@ -55,7 +55,7 @@ class Unweighted(InductiveWeighter):
         self.overlap = overlap
         self.random_state = random_state
 
-    def _question(self, sample: Sample, about: About) -> None:
+    def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
         return None
 
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002

@@ -1,12 +1,12 @@
-"""A Spark DataFrame, classic or Connect: summaries are computed on the executors.
+"""A Spark DataFrame, classic or Connect: the question goes to the rows, only answers come back.
 
-Every partition fills a summary in ``mapInArrow`` and sends its number, its row count and the
-partial summary. Further steps merge these in partition order, so that the driver gets a few results
-however many partitions there are. Spark keeps exactly one output per partition, whatever was
-retried or run twice; a check ensures that none is merged twice.
+Each partition answers the summary in ``mapInArrow`` and sends its number, what it has seen and its
+partial answer. Further steps merge these in partition order, so that the driver receives a few
+answers however many partitions there are. Spark keeps exactly one output of each partition, even
+if a task was retried or run twice; merging checks this all the same.
 
-Reservoirs draw by row number, which is that of Spark's ``monotonically_increasing_id``: the number
-of the partition times 2**33, plus the position in the partition.
+The number of a row, which decides whether a reservoir draws it, is that of Spark's
+``monotonically_increasing_id``: the partition's number times 2**33, plus the row's position in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -33,28 +34,27 @@ from unskew.population.travel import by_value, nested_summaries, pack, unpack
 __all__ = ["SparkSource", "with_column"]
 
 ROW_BITS = 33
-"""Bits of a row number for the position within the partition, as in Spark."""
+"""Bits of a row's number that hold its position within the partition, as in Spark."""
 
 FAN_IN = 64
-"""How many results a merging step combines into one."""
+"""How many answers a merging step combines into one."""
 
 SMALL, LARGE = 2**14, 2**20
-"""Bytes of a result up to which the driver takes one from every partition, and up to which one
-merging step is enough."""
+"""The size of an answer in bytes up to which no merging step is needed, and up to which one is."""
 
-_SCHEMA = "first_part long, last_part long, rows long, mass double, selected long, answer binary"
+_SPARK_SCHEMA = (
+    "first_part long, last_part long, rows long, mass double, selected long, answer binary"
+)
 _ARROW_SCHEMA = pa.schema(
     {
-        "first_part": pa.int64(),
-        "last_part": pa.int64(),
-        "rows": pa.int64(),
+        **dict.fromkeys(("first_part", "last_part", "rows"), pa.int64()),
         "mass": pa.float64(),
         "selected": pa.int64(),
         "answer": pa.binary(),
     }
 )
 
-_MARK = "unskew error: "
+_MARKER = "unskew error: "
 
 
 class SparkSource(Source):
@@ -69,43 +69,43 @@ class SparkSource(Source):
         )
 
     def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Raise an error: rows are never brought to the driver."""
-        raise NotImplementedError("Spark computes summaries on the executors.")
+        """Raise: the rows never come to the driver."""
+        raise NotImplementedError("Spark answers where the rows are.")
 
     def answer(self, summary: Summary, reading: Reading) -> Seen:
-        """Fill the summary in every partition and merge the results in stages."""
+        """Let each partition answer, and merge the answers in stages."""
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
         try:
             answers = self._answers(payload, reading.all_columns, _merging_steps(task.empty))
-        except Exception as error:  # of several types, not all of them Spark's
+        except Exception as error:  # of several kinds, not all of them Spark's own
             raise _original_error(error) from error
         merged = _Merged(task.empty, summary)
         for row in sorted(answers, key=lambda row: row["first_part"]):
-            merged.take(row.asDict())
+            merged.add(row.asDict())
         return merged.seen
 
     def _answers(self, payload: bytes, columns: Sequence[str], steps: int) -> Any:
-        # Under plain names, because mapInArrow reads a dot in a name as a field of a struct.
+        # Under plain names: mapInArrow would take a dot in a name for a field of a struct.
         plain = (f"{quoted(name)} as c{place}" for place, name in enumerate(columns))
         frame = self._frame.selectExpr(*plain).mapInArrow(
-            send(payload, "answer_partition"), _SCHEMA
+            send(payload, "answer_partition"), _SPARK_SCHEMA
         )
-        for level in range(1, steps + 1):
+        for size in (FAN_IN, FAN_IN**2)[:steps]:
             frame = (
-                frame.selectExpr("*", f"first_part div {FAN_IN**level} as bucket")
+                frame.selectExpr("*", f"first_part div {size} as bucket")
                 .repartition("bucket")
                 .sortWithinPartitions("first_part")
                 .drop("bucket")
-                .mapInArrow(send(payload, f"merge_level_{level}"), _SCHEMA)
+                .mapInArrow(send(payload, "merge_buckets", size), _SPARK_SCHEMA)
             )
         return frame.collect()
 
 
 def _merging_steps(empty: Summary) -> int:
-    """Return how many merging steps leave few enough results for the driver.
+    """Return how many steps make the answers few enough for the driver.
 
-    Two steps reduce 10,000 partitions to three results.
+    Two steps turn 10,000 partitions into three answers.
     """
     if any(summary.grows for summary in nested_summaries(empty)):
         return 2
@@ -115,98 +115,79 @@ def _merging_steps(empty: Summary) -> int:
 
 @dataclass(frozen=True)
 class _Pass:
-    """The task of the executors."""
+    """What the executors do."""
 
     empty: Summary
     reading: Reading
 
     def answer_partition(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the result of one partition."""
+        """Yield the answer of one partition."""
         from pyspark import TaskContext
 
         part = TaskContext.get().partitionId()
         summary = copy.deepcopy(self.empty)
         named = (batch.rename_columns(self.reading.all_columns) for batch in batches)
         seen = self.reading.read(summary, named, part << ROW_BITS)
-        yield _record(part, part, seen, pack(summary, self.empty) if seen.rows else b"")
+        yield _Merged(self.empty, summary, seen, part, part).record()
 
-    def merge_level_1(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the results of up to 64 partitions each."""
-        return self._merge(batches, FAN_IN)
-
-    def merge_level_2(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the results of up to 64² partitions each."""
-        return self._merge(batches, FAN_IN**2)
-
-    def _merge(
-        self, batches: Iterable[pa.RecordBatch], partitions: int
+    def merge_buckets(
+        self, batches: Iterable[pa.RecordBatch], size: int
     ) -> Iterator[pa.RecordBatch]:
-        """Merge results, which arrive in partition order, bucket by bucket."""
-        merged: _Merged | None = None
-        for batch in batches:
-            for position in range(batch.num_rows):
-                row = batch.slice(position, 1).to_pylist()[0]
-                if merged is not None and merged.last_part // partitions < (
-                    row["first_part"] // partitions
-                ):
-                    yield merged.record()
-                    merged = None
-                merged = merged or _Merged(self.empty, copy.deepcopy(self.empty))
-                merged.take(row)
-        if merged is not None:
+        """Merge the answers of each ``size`` consecutive partitions; they come in that order."""
+        rows = (
+            batch.slice(position, 1).to_pylist()[0]  # one at a time, as answers can be large
+            for batch in batches
+            for position in range(batch.num_rows)
+        )
+        for _, bucket in groupby(rows, key=lambda row: row["first_part"] // size):
+            merged = _Merged(self.empty, copy.deepcopy(self.empty))
+            for row in bucket:
+                merged.add(row)
             yield merged.record()
 
 
+@dataclass
 class _Merged:
-    """A result into which those of the partitions are merged, each once."""
+    """The merged answer of consecutive partitions, each merged once."""
 
-    def __init__(self, empty: Summary, summary: Summary) -> None:
-        self._empty = empty
-        self._summary = summary
-        self.seen = Seen()
-        self.first_part = self.last_part = -1
+    empty: Summary
+    summary: Summary
+    seen: Seen = field(default_factory=Seen)
+    first_part: int = -1
+    last_part: int = -1
 
-    def take(self, row: Mapping[str, Any]) -> None:
-        """Merge the result of later partitions."""
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Merge the answer of later partitions."""
         if row["first_part"] <= self.last_part:
             raise InputError(
-                f"Spark returned the result of partition {row['first_part']} of the population "
-                "twice, and it must count once. Run the fit again."
+                f"Spark returned the answer of partition {row['first_part']} of the population "
+                "twice, which would count its rows twice. Run it again."
             )
         if self.first_part < 0:
             self.first_part = row["first_part"]
         self.last_part = row["last_part"]
-        seen = Seen()
-        seen.rows, seen.mass, seen.selected = row["rows"], row["mass"], row["selected"]
-        self.seen.add(seen)
-        if seen.rows:
-            self._summary.merge(unpack(bytes(row["answer"]), self._empty))
+        self.seen.add(Seen(rows=row["rows"], mass=row["mass"], selected=row["selected"]))
+        if row["rows"]:
+            self.summary.merge(unpack(bytes(row["answer"]), self.empty))
 
     def record(self) -> pa.RecordBatch:
-        """Return the merged result in the form of the inputs."""
-        answer = pack(self._summary, self._empty) if self.seen.rows else b""
-        return _record(self.first_part, self.last_part, self.seen, answer)
+        """Return the answer as the one row that :meth:`add` takes."""
+        answer = pack(self.summary, self.empty) if self.seen.rows else b""
+        row = {**vars(self), **vars(self.seen), "answer": answer}
+        return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
 
 
-def _record(first: int, last: int, seen: Seen, answer: bytes) -> pa.RecordBatch:
-    values = [first, last, seen.rows, seen.mass, seen.selected, answer]
-    return pa.RecordBatch.from_arrays(
-        [pa.array([v], kind) for v, kind in zip(values, _ARROW_SCHEMA.types, strict=True)],
-        schema=_ARROW_SCHEMA,
-    )
-
-
-def send(payload: bytes, step: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def send(payload: bytes, step: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function for executors: the method ``step`` of what :func:`by_value` pickled.
 
-    It is a closure over bytes, which Spark can pickle without unskew; it must not refer to any name
-    of unskew.
+    It is a closure over bytes, which Spark can pickle without unskew on the executors; the function
+    must not refer to anything in unskew.
     """
-    mark = _MARK
+    marker = _MARKER
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            yield from getattr(pickle.loads(payload), step)(batches)
+            yield from getattr(pickle.loads(payload), step)(batches, *arguments)
         except Exception as error:
             names = [kind.__name__ for kind in type(error).__mro__]
             report = [names[0], str(error)]
@@ -218,14 +199,14 @@ def send(payload: bytes, step: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
             if hasattr(error, "share"):
                 report.append(error.share)
             text = base64.b64encode(json.dumps(report).encode()).decode()
-            raise RuntimeError(f"{mark}<{text}>") from error
+            raise RuntimeError(f"{marker}<{text}>") from error
 
     return run
 
 
 def _original_error(error: Exception) -> UnskewError:
-    """Return the error that an executor raised, extracted from the error of Spark."""
-    found = re.search(_MARK + r"<([A-Za-z0-9+/=]+)>", str(error))
+    """Return the error that an executor raised, read from Spark's report of it."""
+    found = re.search(_MARKER + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
         lines = [line for line in str(error).splitlines() if line.strip()]
         lines = lines or [type(error).__name__]
@@ -237,20 +218,20 @@ def _original_error(error: Exception) -> UnskewError:
 
 
 def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: str) -> Any:
-    """Return a Spark DataFrame with an additional numeric column, computed on the executors.
+    """Return a Spark DataFrame with one more column of numbers, computed on the executors.
 
-    ``getattr(task, step)`` gets arrays of structs of ``columns``, one batch after the other.
+    ``getattr(task, step)`` receives arrays of structs of ``columns``, one per batch.
     """
     try:
         from pyspark.sql.functions import arrow_udf, col, struct
     except ImportError as error:
-        raise InputError("Computing weights on Spark requires Spark 4.1 or newer.") from error
+        raise InputError("Weighing a Spark DataFrame requires Spark 4.1 or newer.") from error
 
-    # By default, column names in Spark are case-insensitive.
+    # By default Spark ignores case in column names.
     if name.lower() in (column.lower() for column in frame.columns):
         raise InputError(
-            f"X already has a column '{name}', which weights would overwrite. Choose another name: "
-            "weigh(X, name=...)."
+            f"X has a column '{name}' already, which the weights would overwrite. Choose another "
+            "name: weigh(X, name=...)."
         )
     run = send(by_value(task), step)
 
@@ -263,7 +244,7 @@ def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: 
 
 
 def quoted(column: str) -> str:
-    """Return a column name quoted, so that it may contain dots and spaces."""
+    """Return a column's name in backticks, so that Spark takes dots and spaces literally."""
     return "`" + column.replace("`", "``") + "`"
 
 
@@ -279,7 +260,7 @@ _ARROW_TYPES = {
     "char": pa.string(),
     "varchar": pa.string(),
     "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),  # the same instants in any session time zone
+    "timestamp": pa.timestamp("us", tz="UTC"),  # in whatever time zone the session is
     "timestamp_ntz": pa.timestamp("us"),
     "time": pa.time64("ns"),
     "daytimeinterval": pa.duration("us"),
@@ -288,11 +269,11 @@ _ARROW_TYPES = {
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
-    """Return the Arrow type in which Spark passes a column."""
+    """Return the Arrow type in which Spark passes a column on."""
     name = kind.typeName()
     if name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if name in _ARROW_TYPES:
         return _ARROW_TYPES[name]
-    # Not comparable; the error message shows Spark's name of the type.
+    # A type that cannot be compared; error messages show Spark's own name for it.
     return pa.struct([pa.field(kind.simpleString(), pa.null())])
