@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.balance import balance_of
+from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.diagnosis import (
     Bias,
@@ -21,10 +21,11 @@ from unskew.diagnostics.diagnosis import (
     TwoSampleTest,
 )
 from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
-from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
+from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
-from unskew.diagnostics.discrimination import Family, some_rows, tell_apart
-from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
+from unskew.diagnostics.discrimination import Family, classifier_two_sample_test, draw_rows
+from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.verdict import reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
@@ -125,7 +126,9 @@ def diagnose(
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         classifier, expected_share = comparison.discrimination(family, after)
         bias = Bias(
-            features=balance_of(codes, totals.columns, sample, before, after, theirs, drawn.weight),
+            features=measure_balance(
+                codes, totals.columns, sample, before, after, theirs, drawn.weight
+            ),
             mmd=comparison.discrepancy(after),
             classifier=classifier,
         )
@@ -156,7 +159,7 @@ def diagnose(
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=method,
-        thresholds=dict(THRESHOLDS),
+        thresholds=THRESHOLDS,
         outcome=None if y is None else _outcome(y, len(rows), before, after),
     )
 
@@ -228,41 +231,41 @@ class _Compared:
         self._seed = seed
 
     def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
-        mine = some_rows(self._before, MMD_ROWS, self._seed)
-        theirs = some_rows(self._drawn_weight, MMD_ROWS, self._seed + 1)
-        test = Discrepancy(*self._points(mine, theirs), seed=self._seed)
+        mine = draw_rows(self._before, MMD_ROWS, self._seed)
+        theirs = draw_rows(self._drawn_weight, MMD_ROWS, self._seed + 1)
+        test = MaximumMeanDiscrepancy(*self._points(mine, theirs), seed=self._seed)
 
         def wild(given: FloatArray) -> Comparison:
-            chosen = some_rows(given, MMD_ROWS, self._seed)
+            chosen = draw_rows(given, MMD_ROWS, self._seed)
             judge = test
             if not np.array_equal(chosen, mine):  # some rows have no weight now
-                judge = Discrepancy(*self._points(chosen, theirs), seed=self._seed)
-            return judge.by_wild_bootstrap(given[chosen], self._drawn_weight[theirs])
+                judge = MaximumMeanDiscrepancy(*self._points(chosen, theirs), seed=self._seed)
+            return judge.wild_bootstrap_test(given[chosen], self._drawn_weight[theirs])
 
         by = "swapping rows between the two" if self._even else "flipping signs at random"
         return TwoSampleTest(
             name="maximum mean discrepancy",
             method=(
                 f"Gaussian kernel with the median distance as its width, {len(mine):,} sample rows "
-                f"and {len(theirs):,} of the population; p by {by} {ROUNDS} times"
+                f"and {len(theirs):,} of the population; p by {by} {N_RESAMPLES} times"
                 + ("" if after is None else ", with weights by flipping signs, weights as given")
                 + "."
             ),
-            before=test.by_permutation() if self._even else wild(self._before),
+            before=test.permutation_test() if self._even else wild(self._before),
             after=None if after is None else wild(after),
         )
 
     def discrimination(
         self, family: Family, after: FloatArray | None
     ) -> tuple[TwoSampleTest, float]:
-        theirs = some_rows(self._drawn_weight, CLASSIFIER_ROWS, self._seed + 1)
+        theirs = draw_rows(self._drawn_weight, CLASSIFIER_ROWS, self._seed + 1)
 
         def told_apart(given: FloatArray) -> tuple[Comparison, FloatArray, FloatArray, int]:
-            mine = some_rows(given, CLASSIFIER_ROWS, self._seed)
+            mine = draw_rows(given, CLASSIFIER_ROWS, self._seed)
             values, categories = self._judged_values(family, mine, theirs)
             weight = np.concatenate([given[mine], self._drawn_weight[theirs]])
             is_sample = np.arange(len(weight)) < len(mine)
-            found = tell_apart(
+            found = classifier_two_sample_test(
                 family, values, is_sample, weight, categories=categories, seed=self._seed
             )
             return *found, weight, len(mine)
@@ -364,7 +367,7 @@ def _outcome(y: Any, n_rows: int, before: FloatArray, after: FloatArray | None) 
     )
     assert mean is not None
     assert error is not None
-    return Outcome(names, mean, error, mean_after, error_after)
+    return Outcome("shares" if is_class else "mean", names, mean, error, mean_after, error_after)
 
 
 def _weighted_means(
