@@ -20,7 +20,7 @@ def draw_report(page: Path, picture: Path, browser: str) -> None:
     from playwright.sync_api import sync_playwright
 
     sample, spending, people = make_survey()
-    weighter = TreeWeights(min_samples_leaf=25, overlap="ignore")  # the report tells of it
+    weighter = TreeWeights(min_samples_leaf=25, overlap="ignore")  # the report shows it
     weighter.fit(sample, spending, population=people)
     diagnose(sample, people, weighter).to_html(page)
     with sync_playwright() as playwright:
