@@ -62,7 +62,7 @@ print(before == state())
 
 
 def test_optional_libraries_are_not_imported():
-    optional = {"pandas", "polars", "duckdb", "matplotlib", "typer", "pyspark", "altair"}
+    optional = {"pandas", "polars", "duckdb", "matplotlib", "typer", "pyspark"}
     optional |= {"jinja2", "vl_convert"}
     code = "import sys, unskew\nfor n in unskew.__all__: getattr(unskew, n)\n" + (
         f"print(sorted({optional} & set(sys.modules)))"

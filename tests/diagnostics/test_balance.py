@@ -111,11 +111,12 @@ class TestDistributions:
                 assert sum(shares) == pytest.approx(1.0)
                 assert len(shares) == len(drawn.labels)
 
-    def test_a_category_of_the_population_alone_is_told(self):
+    def test_an_unseen_category_has_a_bar(self):
         sample, population, _ = make_tables()
         drawn = features(diagnose(sample, population))["town"].distribution
-        novel = dict(zip(drawn.labels, drawn.population, strict=True))["(not in the sample)"]
-        assert novel == pytest.approx((population["town"] == "Hof").mean())
+        unseen = dict(zip(drawn.labels, drawn.population, strict=True))["(not in the sample)"]
+        assert drawn.n_special == 1
+        assert unseen == pytest.approx((population["town"] == "Hof").mean())
 
     def test_many_categories_are_grouped(self):
         names = [f"z{k}" for k in range(100)]

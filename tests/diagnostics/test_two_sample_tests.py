@@ -3,26 +3,28 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
-from unskew.diagnostics.discrimination import tell_apart, weighted_auc
+from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
+from unskew.diagnostics.discrimination import classifier_two_sample_test, weighted_auc
 
 
-class TestDiscrepancy:
+class TestMMD:
     def test_the_statistic_is_the_distance_between_the_mean_features(self):
         random = np.random.default_rng(0)
         points, others = random.normal(size=(40, 2)), random.normal(1, size=(60, 2))
-        test = Discrepancy(points, others, seed=0)
+        test = MaximumMeanDiscrepancy(points, others, seed=0)
         K = test.kernel.astype(float)
         a, b = random.uniform(size=40), random.uniform(size=60)
         a, b = a / a.sum(), b / b.sum()
         squared = a @ K[:40, :40] @ a - 2 * a @ K[:40, 40:] @ b + b @ K[40:, 40:] @ b
-        assert test.by_wild_bootstrap(a, b).statistic == pytest.approx(np.sqrt(squared), rel=1e-3)
+        assert test.wild_bootstrap_test(a, b).statistic == pytest.approx(np.sqrt(squared), rel=1e-3)
 
     def test_permutation_p_values_are_uniform_under_one_distribution(self):
         p_values = []
         for seed in range(150):
             draws = np.random.default_rng(seed).normal(size=(90, 3))
-            p_values.append(Discrepancy(draws[:30], draws[30:], seed=seed).by_permutation().p_value)
+            p_values.append(
+                MaximumMeanDiscrepancy(draws[:30], draws[30:], seed=seed).permutation_test().p_value
+            )
         assert stats.kstest(p_values, "uniform").pvalue > 0.01
 
     def test_wild_bootstrap_holds_its_level_for_given_weights(self):
@@ -33,19 +35,23 @@ class TestDiscrepancy:
             rows = random.normal(size=(600, 2))
             chance = 1 / (1 + np.exp(-rows[:, 0]))
             chosen = random.uniform(size=600) < chance
-            test = Discrepancy(rows[chosen], random.normal(size=(300, 2)), seed=seed)
+            test = MaximumMeanDiscrepancy(rows[chosen], random.normal(size=(300, 2)), seed=seed)
             weights = 1 / chance[chosen]
-            found += test.by_wild_bootstrap(weights, np.ones(300)).p_value < 0.05
+            found += test.wild_bootstrap_test(weights, np.ones(300)).p_value < 0.05
         assert stats.binomtest(found, 150, 0.05, alternative="greater").pvalue > 0.01
 
     def test_a_shift_is_found(self):
         random = np.random.default_rng(0)
-        test = Discrepancy(random.normal(0.5, size=(200, 2)), random.normal(size=(300, 2)), seed=0)
-        assert test.by_permutation().p_value == 1 / (1 + ROUNDS)
-        assert test.by_wild_bootstrap(np.ones(200), np.ones(300)).p_value == 1 / (1 + ROUNDS)
+        test = MaximumMeanDiscrepancy(
+            random.normal(0.5, size=(200, 2)), random.normal(size=(300, 2)), seed=0
+        )
+        assert test.permutation_test().p_value == 1 / (1 + N_RESAMPLES)
+        assert test.wild_bootstrap_test(np.ones(200), np.ones(300)).p_value == 1 / (1 + N_RESAMPLES)
 
     def test_equal_rows_differ_by_nothing(self):
-        comparison = Discrepancy(np.ones((5, 1)), np.ones((7, 1)), seed=0).by_permutation()
+        comparison = MaximumMeanDiscrepancy(
+            np.ones((5, 1)), np.ones((7, 1)), seed=0
+        ).permutation_test()
         assert comparison.statistic == pytest.approx(0, abs=1e-3)
         assert comparison.p_value == 1.0
 
@@ -74,19 +80,19 @@ class TestAreaUnderTheCurve:
         assert np.std(shuffled) == pytest.approx(np.mean(null_errors), rel=0.1)
 
     @pytest.mark.parametrize("family", ["trees", "smooth"])
-    def test_both_families_find_a_shift_and_are_tell_apart(self, family):
+    def test_both_families_find_a_shift_and_no_bias_where_there_is_none(self, family):
         random = np.random.default_rng(0)
         is_sample = np.arange(900) < 300
         even = random.normal(size=(900, 3))
         shifted = even + 0.8 * is_sample[:, None] * np.array([1, 0, 0])
         options = {"categories": np.zeros(3, dtype=bool), "seed": 0}
-        found, _ = tell_apart(family, shifted, is_sample, np.ones(900), **options)
+        found, _ = classifier_two_sample_test(family, shifted, is_sample, np.ones(900), **options)
         # Two normals at distance d have an area of Φ(d / √2) between them.
         best = stats.norm.cdf(0.8 / np.sqrt(2))
         assert best - 0.06 < found.statistic < best + 0.03
         assert found.low < found.statistic < found.high
         assert found.p_value < 1e-6
-        nothing, _ = tell_apart(family, even, is_sample, np.ones(900), **options)
+        nothing, _ = classifier_two_sample_test(family, even, is_sample, np.ones(900), **options)
         assert nothing.p_value > 0.01  # a model judged on rows that it had seen would be sure
 
     def test_a_row_is_scored_by_models_of_earlier_folds_alone(self):
@@ -94,19 +100,19 @@ class TestAreaUnderTheCurve:
         # On this the level rests; `benchmarks/diagnosis calibration` measures it.
         rows, is_sample = random.normal(size=(300, 2)), np.arange(300) < 100
         options = {"categories": np.zeros(2, dtype=bool), "seed": 0}
-        _, before = tell_apart("smooth", rows, is_sample, np.ones(300), **options)
+        _, before = classifier_two_sample_test("smooth", rows, is_sample, np.ones(300), **options)
         scored = np.flatnonzero(np.isfinite(before))
         assert len(scored) == 180  # the first two folds of five train only
         moved = rows.copy()
         moved[scored[0]] += 0.5
-        _, after = tell_apart("smooth", moved, is_sample, np.ones(300), **options)
+        _, after = classifier_two_sample_test("smooth", moved, is_sample, np.ones(300), **options)
         changed = np.isfinite(before) & (before != after)
         assert changed[scored[0]]
         # A fold of 60 is judged before its rows train, so the other 59 keep their scores.
         assert (~changed[scored]).sum() >= 59
 
-    def test_too_few_rows_say_nothing(self):
-        found, _ = tell_apart(
+    def test_too_few_rows_give_no_result(self):
+        found, _ = classifier_two_sample_test(
             "trees", np.zeros((4, 1)), np.arange(4) < 1, np.ones(4), categories=[False], seed=0
         )
         assert np.isnan(found.statistic)

@@ -16,24 +16,16 @@ from unskew.diagnostics.diagnosis import (
     Difference,
     Distribution,
     FeatureBalance,
-    HeavyRow,
-    Histogram,
     Outcome,
     TwoSampleTest,
     Verdict,
-    WeightSummary,
 )
+from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.weights import HeavyRow, Histogram, WeightSummary
 from unskew.report import to_html, to_notebook_html
 from unskew.weighters.overlap import Overlap, OverlapRule
 
 REGIONS = ("north", "east", "south", "west", "islands")
-THRESHOLDS = {
-    "chance of finding bias where there is none": 0.05,
-    "uncovered share above which weights cannot help": 0.05,
-    "standardised difference that is left small": 0.1,
-    "area under the curve that is left small": 0.55,
-    "effective share of the sample below which weights are costly": 0.5,
-}
 
 HOSTILE = (
     "<script>window.hit = 1</script>",
@@ -115,17 +107,17 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
             "correctable",
             "The sample is biased, and the weights correct it.",
             (
-                "A classifier tells sample from population with an AUC of 0.71; with the weights "
-                "0.52, which chance explains.",
-                "4.1 % of the population is out of the sample's reach: region = islands.",
-                f"The effective sample is {effective:,.0f} of 1,200 rows.",
+                "A classifier separates sample and population with an AUC of 0.71; with the "
+                "weights 0.52, which chance explains.",
+                "The sample does not cover 4.1 % of the population: region = islands.",
+                f"The effective sample size is {effective:,.0f} of 1,200 rows.",
             ),
         )
         if weighted
         else Verdict(
             "correctable",
             "The sample is biased; weights can correct it.",
-            ("A classifier tells sample from population with an AUC of 0.71.",),
+            ("A classifier separates sample and population with an AUC of 0.71.",),
         ),
         bias=Bias(
             tuple(features),
@@ -175,7 +167,7 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
         examined_rows=n_population,
         method="TreeWeights(min_samples_leaf=40)" if weighted else None,
         thresholds=THRESHOLDS,
-        outcome=Outcome(("mean",), (11565.29,), (33.33,), (11347.7,), (34.6,))
+        outcome=Outcome("mean", ("mean",), (11565.29,), (33.33,), (11347.7,), (34.6,))
         if weighted
         else None,
     )
@@ -199,28 +191,28 @@ def unbiased() -> Diagnosis:
 
 
 def hopeless() -> Diagnosis:
-    """A sample that cannot stand for the population, and a constant column it disagrees with."""
+    """A sample that cannot represent the population, and a constant column that differs."""
     diagnosis = survey(12)
     constant = FeatureBalance(
         "country",
         "number",
         Difference(float("inf"), None, 1.0, 0.0),
         Difference(float("inf"), None, 1.0, 0.0),
-        Distribution(("49", "(missing)"), (49.0, 49.0), (1.0, 0.0), (1.0, 0.0), (0.9, 0.1)),
+        Distribution(("49", "(missing)"), (49.0, 49.0), (1.0, 0.0), (1.0, 0.0), (0.9, 0.1), 1),
     )
     empty = FeatureBalance(
         "comment",
         "category",
         Difference(None, None, None, 0.4),
         Difference(None, None, None, 0.4),
-        Distribution(("(missing)",), None, (1.0,), (1.0,), (1.0,)),
+        Distribution(("(missing)",), None, (1.0,), (1.0,), (1.0,), 1),
     )
     return replace(
         diagnosis,
         verdict=Verdict(
             "not correctable",
-            "38 % of the population is out of the sample's reach: no weights can mend that.",
-            ("The largest region is income > 92,000.", "Above 5 % we refuse."),
+            "The sample does not cover 38 % of the population: no weights can correct that.",
+            ("The largest region is income > 92,000.", "The limit is 5 %."),
         ),
         bias=replace(diagnosis.bias, features=(constant, *diagnosis.bias.features, empty)),
         overlap=replace(
@@ -269,7 +261,7 @@ def hostile() -> Diagnosis:
         weights=replace(diagnosis.weights, heaviest=heaviest),
         bounds=(BoundStatement(bad[0], bad[1], 1.0, False, tuple(bad)),),
         method=bad[0],
-        outcome=Outcome(tuple(bad), shares, shares, shares, shares),
+        outcome=Outcome("shares", tuple(bad), shares, shares, shares, shares),
     )
 
 
@@ -338,6 +330,7 @@ def _number(
             shares(sample),
             shares(sample, weights),
             shares(values),
+            1,
         ),
     )
 

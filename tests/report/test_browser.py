@@ -30,7 +30,8 @@ CONTRAST = """() => {
     const element = walker.currentNode.parentElement;
     const text = walker.currentNode.textContent.trim();
     if (!text || element.closest("script, style, noscript")) continue;
-    if (!element.checkVisibility() || element.closest(".unseen, .skip, [hidden]")) continue;
+    if (!element.checkVisibility()) continue;
+    if (element.closest(".visually-hidden, .skip, [hidden]")) continue;
     const style = getComputedStyle(element);
     const ink = parse(element.namespaceURI.endsWith("svg") ? style.fill : style.color).rgb;
     const [high, low] = [luminance(ink), luminance(ground(element))].sort((a, b) => b - a);
@@ -49,7 +50,7 @@ def test_on_a_phone_charts_are_drawn_quietly_and_nothing_leaves_the_screen(opene
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         right = page.evaluate("""Math.max(
           ...[...document.querySelectorAll(".chart svg, h1, h2, h3, p")]
-            .filter((part) => part.checkVisibility() && !part.closest(".skip, .unseen"))
+            .filter((part) => part.checkVisibility() && !part.closest(".skip, .visually-hidden"))
             .map((part) => part.getBoundingClientRect().right))""")
         assert right <= 360
         sizes = page.evaluate("""[...document.querySelectorAll(".chart")].map((place) => {
@@ -70,7 +71,7 @@ def test_hostile_text_stays_inert_also_under_the_pointer(opened):
             seen.add(page.locator("#tip").inner_text())
             assert page.locator("#tip :not(div, span, bdi)").count() == 0
         assert any("<script>window.hit = 1</script>" in text for text in seen)
-        page.fill("#search", "<script>")
+        page.fill("input[type=search]", "<script>")
         page.click("#feature-table thead button >> nth=0")
         assert page.evaluate("window.hit") is None
         assert page.locator("main img").count() == 0
@@ -95,7 +96,7 @@ def test_hostile_text_is_inert_without_scripts_and_in_a_notebook(opened):
 
 
 def test_the_policy_stops_what_the_escapes_might_miss(opened):
-    with opened(page_of("unbiased", True), quiet=False) as page:  # the browser tells its refusals
+    with opened(page_of("unbiased", True), quiet=False) as page:  # it reports refusals
         failures: list[str] = []
         page.on("requestfailed", lambda request: failures.append(request.failure))
         page.evaluate("""() => {
@@ -128,12 +129,12 @@ def test_search_narrows_the_table_of_features(opened):
     with opened(page_of("8")) as page:
         everything = names(page)
         assert len(everything) == 8
-        page.fill("#search", "QUESTION")
+        page.fill("input[type=search]", "QUESTION")
         assert names(page) == [name for name in everything if "question" in name]
-        assert page.inner_text("#found") == f"{len(names(page))} of 8"
-        page.fill("#search", "no such name")
+        assert page.inner_text(".search [role=status]") == f"{len(names(page))} of 8"
+        page.fill("input[type=search]", "no such name")
         assert names(page) == []
-        page.fill("#search", "")
+        page.fill("input[type=search]", "")
         assert names(page) == everything
 
 
@@ -161,7 +162,7 @@ def test_the_keyboard_reaches_everything(opened):
         assert page.locator(".skip").bounding_box()["x"] >= 0
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
-        page.focus("#search")
+        page.focus("input[type=search]")
         page.keyboard.press("Tab")  # the scrolling region, then the first heading
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.tagName") == "BUTTON"
@@ -246,5 +247,5 @@ def test_it_prints(opened, static):
         assert printed.startswith(b"%PDF")
         assert 2 <= printed.count(b"/Type /Page\n") <= 12
         page.emulate_media(media="print")
-        assert not page.locator("#search").is_visible()
+        assert not page.locator("input[type=search]").is_visible()
         assert page.locator("#feature-table").is_visible()

@@ -9,19 +9,20 @@ from dataclasses import replace
 import pytest
 from tests.report.examples import HOSTILE, example
 
-from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance, Histogram
+from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.weights import Histogram
 from unskew.report import charts, vega
 
 OUR_FIELDS = {
     *("feature", "name", "before", "after", "before_shape", "after_shape", "zero"),
     *("low", "high", "rows", "population", "sample", "weighted", "category"),
-    *("said_before", "said_after", "said_range", "said_rows"),
-    *("said_label", "said_sample", "said_weighted", "said_population"),
+    *("before_text", "after_text", "range_text", "rows_text"),
+    *("label_text", "sample_text", "weighted_text", "population_text"),
 }
 
 
 def values(spec: dict) -> list[dict]:
-    return spec["datasets"][spec["data"]["name"]]
+    return spec["data"]["values"]
 
 
 def fields(spec) -> set[str]:
@@ -37,7 +38,7 @@ def feature(shown: Distribution, kind="number") -> FeatureBalance:
 
 def test_the_love_plot_holds_the_differences():
     features = example("survey").bias.features
-    rows = values(charts.love(features, 0.1))
+    rows = values(charts.love_plot(features, 0.1))
     assert len(rows) == len(features)
     for row, feature in zip(rows, features, strict=True):
         assert row["before"] == pytest.approx(feature.before.mean, rel=1e-5)
@@ -49,15 +50,15 @@ def test_what_lies_beyond_the_axis_is_marked_at_its_end():
     features = example("hopeless").bias.features
     assert features[0].before.mean == math.inf
     end = max(abs(feature.before.mean) for feature in features[1:-1])
-    rows = values(charts.love(features, None))
+    rows = values(charts.love_plot(features, 0.1))
     assert len(rows) == len(features) - 1  # one has no mean at all
     assert rows[0]["before"] == pytest.approx(end, rel=1e-5)
     assert rows[0]["before_shape"] == "triangle-right"
-    assert rows[0]["said_before"] == "+∞"
+    assert rows[0]["before_text"] == "+∞"
     far = replace(features[1], before=replace(features[1].before, mean=-7.5))
-    row = values(charts.love((far, *features[2:]), 0.1))[0]
-    assert (row["before"], row["before_shape"]) == (-charts.FURTHEST, "triangle-left")
-    assert row["said_before"] == "−7.50"
+    row = values(charts.love_plot((far, *features[2:]), 0.1))[0]
+    assert (row["before"], row["before_shape"]) == (-charts.MAX_AXIS, "triangle-left")
+    assert row["before_text"] == "−7.50"
 
 
 def test_bars_of_uneven_bins_have_the_share_as_area():
@@ -73,13 +74,13 @@ def test_bars_of_uneven_bins_have_the_share_as_area():
 
 
 def test_bins_without_edges_and_rare_categories_are_not_drawn():
-    shown = Distribution(("0 to 1", "(missing)"), (0.0, 1.0), (0.9, 0.1), None, (1.0, 0.0))
+    shown = Distribution(("0 to 1", "(missing)"), (0.0, 1.0), (0.9, 0.1), None, (1.0, 0.0), 1)
     assert (
         len(values(charts.distribution(feature(shown)))) == 2
     )  # one bar, and the end of the last step
     shares = (*(share / 210 for share in range(1, 20)), 0.001, 0.0)
     labels = (*(str(place) for place in range(19)), "(other)", "(missing)")
-    many = Distribution(labels, None, shares, None, shares)
+    many = Distribution(labels, None, shares, None, shares, 2)
     drawn = [row["category"] for row in values(charts.distribution(feature(many, "category")))]
     assert drawn == [*(str(place) for place in range(9, 19)), "(other)", "(missing)"]
     each = values(charts.distribution(feature(many, "number")))
@@ -102,10 +103,10 @@ def test_no_text_of_the_data_becomes_a_field_or_an_expression():
     for hostile in example("hostile").bias.features:
         spec = charts.distribution(hostile)
         assert fields(spec) <= OUR_FIELDS
-        rest = {key: part for key, part in spec.items() if key != "datasets"}
+        rest = {key: part for key, part in spec.items() if key != "data"}
         tried = [json.dumps(bad)[1:-1] for bad in HOSTILE if bad.strip()]
         assert not [bad for bad in tried if bad in json.dumps(rest)]
-    assert fields(charts.love(example("hostile").bias.features, 0.1)) <= OUR_FIELDS
+    assert fields(charts.love_plot(example("hostile").bias.features, 0.1)) <= OUR_FIELDS
 
 
 def test_equal_labels_stay_two_rows():
@@ -114,4 +115,4 @@ def test_equal_labels_stay_two_rows():
         replace(feature, name=f"{long}{place}")
         for place, feature in enumerate(example("survey").bias.features[:2])
     )
-    assert len({row["feature"] for row in values(charts.love(features, 0.1))}) == 2
+    assert len({row["feature"] for row in values(charts.love_plot(features, 0.1))}) == 2

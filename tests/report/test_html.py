@@ -101,14 +101,14 @@ def test_a_page_of_five_hundred_features_shows_the_worst_and_says_so():
     text = page_of("500")
     assert len(text.encode()) < 2_000_000
     words = " ".join("".join(Parsed(text).texts).split())
-    assert "Shown are the 25 most biased of 500 features" in words
-    assert "The 12 most biased of 500 features" in words
+    assert "The 25 most biased of 500 features" in words
+    assert "the 12 most biased of 500 features" in words
 
 
 def test_parts_without_content_say_so_or_are_absent():
     words = " ".join("".join(Parsed(page_of("unbiased", True)).texts).split())
     assert "No weights were given" in words
-    assert "The sample reaches every part" in words
+    assert "The sample covers every part" in words
     assert "No theorem applies" in words
     assert "after weighting" not in words
     assert "weighted sample" not in words

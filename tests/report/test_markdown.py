@@ -55,6 +55,6 @@ def test_tables_are_even_and_no_markup_comes_from_the_data(name):
     assert example(name).to_markdown() == text
 
 
-def test_many_features_are_cut_with_a_word():
+def test_long_tables_are_cut_with_a_note():
     text = to_markdown(example("500"))
-    assert "The 50 most biased features; 450 are left out." in text
+    assert "The first 50 of 500 rows." in text

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from unskew.errors import InputError
-from unskew.files import whole_file
-from unskew.report import write_whole
+from unskew.files import whole_file, write_whole
 
 
 def test_a_file_is_written_and_nothing_else(tmp_path):

@@ -1,4 +1,4 @@
-"""Arrays in, frozen dataclasses out: is there bias, is there overlap, did the weights help."""
+"""Measure bias, overlap and the effect of weights: arrays in, frozen dataclasses out."""
 
 from unskew.diagnostics.diagnose import diagnose
 from unskew.diagnostics.diagnosis import Diagnosis

@@ -1,4 +1,4 @@
-"""Each column by itself: how far the sample is from the population, before and after weighting."""
+"""The balance of each column: how far the sample is from the population, before and after."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from unskew.diagnostics.columns import CategoryTotals, NumberTotals
 from unskew.diagnostics.diagnosis import (
+    MISSING,
     NOT_IN_SAMPLE,
+    OTHER,
     Difference,
     Distribution,
     FeatureBalance,
@@ -20,7 +22,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 
-__all__ = ["balance_of", "kolmogorov_smirnov"]
+__all__ = ["kolmogorov_smirnov", "measure_balance"]
 
 MAX_BINS = 24
 MAX_BARS = 20
@@ -28,7 +30,7 @@ MAX_BARS = 20
 
 @dataclass(frozen=True)
 class _Side:
-    """Values with weights that sum to one over all rows, missing ones included."""
+    """Values with weights that sum to one over all rows, including those of missing values."""
 
     values: FloatArray
     weight: FloatArray
@@ -38,25 +40,21 @@ class _Side:
         known = ~np.isnan(self.values)
         return _Side(self.values[known], self.weight[known])
 
-    @property
-    def mass(self) -> float:
-        return float(self.weight.sum())
-
-    def shares(self, edges_or_codes: FloatArray, *, codes: bool) -> FloatArray:
+    def shares_of_values(self, values: FloatArray) -> FloatArray:
         known = self.present
-        if codes:
-            place = np.searchsorted(edges_or_codes, known.values)
-            hit = place < len(edges_or_codes)
-            hit[hit] = edges_or_codes[place[hit]] == known.values[hit]
-            found = np.bincount(place[hit], known.weight[hit], minlength=len(edges_or_codes))
-            return found.astype(np.float64)
-        inner = edges_or_codes[1:-1]  # the outermost bins are open
-        place = np.searchsorted(inner, known.values, side="left")
-        found = np.bincount(place, known.weight, minlength=len(edges_or_codes) - 1)
+        place = np.searchsorted(values, known.values)
+        hit = place < len(values)
+        hit[hit] = values[place[hit]] == known.values[hit]
+        found = np.bincount(place[hit], known.weight[hit], minlength=len(values))
         return found.astype(np.float64)
 
+    def shares_of_bins(self, edges: FloatArray) -> FloatArray:
+        known = self.present
+        place = np.searchsorted(edges[1:-1], known.values)  # the outermost bins are open
+        return np.bincount(place, known.weight, minlength=len(edges) - 1).astype(np.float64)
 
-def balance_of(
+
+def measure_balance(
     codes: ColumnCodes,
     totals: Sequence[Any],
     sample: FloatArray,
@@ -65,7 +63,7 @@ def balance_of(
     drawn: FloatArray,
     drawn_weight: FloatArray,
 ) -> tuple[FeatureBalance, ...]:
-    """Return every column's balance, the most biased first.
+    """Return the balance of every column, the most biased first.
 
     Parameters
     ----------
@@ -77,44 +75,42 @@ def balance_of(
     before, after : ndarray of shape (m,)
         Weights of the sample's rows.
     drawn, drawn_weight : ndarray
-        Codes and weights of population rows drawn evenly.
+        Codes and weights of population rows drawn uniformly at random.
     """
     found = []
     for column, name in enumerate(codes.names):
-        population = _Side(drawn[:, column], drawn_weight / drawn_weight.sum())
         sides = [
-            None if weight is None else _Side(sample[:, column], weight / weight.sum())
-            for weight in (before, after)
+            _Side(sample[:, column], weight / weight.sum())
+            for weight in ([before] if after is None else [before, after])
         ]
-        kind: Literal["number", "category", "time"] = "number"
-        if isinstance(totals[column], CategoryTotals):
+        counted = totals[column]
+        kind: Literal["number", "category", "time"]
+        if isinstance(counted, CategoryTotals):
             kind = "category"
-            differences, distribution = _category(codes, column, totals[column], sides)
+            differences, distribution = _category_balance(codes, column, counted, sides)
         else:
             kind = "time" if codes.kinds[column] == Kind.TIME else "number"
-            differences = [
-                None if side is None else _number_difference(side, totals[column], population)
-                for side in sides
-            ]
+            population = _Side(drawn[:, column], drawn_weight / drawn_weight.sum())
+            differences = [_number_difference(side, counted, population) for side in sides]
             distribution = _number_distribution(codes, column, sides, population)
-        assert differences[0] is not None
-        found.append(FeatureBalance(name, kind, differences[0], differences[1], distribution))
+        weighted = None if after is None else differences[1]
+        found.append(FeatureBalance(name, kind, differences[0], weighted, distribution))
     return tuple(sorted(found, key=_severity))
 
 
 def _severity(feature: FeatureBalance) -> tuple[float, float]:
-    mean = abs(feature.before.mean) if feature.before.mean is not None else 0.0
-    return -mean, -(feature.before.distance or 0.0)
+    return -abs(feature.before.mean or 0.0), -(feature.before.distance or 0.0)
 
 
 def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> Difference:
-    known = side.present
+    known, theirs = side.present, population.present
+    mass = float(known.weight.sum())
     share_missing = totals.missing / (totals.mass + totals.missing)
-    missing = 1.0 - known.mass - share_missing
+    missing = 1.0 - mass - share_missing
     of_missing = _missing_difference(missing, share_missing)
-    if not known.mass or not totals.mass:
-        return Difference(None, None, None, missing, mendable=of_missing)
-    weight = known.weight / known.mass
+    if not mass or not totals.mass:
+        return Difference(None, None, None, missing, correctable_difference=of_missing)
+    weight = known.weight / mass
     base = known.values[0]  # so that the mean of equal values is that value, to the last bit
     mean = float(base + weight @ (known.values - base))
     scale = totals.deviation or float(np.abs(known.values - mean).max()) or 1.0
@@ -123,18 +119,16 @@ def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> 
     return Difference(
         mean=difference,
         variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
-        distance=kolmogorov_smirnov(
-            known.values, weight, population.present.values, population.present.weight
-        ),
+        distance=kolmogorov_smirnov(known.values, weight, theirs.values, theirs.weight),
         missing=missing,
-        mendable=max(abs(difference), of_missing or 0.0),
+        correctable_difference=max(abs(difference), of_missing or 0.0),
     )
 
 
 def _missing_difference(difference: float, population: float) -> float | None:
-    """Return the standardised difference of the shares of missing values, without its sign.
+    """Return the absolute standardised difference of the shares of missing values.
 
-    None if the sample has no missing value: what it lacks no weights bring.
+    None if the sample has no missing value: no weights create one.
     """
     sample = population + difference
     if sample <= 1e-12:
@@ -168,42 +162,35 @@ def kolmogorov_smirnov(
     return float(np.abs(np.bincount(place, signed, minlength=len(values)).cumsum()).max())
 
 
-def _category(
-    codes: ColumnCodes, column: int, totals: CategoryTotals, sides: Sequence[_Side | None]
-) -> tuple[list[Difference | None], Distribution]:
+def _category_balance(
+    codes: ColumnCodes, column: int, totals: CategoryTotals, sides: Sequence[_Side]
+) -> tuple[list[Difference], Distribution]:
     n_categories = len(totals.counts)
     labels = [codes.format_value(column, float(rank)) for rank in range(n_categories)]
-    all_mass = float(totals.counts.sum() + totals.unseen + totals.missing)
-    population = np.append(totals.counts, totals.unseen) / all_mass
+    population = np.append(totals.counts, totals.unseen)
+    population = population / (population.sum() + totals.missing)
     ranks = np.arange(n_categories, dtype=np.float64)
-    shares = [
-        None if side is None else np.append(side.shares(ranks, codes=True), 0.0) for side in sides
-    ]
+    shares = [np.append(side.shares_of_values(ranks), 0.0) for side in sides]
     differences = [
-        None if share is None else _category_difference(share, population, [*labels, NOT_IN_SAMPLE])
-        for share in shares
+        _category_difference(share, population, [*labels, NOT_IN_SAMPLE]) for share in shares
     ]
-    first = shares[0]
-    assert first is not None
-    importance = np.maximum(population[:-1], first[:-1])
+    importance = np.maximum(population[:-1], shares[0][:-1])
     shown = np.sort(np.argsort(-importance, kind="stable")[:MAX_BARS])
-    rest = np.setdiff1d(np.arange(n_categories), shown)
     groups: list[tuple[str, Any]] = [(labels[rank], [rank]) for rank in shown]
-    if len(rest):
-        groups.append(("(other)", rest))
+    if len(shown) < n_categories:
+        groups.append((OTHER, np.setdiff1d(np.arange(n_categories), shown)))
     if totals.unseen:
         groups.append((NOT_IN_SAMPLE, [n_categories]))
-    texts = [label for label, _ in groups]
-
-    def grouped(share: FloatArray) -> list[float]:
-        return [float(share[members].sum()) for _, members in groups]
-
-    columns = [None if share is None else grouped(share) for share in shares]
-    population_bars = grouped(population)
-    missing = [None if side is None else 1.0 - side.present.mass for side in sides]
-    return differences, _with_missing(
-        texts, None, columns, population_bars, missing, totals.missing / all_mass
+    distribution = _distribution(
+        [label for label, _ in groups],
+        None,
+        [
+            np.array([share[members].sum() for _, members in groups])
+            for share in (*shares, population)
+        ],
+        n_special=len(groups) - len(shown),
     )
+    return differences, distribution
 
 
 def _category_difference(
@@ -213,19 +200,21 @@ def _category_difference(
     missing = their_mass - mass
     of_missing = _missing_difference(missing, 1.0 - their_mass)
     if not mass or not their_mass:
-        return Difference(None, None, None, missing, mendable=of_missing)
+        return Difference(None, None, None, missing, correctable_difference=of_missing)
     mine, theirs = share / mass, population / their_mass
     each = _share_differences(mine, theirs)
     worst = int(np.argmax(np.abs(each)))
-    own = population[:-1]  # the last one is what the sample lacks
-    within = np.abs(_share_differences(mine[:-1], own / own.sum())).max() if own.any() else np.inf
+    seen = population[:-1]  # the last share is that of the unseen categories
+    among_seen = (
+        np.abs(_share_differences(mine[:-1], seen / seen.sum())).max() if seen.any() else np.inf
+    )
     return Difference(
         mean=float(each[worst]),
         variance_ratio=None,
         distance=float(np.abs(mine - theirs).sum() / 2),
         missing=missing,
         category=labels[worst],
-        mendable=max(float(within), of_missing or 0.0),
+        correctable_difference=max(float(among_seen), of_missing or 0.0),
     )
 
 
@@ -237,63 +226,56 @@ def _share_differences(mine: FloatArray, theirs: FloatArray) -> FloatArray:
 
 
 def _number_distribution(
-    codes: ColumnCodes, column: int, sides: Sequence[_Side | None], population: _Side
+    codes: ColumnCodes, column: int, sides: Sequence[_Side], population: _Side
 ) -> Distribution:
-    known = [side.present for side in (*sides, population) if side is not None]
-    values = np.concatenate([side.values for side in known])
-    missing = [None if side is None else 1.0 - side.present.mass for side in sides]
-    their_missing = 1.0 - population.present.mass
-    if not len(values):
-        empty: list[list[float] | None] = [None if side is None else [] for side in sides]
-        return _with_missing([], None, empty, [], missing, their_missing)
+    everyone = (*sides, population)
+    values = np.concatenate([side.present.values for side in everyone])
     distinct = np.unique(values)
     if len(distinct) <= MAX_BINS:
-        labels = _told(codes, column, distinct)
-        shares = [None if s is None else s.shares(distinct, codes=True).tolist() for s in sides]
-        bars = population.shares(distinct, codes=True).tolist()
-        return _with_missing(labels, None, shares, bars, missing, their_missing)
+        labels = _distinct_texts(codes, column, distinct)
+        return _distribution(labels, None, [side.shares_of_values(distinct) for side in everyone])
     low, high = np.quantile(values, [0.005, 0.995])
     if not high > low:
         low, high = distinct[0], distinct[-1]
     edges = np.linspace(low, high, MAX_BINS + 1)
-    told = _told(codes, column, edges)
-    labels = [f"{a} – {b}" for a, b in pairwise(told)]
-    labels[0], labels[-1] = f"≤ {told[1]}", f"> {told[-2]}"
-    shares = [None if side is None else side.shares(edges, codes=False).tolist() for side in sides]
-    bars = population.shares(edges, codes=False).tolist()
-    return _with_missing(labels, tuple(edges.tolist()), shares, bars, missing, their_missing)
+    borders = _distinct_texts(codes, column, edges)
+    labels = [f"{a} – {b}" for a, b in pairwise(borders)]
+    labels[0], labels[-1] = f"≤ {borders[1]}", f"> {borders[-2]}"
+    shares = [side.shares_of_bins(edges) for side in everyone]
+    return _distribution(labels, tuple(edges.tolist()), shares)
 
 
-def _told(codes: ColumnCodes, column: int, values: FloatArray) -> list[str]:
-    """Write values so that no two read alike, if need be with all their digits."""
-    told = [codes.format_value(column, float(value)) for value in values]
-    if len(set(told)) == len(told) or codes.kinds[column] != Kind.NUMBER:
-        return told
+def _distinct_texts(codes: ColumnCodes, column: int, values: FloatArray) -> list[str]:
+    """Format distinct values as distinct texts, with all their digits if need be."""
+    texts = [codes.format_value(column, float(value)) for value in values]
+    if len(set(texts)) == len(texts) or codes.kinds[column] != Kind.NUMBER:
+        return texts
     return [f"{float(value):,.15g}" for value in values]
 
 
-def _with_missing(
+def _distribution(
     labels: list[str],
     edges: tuple[float, ...] | None,
-    shares: Sequence[list[float] | None],
-    population: list[float],
-    missing: Sequence[float | None],
-    their_missing: float,
+    shares: list[FloatArray],
+    *,
+    n_special: int = 0,
 ) -> Distribution:
-    """Add a last bar for missing values where there are any."""
-    if their_missing > 1e-12 or (missing[0] or 0.0) > 1e-12:
-        labels = [*labels, "(missing)"]
-        population = [*population, their_missing]
+    """Put the shares of sample, weighted sample (if any) and population together.
+
+    Where they do not sum to one, the rest is missing values.
+    """
+    missing = [1.0 - float(share.sum()) for share in shares]
+    if max(missing) > 1e-9:  # less is rounding
+        labels, n_special = [*labels, MISSING], n_special + 1
         shares = [
-            None if share is None else [*share, float(gap or 0.0)]
-            for share, gap in zip(shares, missing, strict=True)
+            np.append(share, max(0.0, gap)) for share, gap in zip(shares, missing, strict=True)
         ]
-    before, after = shares
-    assert before is not None
+    sample, *weighted, population = (tuple(share.tolist()) for share in shares)
     return Distribution(
         labels=tuple(labels),
         edges=edges,
-        sample=tuple(before),
-        weighted=None if after is None else tuple(after),
-        population=tuple(population),
+        sample=sample,
+        weighted=weighted[0] if weighted else None,
+        population=population,
+        n_special=n_special,
     )

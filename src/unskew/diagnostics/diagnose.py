@@ -9,28 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.balance import balance_of
+from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.columns import ColumnTotals
-from unskew.diagnostics.diagnosis import (
-    Bias,
-    BoundStatement,
-    Comparison,
-    Diagnosis,
-    Outcome,
-    TwoSampleTest,
-)
-from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
-from unskew.diagnostics.discrepancy import ROUNDS, Discrepancy
-from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
-from unskew.diagnostics.discrimination import some_rows, tell_apart
-from unskew.diagnostics.verdict import THRESHOLDS, reach_verdict
+from unskew.diagnostics.comparison import Comparator
+from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis
+from unskew.diagnostics.outcome import measure_outcome
+from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.verdict import reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.overlap import bounded, measure_overlap
+from unskew.overlap import measure_overlap
 from unskew.population.column_names import columns_to_weigh_by
-from unskew.population.labels import checked_labels
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -43,7 +34,6 @@ from unskew.weighters.cells import CellWeighter
 __all__ = ["diagnose"]
 
 EXAMINED_ROWS = 20_000
-MAX_CLASSES = 20
 
 
 def diagnose(
@@ -112,12 +102,7 @@ def diagnose(
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
     after, method = _given_weights(weights, len(given))
-    weighter = getattr(weights, "weighter_", weights)
-    columns = getattr(weighter, "columns_", None) if columns is None else columns
-    target = Population.of(population)
-    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
-    among = None if columns is None else given.rows.table.column_names
-    matched = target.matched(sample.rows, among=among)
+    sample, matched = _matched(given, population, weights, columns)
     codes, before = sample.codes, sample.design
     drawn = Reservoir(examined_rows, seed=random_state)
     totals = ColumnTotals(codes, sample.values)
@@ -126,11 +111,11 @@ def diagnose(
     _check_ranges(codes.names, np.concatenate([sample.values, theirs]))
     even = sample_weight is None and not matched.is_weighted
     family: Family = judge if judge != "auto" else _other_family(weights)
-    comparison = _Compared(sample, theirs, drawn.weight, even, random_state)
+    comparison = Comparator(sample, theirs, drawn.weight, even, random_state)
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         classifier, expected_share = comparison.discrimination(family, after)
         bias = Bias(
-            features=balance_of(
+            features=measure_balance(
                 codes, totals.columns, sample.values, before, after, theirs, drawn.weight
             ),
             mmd=comparison.discrepancy(after),
@@ -163,9 +148,21 @@ def diagnose(
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=method,
-        thresholds=dict(THRESHOLDS),
-        outcome=None if y is None else _outcome(y, len(sample), before, after),
+        thresholds=THRESHOLDS,
+        outcome=None if y is None else measure_outcome(y, len(sample), before, after),
     )
+
+
+def _matched(
+    given: Sample, population: Any, weights: Any, columns: Any
+) -> tuple[Sample, Population]:
+    """Return sample and population with the columns to compare."""
+    weighter = getattr(weights, "weighter_", weights)
+    columns = getattr(weighter, "columns_", None) if columns is None else columns
+    target = Population.of(population)
+    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
+    among = None if columns is None else given.rows.table.column_names
+    return sample, target.matched(sample.rows, among=among)
 
 
 def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None:
@@ -214,102 +211,6 @@ def _other_family(weights: Any) -> Family:
     return family
 
 
-class _Compared:
-    """Sample and drawn rows, ready for the tests."""
-
-    def __init__(
-        self, sample: Sample, theirs: FloatArray, weight: FloatArray, even: bool, seed: int
-    ) -> None:
-        self._sample, self._codes = sample, sample.codes
-        self._values = sample.values, theirs
-        self._before, self._drawn_weight = sample.design, weight
-        self._even = even
-        self._seed = seed
-
-    def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
-        mine = some_rows(self._before, MMD_ROWS, self._seed)
-        theirs = some_rows(self._drawn_weight, MMD_ROWS, self._seed + 1)
-        test = Discrepancy(*self._points(mine, theirs), seed=self._seed)
-
-        def wild(given: FloatArray) -> Comparison:
-            chosen = some_rows(given, MMD_ROWS, self._seed)
-            judge = test
-            if not np.array_equal(chosen, mine):  # some rows have no weight now
-                judge = Discrepancy(*self._points(chosen, theirs), seed=self._seed)
-            return judge.by_wild_bootstrap(given[chosen], self._drawn_weight[theirs])
-
-        by = "swapping rows between the two" if self._even else "flipping signs at random"
-        return TwoSampleTest(
-            name="maximum mean discrepancy",
-            method=(
-                f"Gaussian kernel with the median distance as its width, {len(mine):,} sample rows "
-                f"and {len(theirs):,} of the population; p by {by} {ROUNDS} times"
-                + ("" if after is None else ", with weights by flipping signs, weights as given")
-                + "."
-            ),
-            before=test.by_permutation() if self._even else wild(self._before),
-            after=None if after is None else wild(after),
-        )
-
-    def discrimination(
-        self, family: Family, after: FloatArray | None
-    ) -> tuple[TwoSampleTest, float]:
-        theirs = some_rows(self._drawn_weight, CLASSIFIER_ROWS, self._seed + 1)
-
-        def told_apart(given: FloatArray) -> tuple[Comparison, FloatArray, FloatArray, int]:
-            mine = some_rows(given, CLASSIFIER_ROWS, self._seed)
-            values, categories = self._judged_values(family, mine, theirs)
-            weight = np.concatenate([given[mine], self._drawn_weight[theirs]])
-            is_sample = np.arange(len(weight)) < len(mine)
-            found = tell_apart(
-                family, values, is_sample, weight, categories=categories, seed=self._seed
-            )
-            return *found, weight, len(mine)
-
-        before, log_odds, weight, n_mine = told_apart(self._before)
-        is_sample = np.arange(len(weight)) < n_mine
-        by = "boosted trees" if family == "trees" else "logistic regression on kernel features"
-        test = TwoSampleTest(
-            name="classifier",
-            method=(
-                f"{by}, each fold scored by a model of those before; {n_mine:,} sample rows "
-                f"and {len(theirs):,} of the population; area under the curve, with a 95 % interval"
-            ),
-            before=before,
-            after=None if after is None else told_apart(after)[0],
-        )
-        # Odds of population over sample are weights in the making. With weights w of mean one on
-        # the sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
-        scored = np.isfinite(log_odds)
-        if not scored.any():
-            return test, 1.0
-        odds = np.exp(np.clip(-log_odds, -20, 20))
-        on_sample, on_population = (
-            np.average(odds[side], weights=weight[side])
-            for side in (scored & is_sample, scored & ~is_sample)
-        )
-        return test, min(1.0, float(on_sample / on_population))
-
-    def _judged_values(
-        self, family: Family, mine: IntArray, theirs: IntArray
-    ) -> tuple[FloatArray, BoolArray]:
-        """Return the rows as the classifier sees them, and which columns are categories."""
-        if family == "smooth":
-            points = np.concatenate(self._points(mine, theirs))
-            return points, np.zeros(points.shape[1], dtype=bool)
-        values = np.concatenate([self._values[0][mine], self._values[1][theirs]])
-        categories = np.array([self._few_categories(column) for column in range(values.shape[1])])
-        return np.where(categories & (values < 0), np.nan, values), categories
-
-    def _few_categories(self, column: int) -> bool:
-        n_categories = self._codes.n_categories(column)
-        return self._codes.counts_categories(column) and 0 < n_categories <= 200
-
-    def _points(self, mine: Any, theirs: Any) -> tuple[FloatArray, FloatArray]:
-        space, points = self._sample.points("standard")
-        return bounded(points[mine]), bounded(space.of_codes(self._values[1][theirs]))
-
-
 def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:
     """Return what the theory says, where it applies."""
     bounds: list[Bound] = [importance_weighting_bound(weights)]
@@ -336,38 +237,3 @@ def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:
         )
         for bound in bounds
     )
-
-
-def _outcome(y: Any, n_rows: int, before: FloatArray, after: FloatArray | None) -> Outcome | None:
-    labels = checked_labels(y, n_rows)
-    if np.asarray(y).dtype.kind in "mM":  # a mean of dates in days says nothing to a reader
-        return None
-    if labels.ndim > 1:
-        raise InputError(f"y must be one label per row; got shape {labels.shape}.")
-    distinct, place = np.unique(labels, return_inverse=True)
-    is_class = labels.dtype.kind not in "fiu" or (labels.dtype.kind in "iu" and len(distinct) <= 2)
-    if is_class:
-        common = np.argsort(-np.bincount(place), kind="stable")[:MAX_CLASSES]
-        columns = (place[:, None] == common).astype(np.float64)
-        names = tuple(str(distinct[rank]) for rank in common)
-        if len(common) < len(distinct):
-            columns = np.column_stack([columns, 1.0 - columns.sum(axis=1)])
-            names = (*names, "(other)")
-    else:
-        columns, names = labels.astype(np.float64)[:, None], ("mean",)
-    (mean, error), (mean_after, error_after) = (
-        (None, None) if weight is None else _weighted_means(columns, weight)
-        for weight in (before, after)
-    )
-    assert mean is not None
-    assert error is not None
-    return Outcome(names, mean, error, mean_after, error_after)
-
-
-def _weighted_means(
-    columns: FloatArray, weight: FloatArray
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    share = weight / weight.sum()
-    mean = share @ columns
-    error = np.sqrt(share**2 @ (columns - mean) ** 2)  # of a ratio, to first order
-    return tuple(mean.tolist()), tuple(error.tolist())

@@ -1,4 +1,4 @@
-"""What a diagnosis says: frozen dataclasses of plain values, which JSON takes as they are."""
+"""The parts of a diagnosis: frozen dataclasses of plain values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from unskew.diagnostics.thresholds import Thresholds
+from unskew.diagnostics.weights import WeightSummary
+from unskew.files import write_whole
 from unskew.overlap import Overlap
 
 __all__ = [
@@ -19,16 +22,13 @@ __all__ = [
     "Difference",
     "Distribution",
     "FeatureBalance",
-    "HeavyRow",
-    "Histogram",
     "Outcome",
     "TwoSampleTest",
     "Verdict",
-    "WeightSummary",
 ]
 
-NOT_IN_SAMPLE = "(not in the sample)"
-"""What the categories are called, together, that only the population has."""
+OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"
+"""Labels of rare categories, of unseen categories (of the population alone), of missing values."""
 
 Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
 
@@ -40,23 +40,23 @@ class Difference:
     Attributes
     ----------
     mean : float or None
-        Standardised mean difference: the sample's mean less the population's, in standard
-        deviations of the population. Of categories, the one of the category where it is furthest
-        from zero; ``category`` names it. Infinite where the population does not vary and the sample
-        differs from it; None where either side has no value.
+        Standardised mean difference: the sample's mean minus the population's, in standard
+        deviations of the population. For categories, the largest one in absolute value over all
+        categories; ``category`` names it. Infinite if the population is constant and the sample
+        differs from it; None if either side has no value.
     variance_ratio : float or None
-        The sample's variance over the population's, for numbers and times.
+        The sample's variance divided by the population's, for numbers and times.
     distance : float or None
-        Kolmogorov and Smirnov's distance for numbers and times, the total variation distance for
+        The Kolmogorov-Smirnov distance for numbers and times, the total variation distance for
         categories; between 0 and 1.
     missing : float
-        The sample's share of missing values less the population's.
+        The sample's share of missing values minus the population's.
     category : str or None
-        Of which category ``mean`` is told.
-    mendable : float or None
-        The largest standardised difference, without its sign, that weights can do something about:
-        of the mean, of the shares of categories that the sample has, of the share of missing values
-        if the sample has some.
+        The category that ``mean`` refers to.
+    correctable_difference : float or None
+        The largest absolute standardised difference that weights can reduce: of the mean, of the
+        shares of categories that the sample has, of the share of missing values if the sample has
+        some.
     """
 
     mean: float | None
@@ -64,23 +64,25 @@ class Difference:
     distance: float | None
     missing: float
     category: str | None = None
-    mendable: float | None = None
+    correctable_difference: float | None = None
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """One column's distribution: shares of sample, weighted sample and population.
+    """The distribution of one column in sample, weighted sample and population.
 
     Attributes
     ----------
     labels : tuple of str
-        Of the bins, in the column's units, or the categories; the last may be "(missing)",
-        "(other)" or "(not in the sample)".
+        The bins, in the column's units, or the categories.
     edges : tuple of float or None
-        The borders of the bins, one more than bins; None for categories. Times are in days since
-        the sample's first. A bin for missing values, which comes last, has none.
+        The edges of the bins, one more than bins; None for categories. Times are in days since
+        the sample's first.
     sample, weighted, population : tuple of float
         Shares that sum to one; ``weighted`` is None without weights.
+    n_special : int
+        How many labels at the end are neither a bin nor a category of the sample, but "(other)",
+        "(not in the sample)" or "(missing)".
     """
 
     labels: tuple[str, ...]
@@ -88,6 +90,7 @@ class Distribution:
     sample: tuple[float, ...]
     weighted: tuple[float, ...] | None
     population: tuple[float, ...]
+    n_special: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class FeatureBalance:
     name : str
     kind : {"number", "category", "time"}
     before : Difference
-        With the sample's design weights, if it has any, and no others.
+        With the sample's design weights only, if it has any.
     after : Difference or None
         With the weights; None without.
     distribution : Distribution
@@ -114,15 +117,15 @@ class FeatureBalance:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a test says of one pair: sample and population, or weighted sample and population.
+    """The result of one test of the sample, or of the weighted sample, against the population.
 
     Attributes
     ----------
     statistic : float
     low, high : float or None
-        A 95 % interval around it, where the test gives one.
+        The 95 % confidence interval of the statistic, where the test gives one.
     p_value : float
-        How often two draws from one distribution would differ as much.
+        The probability of a difference at least as large if both had one distribution.
     """
 
     statistic: float
@@ -133,14 +136,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class TwoSampleTest:
-    """Whether sample and population look like draws from one distribution.
+    """A test of whether sample and population have the same distribution.
 
     Attributes
     ----------
     name : str
         For example "maximum mean discrepancy".
     method : str
-        How statistic and null were obtained, in a sentence.
+        How the statistic and its null distribution were computed, in a sentence.
     before : Comparison
     after : Comparison or None
     """
@@ -162,8 +165,8 @@ class Bias:
     mmd : TwoSampleTest
         Maximum mean discrepancy; the statistic is the distance itself, not its square.
     classifier : TwoSampleTest
-        The statistic is the area under the curve of a classifier that tells the sample from the
-        population, on rows that it was not trained on: 0.5 where it cannot.
+        The statistic is the AUC, on held-out rows, of a classifier that separates the sample from
+        the population: 0.5 if it cannot.
     """
 
     features: tuple[FeatureBalance, ...]
@@ -172,73 +175,8 @@ class Bias:
 
 
 @dataclass(frozen=True)
-class Histogram:
-    """Counts between edges."""
-
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class HeavyRow:
-    """A row that carries much of the weight.
-
-    Attributes
-    ----------
-    row : int
-        Its position in the sample, from 0.
-    weight : float
-        Its weight, where weights have mean one.
-    share : float
-        Of the total weight.
-    values : dict of str to str
-        The row itself, as text.
-    """
-
-    row: int
-    weight: float
-    share: float
-    values: dict[str, str]
-
-
-@dataclass(frozen=True)
-class WeightSummary:
-    """What can be said of the weights by themselves.
-
-    Attributes
-    ----------
-    effective_sample_size : float
-        Kish's: as many evenly weighted rows would give a mean of the same variance.
-    effective_share : float
-        The same over the number of rows.
-    design_effect : float
-        Its inverse: by how much the variance of a mean grows.
-    smallest, largest : float
-        Where weights have mean one.
-    zero_rows : int
-        How many rows have no weight at all.
-    top_share : float
-        The share of the total weight that the largest hundredth of the weights carries.
-    heaviest : tuple of HeavyRow
-        The largest weights, with their rows.
-    histogram : Histogram
-        Of the positive weights, where weights have mean one; edges evenly spaced in the logarithm.
-    """
-
-    effective_sample_size: float
-    effective_share: float
-    design_effect: float
-    smallest: float
-    largest: float
-    zero_rows: int
-    top_share: float
-    heaviest: tuple[HeavyRow, ...]
-    histogram: Histogram
-
-
-@dataclass(frozen=True)
 class BoundStatement:
-    """What one theorem says here.
+    """A theorem, applied to this diagnosis.
 
     Attributes
     ----------
@@ -247,7 +185,7 @@ class BoundStatement:
         In words, with the numbers in it.
     value : float
     vacuous : bool
-        Whether it says nothing that was not known without it.
+        Whether the bound is no better than what is known without it.
     assumptions : tuple of str
     """
 
@@ -260,19 +198,22 @@ class BoundStatement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What weighting does to the labels.
+    """The effect of weighting on the labels.
 
     Attributes
     ----------
+    kind : {"mean", "shares"}
+        Whether the labels are numbers, described by their mean, or classes, by their shares.
     labels : tuple of str
-        The classes; of numbers only "mean".
+        The classes; "mean" for numbers.
     before, after : tuple of float
-        Each class's share, or the mean label, in the sample and in the weighted sample; ``after``
-        is None without weights.
+        The share of each class, or the mean label, in the sample and in the weighted sample;
+        ``after`` is None without weights.
     before_error, after_error : tuple of float
-        Their standard errors, the weights being taken as given.
+        Their standard errors, with the weights treated as fixed.
     """
 
+    kind: Literal["mean", "shares"]
     labels: tuple[str, ...]
     before: tuple[float, ...]
     before_error: tuple[float, ...]
@@ -282,18 +223,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer in plain words.
+    """The conclusion in plain words.
 
     Attributes
     ----------
     status : str
         "no bias found"; "correctable"; "costly": correctable at the cost of much of the effective
-        sample; "not corrected": the weights leave bias behind; "not correctable": too much of the
-        population is out of the sample's reach.
+        sample size; "not corrected": the weights do not remove the bias; "not correctable": the
+        sample leaves too much of the population uncovered.
     headline : str
         One sentence.
     sentences : tuple of str
-        What it stands on.
+        The reasons.
     """
 
     status: Status
@@ -306,30 +247,30 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Whether a sample is biased, how badly and where, and whether weights mend it.
+    """Whether a sample is biased, how badly and where, and whether weights correct it.
 
-    Made by :func:`unskew.diagnose`.
+    Returned by :func:`unskew.diagnose`.
 
     Attributes
     ----------
     verdict : Verdict
     bias : Bias
     overlap : Overlap
-        Which part of the population the sample does not reach.
+        Which part of the population the sample does not cover.
     weights : WeightSummary or None
         None without weights.
     bounds : tuple of BoundStatement
-        What the theory says, where it applies.
+        Theoretical bounds, where they apply.
     sample_rows, population_rows : int
     examined_rows : int
-        How many rows of the population, drawn evenly, stand for it in the distances, tests and
-        rules; means, variances, missing values and categories are counted over all rows.
+        How many rows of the population, drawn uniformly at random, the distances, tests and rules
+        use; means, variances, missing values and categories use all rows.
     method : str or None
-        What made the weights.
-    thresholds : dict of str to float
-        By which the verdict was reached.
+        The weighter that made the weights.
+    thresholds : Thresholds
+        The limits by which the verdict was reached.
     outcome : Outcome or None
-        What weighting does to the labels, if they were given.
+        The effect of weighting on the labels, if they were given.
     """
 
     verdict: Verdict
@@ -341,7 +282,7 @@ class Diagnosis:
     population_rows: int
     examined_rows: int
     method: str | None
-    thresholds: dict[str, float]
+    thresholds: Thresholds
     outcome: Outcome | None = None
 
     def __str__(self) -> str:
@@ -350,47 +291,46 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, numbers and text.
 
-        Numbers that JSON does not know are told as text: "inf", "-inf", "nan".
+        Numbers that JSON cannot hold become text: "inf", "-inf", "nan".
         """
         plain = _plain(asdict(self))
         assert isinstance(plain, dict)
         return plain
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the diagnosis as JSON, and write it to a file if a path is given."""
+        """Return the diagnosis as JSON; with a path, also write it to that file."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
-            _report().write_whole(path, text)
+            write_whole(path, text)
         return text
 
     def to_markdown(self) -> str:
-        """Return the diagnosis as Markdown."""
-        text: str = _report().to_markdown(self)
-        return text
+        """Return the report as Markdown."""
+        return _render("to_markdown", self)
 
     def to_html(self, path: str | Path | None = None, *, static: bool = False) -> str:
-        """Return the report as one self-contained page, and write it to a file if a path is given.
+        """Return the report as one self-contained page; with a path, also write it to that file.
 
         Parameters
         ----------
         path : str or Path, optional
-            The file appears whole or not at all.
+            The file is written completely or not at all.
         static : bool, default=False
-            Without JavaScript, for e-mail.
+            Leave out JavaScript, for e-mail.
         """
-        text: str = _report().to_html(self, static=static)
+        text = _render("to_html", self, static=static)
         if path is not None:
-            _report().write_whole(path, text)
+            write_whole(path, text)
         return text
 
     def _repr_html_(self) -> str:
-        text: str = _report().to_notebook_html(self)
-        return text
+        return _render("to_notebook_html", self)
 
 
-def _report() -> Any:
-    # The one call up the layers: a Diagnosis knows that it can be shown, not how.
-    return import_module("unskew.report")
+def _render(function: str, diagnosis: Diagnosis, **options: Any) -> str:
+    # The one import of a higher layer: a Diagnosis can be shown, but does not know how.
+    text: str = getattr(import_module("unskew.report"), function)(diagnosis, **options)
+    return text
 
 
 def _plain(value: Any) -> Any:

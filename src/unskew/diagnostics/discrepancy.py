@@ -1,8 +1,8 @@
-r"""Maximum mean discrepancy between sample and population, with a null to judge it by.
+r"""Maximum mean discrepancy (MMD) between sample and population, with its null distribution.
 
 .. math:: \mathrm{MMD} = \| \sum_i a_i \phi(x_i) - \sum_j b_j \phi(u_j) \|
 
-for weights a and b that sum to one and the Gaussian kernel's features φ.
+for weights a and b that sum to one and the feature map φ of the Gaussian kernel.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from scipy.spatial.distance import pdist
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["MAX_ROWS", "ROUNDS", "Discrepancy"]
+__all__ = ["MAX_ROWS", "N_RESAMPLES", "MaximumMeanDiscrepancy"]
 
 MAX_ROWS = 1500
-"""Of each side, drawn evenly; the kernel matrix has twice as many rows."""
-ROUNDS = 499
-"""How many times the null is drawn."""
+"""Of each side, drawn uniformly at random; the kernel matrix has twice as many rows."""
+N_RESAMPLES = 499
+"""Draws from the null distribution."""
 
 
-class Discrepancy:
-    """The kernel matrix of both sides, from which statistic and null follow for any weights.
+class MaximumMeanDiscrepancy:
+    """Two-sample tests by MMD that share the kernel matrix of both sides.
 
     Parameters
     ----------
@@ -43,35 +43,35 @@ class Discrepancy:
         typical = float(np.median(squares[squares > 0])) if (squares > 0).any() else 1.0
         self.kernel = rbf_kernel(stacked, gamma=1.0 / typical)  # the median heuristic
 
-    def by_permutation(self) -> Comparison:
-        """Judge even weights by swapping rows between the sides, which is exact."""
+    def permutation_test(self) -> Comparison:
+        """Test unweighted rows by permuting them between the sides, which is exact."""
         random = np.random.RandomState(self.seed)
         signed = np.concatenate([np.full(self.m, 1 / self.m), np.full(self.r, -1 / self.r)])
-        swapped = np.stack([random.permutation(signed) for _ in range(ROUNDS)], axis=1)
-        return self._compared(signed, swapped)
+        permuted = np.stack([random.permutation(signed) for _ in range(N_RESAMPLES)], axis=1)
+        return self._result(signed, permuted)
 
-    def by_wild_bootstrap(self, weight: FloatArray, other_weight: FloatArray) -> Comparison:
-        """Judge weights by flipping the signs of the rows' centred features.
+    def wild_bootstrap_test(self, weight: FloatArray, other_weight: FloatArray) -> Comparison:
+        """Test weighted rows by random signs of their centred features (wild bootstrap).
 
-        The weights are taken as given, not as made from the same rows: if they were fitted to make
-        this distance small, the test errs towards finding nothing.
+        The weights are treated as fixed. If they were fitted to make this distance small, the test
+        is conservative.
         """
         random = np.random.RandomState(self.seed)
         mine, theirs = weight / weight.sum(), other_weight / other_weight.sum()
         flipped = []
         for part in (mine, theirs):
-            signs = random.choice([-1.0, 1.0], size=(len(part), ROUNDS))
+            signs = random.choice([-1.0, 1.0], size=(len(part), N_RESAMPLES))
             flipped.append(part[:, None] * (signs - part @ signs))
-        return self._compared(np.concatenate([mine, -theirs]), np.concatenate(flipped))
+        return self._result(np.concatenate([mine, -theirs]), np.concatenate(flipped))
 
-    def _compared(self, signed: FloatArray, null: FloatArray) -> Comparison:
+    def _result(self, signed: FloatArray, null: FloatArray) -> Comparison:
         statistic = self._squared(signed[:, None])[0]
         beyond = int((self._squared(null) >= statistic * (1 - 1e-6) - 1e-6).sum())  # rounding
         return Comparison(
             statistic=float(np.sqrt(max(statistic, 0.0))),
             low=None,
             high=None,
-            p_value=(1 + beyond) / (1 + ROUNDS),
+            p_value=(1 + beyond) / (1 + N_RESAMPLES),
         )
 
     def _squared(self, signed: FloatArray) -> FloatArray:

@@ -1,12 +1,12 @@
-"""Whether a classifier tells the sample from the population, on rows that it has not seen.
+"""The classifier two-sample test: whether a classifier can separate sample and population rows.
 
-The area under its curve is the chance that it ranks a sample row above a population row: 0.5 if the
-two look alike. Folds are taken one after the other, each scored by a model of the folds before it.
-Ordinary cross-fitting, each fold by a model of all others, would use the rows better, but its areas
-lean on one another, as every row also trains the models of the other folds: on unbiased draws a
-test that takes them as independent finds bias twice as often as its level. In sequence, a fold is
-independent of the model that judges it, so that the areas' errors are a martingale's steps, and
-their variances add up.
+Its AUC on held-out rows is the probability that it ranks a sample row above a population row: 0.5
+if the two distributions are equal. Folds are processed in sequence, each scored by a model that was
+trained on the folds before it. Ordinary cross-fitting (each fold scored by a model of all others)
+would use the rows better, but the AUCs of its folds are correlated, because every row also trains
+the models of the other folds: on unbiased samples, a test that treats them as independent rejects
+twice as often as its level. In sequence, a fold is independent of the model that scores it, so the
+errors of the AUCs are martingale differences and their variances add up.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.weighters.base import Family
 
-__all__ = ["MAX_ROWS", "tell_apart", "weighted_auc"]
+__all__ = ["MAX_ROWS", "classifier_two_sample_test", "draw_rows", "weighted_auc"]
 
-FOLDS = 5
-FIRST_TESTED = 2
-"""Of five folds, the first two only train: a model of fewer rows would tell little."""
-BINS = 255
+N_FOLDS = 5
+FIRST_SCORED = 2
+"""The folds before it only train: a model of fewer rows would separate little."""
+N_BINS = 255
 MAX_ROWS = 10_000
-"""Of each side, drawn evenly."""
+"""Of each side, drawn uniformly at random."""
 
 
-def tell_apart(
+def classifier_two_sample_test(
     family: Family,
     values: FloatArray,
     is_sample: Any,
@@ -39,7 +39,7 @@ def tell_apart(
     categories: Any,
     seed: int,
 ) -> tuple[Comparison, FloatArray]:
-    """Return the area under the curve, and each row's log odds of being from the sample.
+    """Return the AUC on held-out rows, and each row's log odds of being from the sample.
 
     Parameters
     ----------
@@ -57,39 +57,40 @@ def tell_apart(
     -------
     comparison : Comparison
     log_odds : ndarray of shape (n,)
-        NaN for rows that were not scored: those that only train, and those without weight.
+        NaN for rows that were not scored: those that only train, and those of weight zero.
     """
     from sklearn.model_selection import StratifiedKFold
 
     log_odds = np.full(len(values), np.nan)
-    # Rows without weight have no say, and a fold of them alone would have none at all.
+    # Rows of weight zero count for nothing, and a fold of nothing else could not be scored.
     counted = np.flatnonzero(weight > 0)
     sides = is_sample[counted]
-    n_folds = min(FOLDS, int(sides.sum()), int((~sides).sum()))
+    n_folds = min(N_FOLDS, int(sides.sum()), int((~sides).sum()))
     if n_folds < 2:
         return Comparison(float("nan"), None, None, 1.0), log_odds
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     folds = [counted[test] for _, test in splitter.split(counted, sides)]
     if family == "trees":
-        values = _in_bins(values, categories)
-    judged = []
-    for number in range(min(FIRST_TESTED, n_folds - 1), n_folds):
+        values = _quantile_bins(values, categories)
+    scored = []
+    for number in range(min(FIRST_SCORED, n_folds - 1), n_folds):
         train, test = np.concatenate(folds[:number]), folds[number]
-        model = _model(family, categories, len(train), seed)
-        _fit(model, values[train], is_sample[train], _evened(weight[train], is_sample[train]))
-        log_odds[test] = _log_odds(model, values[test])
-        judged.append(weighted_auc(log_odds[test], is_sample[test], weight[test]))
-    areas, errors, null_errors = np.array(judged).T
-    area = float(areas.mean())
-    # Of very few rows the placements vary too little to show their error.
+        model = _fitted_model(
+            family, values[train], is_sample[train], weight[train], categories, seed
+        )
+        log_odds[test] = model.decision_function(values[test])
+        scored.append(weighted_auc(log_odds[test], is_sample[test], weight[test]))
+    aucs, errors, null_errors = np.array(scored).T
+    auc = float(aucs.mean())
+    # With very few rows the placements vary too little to estimate their error.
     errors = np.maximum(errors, null_errors)
-    margin = 1.96 * float(np.sqrt(np.square(errors).sum())) / len(areas)
-    null_error = float(np.sqrt(np.square(null_errors).sum())) / len(areas)
+    margin = 1.96 * float(np.sqrt(np.square(errors).sum())) / len(aucs)
+    null_error = float(np.sqrt(np.square(null_errors).sum())) / len(aucs)
     comparison = Comparison(
-        statistic=area,
-        low=max(0.0, area - margin),
-        high=min(1.0, area + margin),
-        p_value=float(norm.sf((area - 0.5) / null_error)) if null_error > 1e-9 else 1.0,
+        statistic=auc,
+        low=max(0.0, auc - margin),
+        high=min(1.0, auc + margin),
+        p_value=float(norm.sf((auc - 0.5) / null_error)) if null_error > 1e-9 else 1.0,
     )
     return comparison, log_odds
 
@@ -97,80 +98,81 @@ def tell_apart(
 def weighted_auc(
     scores: FloatArray, positive: Any, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Return the weighted area under the curve, its standard error, and that of pure chance.
+    """Return the weighted AUC, its standard error, and its standard error under the null.
 
-    The first error is from the placements of each row among the rows of the other side (DeLong,
-    DeLong and Clarke-Pearson, Biometrics 44, 1988), with weights. The second is what the placements
-    would vary by if the scores had nothing to do with the sides.
+    The first standard error is DeLong's, DeLong's and Clarke-Pearson's (Biometrics 44, 1988), with
+    weights: it uses the placement of each row among the rows of the other side. The second assumes
+    that the scores are independent of the sides.
 
     Examples
     --------
-    >>> area, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([0, 0, 1, 1]) == 1,
+    >>> auc, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([0, 0, 1, 1]) == 1,
     ...                         np.ones(4))
-    >>> area
+    >>> auc
     0.75
     """
-    sides = []
-    for side in (positive, ~positive):
-        share = weight[side] / weight[side].sum()
-        order = np.argsort(scores[side], kind="stable")
-        sides.append(
-            (scores[side], share, scores[side][order], np.append(0.0, share[order].cumsum()))
-        )
-    (mine, my_share, _, _), (theirs, their_share, _, _) = sides
-    above = _share_below(mine, sides[1])  # of each sample row: the share of the others below it
-    below = 1.0 - _share_below(theirs, sides[0])
-    area = float(my_share @ above)
-    variance = my_share**2 @ (above - area) ** 2 + their_share**2 @ (below - area) ** 2
-    # By chance a placement is a uniform draw, of variance 1/12, but for ties, which narrow it.
-    pooled = np.concatenate([scores[positive], scores[~positive]])
+    mine, theirs = scores[positive], scores[~positive]
+    my_share, their_share = (weight[side] / weight[side].sum() for side in (positive, ~positive))
+    above = _share_below(mine, theirs, their_share)
+    below = 1.0 - _share_below(theirs, mine, my_share)
+    auc = float(my_share @ above)
+    variance = my_share**2 @ (above - auc) ** 2 + their_share**2 @ (below - auc) ** 2
+    # Under the null a placement is uniform, with variance 1/12; ties reduce it.
+    pooled = np.concatenate([mine, theirs])
     shares = np.concatenate([my_share, their_share]) / 2
-    order = np.argsort(pooled, kind="stable")
-    both = (pooled, shares, pooled[order], np.append(0.0, shares[order].cumsum()))
-    ranks = _share_below(pooled, both)
-    spread = float(shares @ (ranks - 0.5) ** 2)
-    chance = spread * (my_share @ my_share + their_share @ their_share)
-    return area, float(np.sqrt(variance)), float(np.sqrt(chance))
+    spread = float(shares @ (_share_below(pooled, pooled, shares) - 0.5) ** 2)
+    null_variance = spread * (my_share @ my_share + their_share @ their_share)
+    return auc, float(np.sqrt(variance)), float(np.sqrt(null_variance))
 
 
-def _share_below(values: FloatArray, side: tuple[Any, Any, FloatArray, FloatArray]) -> FloatArray:
-    """Return the mass of a side below each value, half of that at it included."""
-    _, _, ordered, cumulative = side
+def _share_below(values: FloatArray, others: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the share of the others below each value, plus half of the share equal to it."""
+    order = np.argsort(others, kind="stable")
+    ordered, cumulative = others[order], np.append(0.0, share[order].cumsum())
     lower = cumulative[np.searchsorted(ordered, values, side="left")]
     upper = cumulative[np.searchsorted(ordered, values, side="right")]
     return np.asarray((lower + upper) / 2)
 
 
-def _evened(weight: FloatArray, is_sample: Any) -> FloatArray:
-    """Scale the weights so that both sides have the same total, and the mean is one."""
-    even = weight.astype(np.float64)
+def _balanced(weight: FloatArray, is_sample: Any) -> FloatArray:
+    """Scale the weights so that both sides have the same total and the mean is one."""
+    balanced = weight.astype(np.float64)
     for side in (is_sample, ~is_sample):
-        even[side] *= len(weight) / (2 * even[side].sum())
-    return even
+        balanced[side] *= len(weight) / (2 * balanced[side].sum())
+    return balanced
 
 
-def _in_bins(values: FloatArray, categories: Any) -> FloatArray:
-    """Return each number's place among quantiles of its column, over both sides; NaN stays.
+def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
+    """Return the quantile bin of each number in its column, over both sides; NaN stays.
 
-    The boosted trees would do so themselves, but by one sort of the rows for each border where rows
-    have weights, which takes far longer than the trees.
+    The boosted trees would bin by themselves, but with weights they sort the rows once for each
+    border, which takes far longer than growing the trees.
     """
     places = values.astype(np.float64)
     for column in np.flatnonzero(~np.asarray(categories, dtype=bool)):
         here = ~np.isnan(values[:, column])
         numbers = values[here, column]
         borders = np.unique(numbers)
-        if len(borders) > BINS:
-            borders = np.unique(np.quantile(numbers, np.arange(1, BINS) / BINS))
+        if len(borders) > N_BINS:
+            borders = np.unique(np.quantile(numbers, np.arange(1, N_BINS) / N_BINS))
         places[here, column] = borders.searchsorted(numbers)
     return places
 
 
-def _model(family: Family, categories: Any, n_rows: int, seed: int) -> Any:
+def _fitted_model(
+    family: Family,
+    values: FloatArray,
+    is_sample: Any,
+    weight: FloatArray,
+    categories: Any,
+    seed: int,
+) -> Any:
+    n_rows = len(values)
+    balanced = _balanced(weight, is_sample)
     if family == "trees":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        return HistGradientBoostingClassifier(
+        trees = HistGradientBoostingClassifier(
             max_iter=50,
             max_leaf_nodes=15,
             min_samples_leaf=max(2, min(20, n_rows // 50)),
@@ -179,29 +181,22 @@ def _model(family: Family, categories: Any, n_rows: int, seed: int) -> Any:
             categorical_features=categories,
             random_state=seed,
         )
+        return trees.fit(values, is_sample, sample_weight=balanced)
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import FeatureUnion, make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
     kernel_features = Nystroem(n_components=min(200, n_rows), random_state=seed)
-    return make_pipeline(
-        FeatureUnion([("as they are", FunctionTransformer()), ("kernel", kernel_features)]),
+    smooth = make_pipeline(
+        FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel_features)]),
         StandardScaler(),
         LogisticRegression(C=0.01, max_iter=500),
     )
+    return smooth.fit(values, is_sample, logisticregression__sample_weight=balanced)
 
 
-def _fit(model: Any, values: FloatArray, is_sample: Any, weight: FloatArray) -> None:
-    keyword = "logisticregression__sample_weight" if hasattr(model, "steps") else "sample_weight"
-    model.fit(values, is_sample, **{keyword: weight})
-
-
-def _log_odds(model: Any, values: FloatArray) -> FloatArray:
-    return np.asarray(model.decision_function(values), dtype=np.float64)
-
-
-def some_rows(weight: FloatArray, at_most: int, seed: int) -> IntArray:
-    """Return evenly drawn positions of rows that have weight, in order; at most so many."""
+def draw_rows(weight: FloatArray, max_rows: int, seed: int) -> IntArray:
+    """Return the positions, in order, of a uniform random draw of rows with positive weight."""
     counted = np.flatnonzero(weight > 0)
-    return counted[np.sort(np.random.RandomState(seed).permutation(len(counted))[:at_most])]
+    return counted[np.sort(np.random.RandomState(seed).permutation(len(counted))[:max_rows])]

@@ -1,35 +1,22 @@
-"""The answer in plain words, by thresholds that are told with it."""
+"""The verdict in plain words, by the limits in :mod:`unskew.diagnostics.thresholds`."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.stats import norm
 
-from unskew.diagnostics.diagnosis import (
-    Bias,
-    Comparison,
-    FeatureBalance,
-    Status,
-    Verdict,
-    WeightSummary,
-)
-from unskew.overlap import LIMIT, Overlap
+from unskew.diagnostics.diagnosis import Bias, Comparison, Difference, Verdict
+from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.weights import WeightSummary
+from unskew.overlap import Overlap
 
-__all__ = ["THRESHOLDS", "is_biased", "reach_verdict"]
-
-THRESHOLDS = {
-    "chance of finding bias where there is none": 0.05,
-    "uncovered share above which weights cannot help": LIMIT,
-    "standardised difference that is left small": 0.1,
-    "area under the curve that is left small": 0.55,
-    "effective share of the sample below which weights are costly": 0.5,
-}
-LEVEL, _, SMALL_DIFFERENCE, SMALL_AREA, COSTLY = THRESHOLDS.values()
+__all__ = ["is_biased", "reach_verdict"]
 
 
 def is_biased(bias: Bias) -> bool:
-    """Whether one of the two tests finds bias; each takes half of the chance to err."""
-    return min(bias.mmd.before.p_value, bias.classifier.before.p_value) < LEVEL / 2
+    """Whether one of the two tests finds bias, each at half of the significance level."""
+    p_value = min(bias.mmd.before.p_value, bias.classifier.before.p_value)
+    return p_value < THRESHOLDS.significance_level / 2
 
 
 def reach_verdict(
@@ -47,158 +34,150 @@ def reach_verdict(
     Parameters
     ----------
     bias, overlap, weights
-        What was found.
+        The measurements.
     expected_share : float
-        The effective share of the sample that the classifier's own odds would leave, as a forecast
-        where no weights are given.
+        The effective share of the sample that weights made from the classifier's odds would keep:
+        a forecast where no weights are given.
     sample_rows, population_rows : int
     n_means : int
         How many means were compared: one for each number and each category.
     """
-    found = _sentence_of_tests(bias, sample_rows, population_rows)
-    reach = _sentence_of_reach(overlap)
-    if overlap.uncovered > LIMIT:
+    tests = _test_sentence(bias, sample_rows, population_rows)
+    if overlap.uncovered > THRESHOLDS.max_uncovered:
         headline = (
-            f"Not correctable here: {_percent(overlap.uncovered)} of the population is out of the "
-            "sample's reach."
+            f"Not correctable: the sample does not cover {_percent(overlap.uncovered)} of the "
+            "population."
         )
         rules = tuple(f"{rule}." for rule in overlap.rules[:3])
         advice = (
-            "No weights make the sample stand for these rows: collect labels there, or leave them "
-            "out of what you conclude."
+            "No weights make the sample represent these rows: collect data there, or restrict your "
+            "conclusions to the rest of the population."
         )
-        return Verdict("not correctable", headline, (*rules, found, advice))
-    if weights is None:
-        return _without_weights(bias, found, reach, expected_share)
-    # How far the largest of K differences of means strays, in standard deviations of a row.
-    error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
-    noise = float(norm.isf(LEVEL / 2 / n_means) * error)
-    return _with_weights(bias, found, reach, weights, noise)
-
-
-def _without_weights(bias: Bias, found: str, reach: str, expected_share: float) -> Verdict:
-    if not is_biased(bias):
-        return Verdict("no bias found", "No bias found.", (found, _sentence_of_power(bias), reach))
-    worst = _sentence_of_worst(bias, after=False)
-    cost = (
-        f"They would keep about {_percent(expected_share)} of the effective sample, going by the "
-        "odds of a classifier that tells the two apart."
+        return Verdict("not correctable", headline, (*rules, tests, advice))
+    coverage = (
+        str(overlap) if overlap.uncovered else "The sample covers the whole population examined."
     )
-    if expected_share < COSTLY:
-        return Verdict(
-            "costly",
+    if weights is None:
+        return _without_weights(bias, tests, coverage, expected_share)
+    # The size that the largest of n_means differences reaches by chance, in standard deviations
+    # of a row: Bonferroni's correction of a normal quantile.
+    error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
+    noise = float(norm.isf(THRESHOLDS.significance_level / 2 / n_means) * error)
+    return _with_weights(bias, tests, coverage, weights, noise)
+
+
+def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: float) -> Verdict:
+    if not is_biased(bias):
+        return Verdict("no bias found", "No bias found.", (tests, _power_sentence(bias), coverage))
+    worst = _worst_sentence(bias, after=False)
+    if expected_share < THRESHOLDS.min_effective_share:
+        headline = (
             "The sample is biased; weights can correct it, at the cost of about "
-            f"{_percent(1 - expected_share)} of the effective sample.",
-            (found, worst, reach),
+            f"{_percent(1 - expected_share)} of the effective sample size."
         )
+        return Verdict("costly", headline, (tests, worst, coverage))
+    cost = (
+        f"Weights would keep about {_percent(expected_share)} of the effective sample size, "
+        "judging by the classifier's odds."
+    )
     headline = "The sample is biased, and weights can correct it."
-    return Verdict("correctable", headline, (found, worst, reach, cost))
+    return Verdict("correctable", headline, (tests, worst, coverage, cost))
 
 
 def _with_weights(
-    bias: Bias, found: str, reach: str, weights: WeightSummary, noise: float
+    bias: Bias, tests: str, coverage: str, weights: WeightSummary, noise: float
 ) -> Verdict:
     kept, lost = _percent(weights.effective_share), _percent(1 - weights.effective_share)
     size = (
-        f"The effective sample is {weights.effective_sample_size:,.0f} rows ({kept}); the largest "
-        f"hundredth of the weights carries {_percent(weights.top_share)} of the total."
+        f"The effective sample size is {weights.effective_sample_size:,.0f} rows ({kept}); the "
+        f"largest 1 % of the weights carries {_percent(weights.top_share)} of the total."
     )
-    now = _sentence_of_change(bias)
-    worst = _sentence_of_worst(bias, after=True)
-    status: Status
-    if _bias_is_left(bias, noise):
-        headline = "The weights leave bias behind."
-        return Verdict("not corrected", headline, (found, now, worst, size, reach))
+    weighted = _weighted_sentence(bias)
+    worst = _worst_sentence(bias, after=True)
+    if _bias_remains(bias, noise):
+        headline = "The weights do not remove the bias."
+        return Verdict("not corrected", headline, (tests, weighted, worst, size, coverage))
     if not is_biased(bias):
-        headline = "No bias found, so weights have nothing to correct" + (
-            f"; these cost {lost} of the effective sample." if lost != "0 %" else "."
+        headline = "No bias found, so there is nothing for weights to correct" + (
+            f"; these cost {lost} of the effective sample size."
+            if weights.effective_share < 0.9995
+            else "."
         )
-        return Verdict("no bias found", headline, (found, _sentence_of_power(bias), size, reach))
-    if weights.effective_share < COSTLY:
-        status = "costly"
-        headline = f"The weights correct the bias, at the cost of {lost} of the effective sample."
-    else:
-        status = "correctable"
-        headline = f"The weights correct the bias and keep {kept} of the effective sample."
-    return Verdict(status, headline, (found, now, worst, size, reach))
+        return Verdict("no bias found", headline, (tests, _power_sentence(bias), size, coverage))
+    sentences = (tests, weighted, worst, size, coverage)
+    if weights.effective_share < THRESHOLDS.min_effective_share:
+        headline = (
+            f"The weights correct the bias, at the cost of {lost} of the effective sample size."
+        )
+        return Verdict("costly", headline, sentences)
+    headline = f"The weights correct the bias and keep {kept} of the effective sample size."
+    return Verdict("correctable", headline, sentences)
 
 
-def _bias_is_left(bias: Bias, noise: float) -> bool:
-    # What the sample lacks altogether no weights bring; that is told by the overlap.
-    after = [f.after.mendable for f in bias.features if f.after and f.after.mendable is not None]
-    area = bias.classifier.after
-    return max(after, default=0.0) > SMALL_DIFFERENCE + noise or (
-        area is not None and area.low is not None and area.low > SMALL_AREA
+def _bias_remains(bias: Bias, noise: float) -> bool:
+    # Weights cannot create what the sample lacks altogether; the overlap reports that.
+    left = [
+        feature.after.correctable_difference or 0.0 for feature in bias.features if feature.after
+    ]
+    auc = bias.classifier.after
+    return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise or (
+        auc is not None and auc.low is not None and auc.low > THRESHOLDS.balanced_auc
     )
 
 
-def _sentence_of_tests(bias: Bias, sample_rows: int, population_rows: int) -> str:
-    area = bias.classifier.before
-    if area.low is None or area.high is None:
+def _test_sentence(bias: Bias, sample_rows: int, population_rows: int) -> str:
+    auc, mmd = bias.classifier.before, bias.mmd.before
+    if auc.low is None:
         rows, side = min((sample_rows, "sample"), (population_rows, "population"))
-        return f"With {rows:,} {side} rows there are too few for a classifier to be tried on them."
+        return f"{rows:,} {side} rows are too few to train and test a classifier."
     return (
-        f"A classifier tells a sample row from a population row with an AUC of {_area(area)}, "
-        f"p {_p(area.p_value)}; the distance between the two (MMD) is "
-        f"{bias.mmd.before.statistic:.3f}, p {_p(bias.mmd.before.p_value)}."
+        f"A classifier separates sample rows from population rows with an AUC of {_auc(auc)}, "
+        f"p {_p(auc.p_value)}; the maximum mean discrepancy (MMD) is {mmd.statistic:.3f}, "
+        f"p {_p(mmd.p_value)}."
     )
 
 
-def _sentence_of_power(bias: Bias) -> str:
-    area = bias.classifier.before
-    if area.low is None or area.high is None:
-        return "So small a sample can hide a large bias."
-    # What would be found nine times in ten at half the level, one-sided.
-    seen = 0.5 + (area.high - area.low) / (2 * 1.96) * (1.96 + 1.28)
-    return f"A bias with an AUC below about {min(seen, 1.0):.2f} could go unseen with so many rows."
+def _power_sentence(bias: Bias) -> str:
+    auc = bias.classifier.before
+    if auc.low is None or auc.high is None:
+        return "A sample this small can hide a large bias."
+    # The AUC that the test detects with a power of 90 % (z = 1.28) at half the level, one-sided.
+    standard_error = (auc.high - auc.low) / (2 * 1.96)
+    detected = min(0.5 + standard_error * (1.96 + 1.28), 1.0)
+    return (
+        f"With this many rows, a bias with an AUC below about {detected:.2f} could go undetected."
+    )
 
 
-def _sentence_of_change(bias: Bias) -> str:
-    after, mmd = bias.classifier.after, bias.mmd.after
-    if after is None or mmd is None or after.low is None:
+def _weighted_sentence(bias: Bias) -> str:
+    auc, mmd = bias.classifier.after, bias.mmd.after
+    if auc is None or mmd is None or auc.low is None:
         return "The sample is too small to judge the weights by a classifier."
     return (
-        f"With the weights the AUC is {_area(after)} and the MMD {mmd.statistic:.3f} "
+        f"With the weights the AUC is {_auc(auc)} and the MMD {mmd.statistic:.3f} "
         f"(from {bias.mmd.before.statistic:.3f})."
     )
 
 
-def _sentence_of_worst(bias: Bias, *, after: bool) -> str:
-    told = []
-    for feature in _worst(bias, after=after)[:3]:
+def _worst_sentence(bias: Bias, *, after: bool) -> str:
+    known: list[tuple[float, str, Difference]] = []
+    for feature in bias.features:
         difference = feature.after if after else feature.before
-        assert difference is not None
-        assert difference.mean is not None
-        value = f" = {difference.category}" if difference.category else ""
-        told.append(f"{feature.name}{value} ({_signed(difference.mean)} standard deviations)")
-    if not told:
+        if difference is not None and difference.mean is not None:
+            known.append((difference.mean, feature.name, difference))
+    if not known:
         return "No column has values on both sides."
-    when = "still differ most" if after else "differ most"
-    return f"The columns that {when}: {', '.join(told)}."
+    known.sort(key=lambda entry: -abs(entry[0]))
+    shown = [
+        f"{name}{f' = {difference.category}' if difference.category else ''} "
+        f"({f'{mean:+.2f}'.replace('-', '−')} standard deviations)"
+        for mean, name, difference in known[:3]
+    ]
+    return f"The columns that {'still ' if after else ''}differ most: {', '.join(shown)}."
 
 
-def _worst(bias: Bias, *, after: bool) -> list[FeatureBalance]:
-    def size(feature: FeatureBalance) -> float:
-        difference = feature.after if after else feature.before
-        if difference is None or difference.mean is None:
-            return -1.0
-        return abs(difference.mean)
-
-    return sorted((f for f in bias.features if size(f) >= 0), key=size, reverse=True)
-
-
-def _sentence_of_reach(overlap: Overlap) -> str:
-    if overlap.uncovered == 0:
-        return "No part of the population was found to be out of the sample's reach."
-    return str(overlap)
-
-
-def _area(area: Comparison) -> str:
-    return f"{area.statistic:.2f} ({area.low:.2f} to {area.high:.2f})"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+def _auc(auc: Comparison) -> str:
+    return f"{auc.statistic:.2f} ({auc.low:.2f} to {auc.high:.2f})"
 
 
 def _p(value: float) -> str:

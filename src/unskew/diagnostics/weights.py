@@ -1,22 +1,88 @@
-"""What the weights say by themselves: how few rows carry how much."""
+"""A summary of the weights: their effective sample size, and which rows carry most of it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from unskew.diagnostics.diagnosis import HeavyRow, Histogram, WeightSummary
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 
-__all__ = ["summarise_weights"]
+__all__ = ["HeavyRow", "Histogram", "WeightSummary", "summarise_weights"]
 
-HEAVIEST = 10
-BINS = 30
+N_HEAVIEST = 10
+N_BINS = 30
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HeavyRow:
+    """A row that carries much of the weight.
+
+    Attributes
+    ----------
+    row : int
+        Its position in the sample, from 0.
+    weight : float
+        Its weight, where weights have mean one.
+    share : float
+        Its share of the total weight.
+    values : dict of str to str
+        The values of the row, as text.
+    """
+
+    row: int
+    weight: float
+    share: float
+    values: dict[str, str]
+
+
+@dataclass(frozen=True)
+class WeightSummary:
+    """A summary of the weights.
+
+    Attributes
+    ----------
+    effective_sample_size : float
+        Kish's: this many equally weighted rows would give a mean of the same variance.
+    effective_share : float
+        The same, divided by the number of rows.
+    design_effect : float
+        Its inverse: the factor by which weighting increases the variance of a mean.
+    smallest, largest : float
+        The extreme weights, where weights have mean one.
+    zero_rows : int
+        How many rows have weight zero.
+    top_share : float
+        The share of the total weight that the largest 1 % of the weights carries.
+    heaviest : tuple of HeavyRow
+        The largest weights, with their rows.
+    histogram : Histogram
+        Of the positive weights, where weights have mean one; edges equally spaced on a log scale.
+    """
+
+    effective_sample_size: float
+    effective_share: float
+    design_effect: float
+    smallest: float
+    largest: float
+    zero_rows: int
+    top_share: float
+    heaviest: tuple[HeavyRow, ...]
+    histogram: Histogram
 
 
 def summarise_weights(weights: FloatArray, rows: pa.RecordBatch) -> WeightSummary:
-    """Return the summary of weights, and the sample rows that carry the largest.
+    """Return the summary of the weights, with the sample rows of the largest ones.
 
     Examples
     --------
@@ -43,15 +109,17 @@ def summarise_weights(weights: FloatArray, rows: pa.RecordBatch) -> WeightSummar
                 row=int(row),
                 weight=float(relative[row]),
                 share=float(shares[row]),
-                values={name: _told(rows.column(name)[int(row)]) for name in rows.schema.names},
+                values={
+                    name: _format_value(rows.column(name)[int(row)]) for name in rows.schema.names
+                },
             )
-            for row in falling[:HEAVIEST]
+            for row in falling[:N_HEAVIEST]
         ),
         histogram=_histogram(relative[relative > 0]),
     )
 
 
-def _told(value: pa.Scalar) -> str:
+def _format_value(value: pa.Scalar) -> str:
     plain = value.as_py()
     if plain is None or plain != plain:
         return "missing"
@@ -62,7 +130,7 @@ def _histogram(positive: FloatArray) -> Histogram:
     low, high = float(positive.min()), float(positive.max())
     if high <= low * (1 + 1e-9):
         low, high = low / 1.1, high * 1.1
-    edges = np.geomspace(low, high, BINS + 1)
-    edges[0], edges[-1] = low, high  # exactly, so that none falls out
+    edges = np.geomspace(low, high, N_BINS + 1)
+    edges[0], edges[-1] = low, high  # exactly, so that no weight falls outside
     counts, _ = np.histogram(positive, edges)
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))

@@ -1,8 +1,8 @@
-"""The charts, as Vega-Lite.
+"""The charts, as Vega-Lite specifications.
 
-Text from the data is only ever a value in a row under a field name of ours: no column's name
-becomes a field, which Vega would parse as a path, nor part of an expression. Colours are the style
-sheet's variables, so one drawing serves light, dark and print.
+Text from the data is only ever a value in a row, under a fixed field name: no column's name becomes
+a field, which Vega would parse as a path, nor part of an expression. Colours are variables of the
+style sheet, so one drawing serves light, dark and print.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
-
-from unskew.diagnostics.diagnosis import Distribution, FeatureBalance, Histogram
+from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
 
-__all__ = ["CONFIG", "distribution", "love", "weights"]
+__all__ = ["CONFIG", "axis_end", "distribution", "love_plot", "shown_categories", "weights"]
 
 Spec = dict[str, Any]
 
@@ -41,158 +40,151 @@ CONFIG: Spec = {
     "axisY": {"domain": False, "ticks": False, "labelColor": "var(--ink)"},
 }
 SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"
+# Sample and weighted sample differ in shape too, and both are visible where they coincide.
 RING: Spec = {
+    "type": "point",
+    "size": 110,
+    "opacity": 1,
     "fill": "var(--card)",
     "stroke": SAMPLE,
     "strokeWidth": 2.2,
-    "size": 110,
-    "opacity": 1,
 }
-DISC: Spec = {"fill": WEIGHTED, "strokeWidth": 0, "size": 62, "opacity": 1}
+DISC: Spec = {"type": "point", "size": 62, "opacity": 1, "fill": WEIGHTED, "strokeWidth": 0}
 BAR: Spec = {"fill": "var(--population)", "stroke": "var(--population-line)", "strokeWidth": 0.75}
-"""Sample and weighted sample: told apart by shape too, and both seen where they coincide."""
 
 SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
 PLAIN_LABELS: Spec = {"format": ",~r"}
 SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B')"}  # billions
+NO_LABELS: Spec = {"labels": False, "grid": False}
 
-FURTHEST = 3.0
-"""Standard deviations at which the love plot's axis ends at the latest."""
-MOST_CATEGORIES = 12
-NO_CATEGORY = {"(missing)", "(other)", "(not in the sample)"}
+MAX_AXIS = 3.0
+"""Standard deviations at which the axis of the love plot ends at the latest."""
+MAX_CATEGORIES = 12
 
 
-def love(features: Sequence[FeatureBalance], band: float | None) -> Spec:
-    """Mean differences before and after weighting, a row a feature; the band holds small ones."""
+def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
+    """Mean differences before and after weighting, one row a feature.
+
+    A band marks the differences that count as ``balanced``.
+    """
     end = axis_end(features)
+    labels = _distinct([_feature_label(feature) for feature in features])
     rows = [
-        row for feature, label in _labelled(features) if (row := _love_row(feature, label, end))
+        _love_row(feature, label, end)
+        for feature, label in zip(features, labels, strict=True)
+        if feature.before.mean is not None
     ]
-    span = [
-        row[place] for row in rows for place in ("before", "after") if row.get(place) is not None
-    ]
-    least = 1.6 * (band or 0.1)
-    low, high = min([-least, *span]), max([least, *span])
-    x_scale = alt.Scale(domain=[1.05 * low, 1.05 * high], nice=False)
-
-    base = alt.Chart().encode(
-        y=alt.Y("feature:N", sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3], labelPadding=10))
+    ends = [row[side] for row in rows for side in ("before", "after") if side in row]
+    low, high = min([-1.6 * balanced, *ends]), max([1.6 * balanced, *ends])
+    scale = {"domain": [1.05 * low, 1.05 * high], "nice": False}
+    y = _category("feature", sort=None, axis={"grid": True, "gridDash": [1, 3], "labelPadding": 10})
+    axis = {"tickCount": 6, "labelSeparation": 10, **SIGNED_LABELS}
+    before, after = _number("before", scale=scale, axis=axis), _number("after", scale=scale)
+    tooltip = [_category("name", title="feature"), _category("before_text", title="sample")]
+    if any("after" in row for row in rows):
+        tooltip.append(_category("after_text", title="weighted"))
+    return _spec(
+        [
+            _layer(
+                {"type": "rect", "color": "var(--band)"},
+                {"x": _number("low", scale=scale), "x2": {"field": "high"}},
+                [{"low": -balanced, "high": balanced}],
+            ),
+            _layer(
+                {"type": "rule", "color": "var(--line)"},
+                {"x": _number("zero", scale=scale)},
+                [{"zero": 0}],
+            ),
+            _layer(
+                {"type": "rule", "color": "var(--link)", "strokeWidth": 2},
+                {"y": y, "x": before, "x2": {"field": "after"}},
+            ),
+            *(
+                _layer(
+                    mark,
+                    {"y": y, "x": x, "shape": _category(shape, scale=None), "tooltip": tooltip},
+                )
+                for mark, x, shape in ((RING, before, "before_shape"), (DISC, after, "after_shape"))
+            ),
+        ],
+        rows,
+        height=24 * len(rows),
     )
-    x = alt.X(
-        "before:Q", scale=x_scale, axis=alt.Axis(tickCount=6, labelSeparation=10, **SIGNED_LABELS)
-    )
-    tips = [
-        alt.Tooltip(f"{field}:N", title=title)
-        for field, title in (
-            ("name", "feature"),
-            ("said_before", "sample"),
-            ("said_after", "weighted"),
-        )
-        if field != "said_after" or any("said_after" in row for row in rows)
-    ]
-    layers: list[alt.Chart] = []
-    if band is not None:
-        layers.append(
-            alt.Chart(alt.InlineData(values=[{"low": -band, "high": band}]))
-            .mark_rect(color="var(--band)")
-            .encode(x=alt.X("low:Q", scale=x_scale), x2="high:Q")
-        )
-    layers.append(
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(color="var(--line)")
-        .encode(x=alt.X("zero:Q", scale=x_scale))
-    )
-    layers += [
-        base.mark_rule(color="var(--link)", strokeWidth=2).encode(x=x, x2="after:Q"),
-        base.mark_point(**RING).encode(
-            x=x, shape=alt.Shape("before_shape:N", scale=None), tooltip=tips
-        ),
-        base.mark_point(**DISC).encode(
-            x=alt.X("after:Q", scale=x_scale),
-            shape=alt.Shape("after_shape:N", scale=None),
-            tooltip=tips,
-        ),
-    ]
-    return _spec(layers, rows, height=24 * len(rows))
 
 
 def axis_end(features: Sequence[FeatureBalance]) -> float:
-    """Return where the love plot's axis ends: what lies beyond is marked, not placed."""
+    """Return where the axis of the love plot ends: differences beyond it are marked at its end."""
     sizes = [
         abs(side.mean)
         for feature in features
         for side in (feature.before, feature.after)
         if side is not None and side.mean is not None and math.isfinite(side.mean)
     ]
-    return min(FURTHEST, max(sizes, default=1.0) or 1.0)
+    return min(MAX_AXIS, max(sizes, default=1.0) or 1.0)
 
 
-def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec | None:
-    if feature.before.mean is None:
-        return None
-    row: Spec = {"feature": label, "name": feature_label(feature)}
-    for place, difference in (("before", feature.before), ("after", feature.after)):
+def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec:
+    row: Spec = {"feature": label, "name": _feature_label(feature)}
+    for side, difference in (("before", feature.before), ("after", feature.after)):
         if difference is None or difference.mean is None:
             continue
-        row[place] = max(-end, min(end, difference.mean))
-        row[f"{place}_shape"] = (
-            "circle"
-            if row[place] == difference.mean
-            else ("triangle-right" if difference.mean > 0 else "triangle-left")
-        )
-        row[f"said_{place}"] = signed(difference.mean)
-        if difference.category is not None:
-            row[f"said_{place}"] += f" ({visible(difference.category, 40).strip('()')})"
+        row[side] = max(-end, min(end, difference.mean))
+        beyond = "triangle-right" if difference.mean > 0 else "triangle-left"
+        row[f"{side}_shape"] = "circle" if row[side] == difference.mean else beyond
+        row[f"{side}_text"] = mean_text(difference)
     return row
 
 
+def mean_text(difference: Difference) -> str:
+    """Return a mean difference, with the category that it refers to."""
+    text = signed(difference.mean)
+    return text if difference.category is None else f"{text} for {visible(difference.category, 40)}"
+
+
+def _feature_label(feature: FeatureBalance) -> str:
+    """Return the name of a feature, with the category if both mean differences share it."""
+    category, after = feature.before.category, feature.after
+    if category is None or (after is not None and after.category != category):
+        return visible(feature.name, 60)
+    return f"{visible(feature.name, 60)} = {visible(category, 30)}"
+
+
 def weights(histogram: Histogram) -> Spec:
-    """How many rows have which weight, where weights have mean one."""
+    """How many rows have which weight, on a logarithmic axis; the mean is one."""
+    edges = histogram.edges
     rows = [
         {
             "low": low,
             "high": high,
             "rows": number,
-            "said_range": f"{decimal(low)} to {decimal(high)}",
-            "said_rows": count(number),
+            "range_text": f"{decimal(low)} to {decimal(high)}",
+            "rows_text": count(number),
         }
-        for low, high, number in zip(
-            histogram.edges, histogram.edges[1:], histogram.counts, strict=False
-        )
+        for (low, high), number in zip(pairwise(edges), histogram.counts, strict=True)
     ]
-    low, high = histogram.edges[0], histogram.edges[-1]
-    domain = [min(low, 0.8), max(high, 1.25)]
-    x = alt.X(
-        "low:Q",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(
-            values=_ticks(*domain), format="~r" if domain[0] > 1e-4 else "~g", grid=False
+    domain = [min(edges[0], 0.8), max(edges[-1], 1.25)]
+    labels = "~r" if domain[0] > 1e-4 else "~g"
+    x = _number(
+        "low",
+        scale={"type": "log", "domain": domain, "nice": False},
+        axis={"values": _ticks(*domain), "format": labels, "grid": False},
+    )
+    y = _number("rows", axis={"tickCount": 4, "format": ",d", "tickMinStep": 1})
+    tooltip = [_category("range_text", title="weight"), _category("rows_text", title="rows")]
+    layers = [
+        _layer(
+            {"type": "rect", "fill": WEIGHTED, "stroke": "var(--card)", "strokeWidth": 1},
+            {"x": x, "x2": {"field": "high"}, "y": y, "y2": {"datum": 0}, "tooltip": tooltip},
         ),
-    )
-    bars = (
-        alt.Chart()
-        .mark_rect(fill=WEIGHTED, stroke="var(--card)", strokeWidth=1)
-        .encode(
-            x=x,
-            x2="high:Q",
-            y=alt.Y("rows:Q", axis=alt.Axis(tickCount=4, format=",d", tickMinStep=1)),
-            y2=alt.datum(0),
-            tooltip=[
-                alt.Tooltip("said_range:N", title="weight"),
-                alt.Tooltip("said_rows:N", title="rows"),
-            ],
-        )
-    )
-    mean = (
-        alt.Chart(alt.InlineData(values=[{"low": 1}]))
-        .mark_rule(color="var(--ink)", strokeDash=[4, 3])
-        .encode(x=x)
-    )
-    return _spec([bars, mean], rows, height=190)
+        _layer(
+            {"type": "rule", "color": "var(--ink)", "strokeDash": [4, 3]}, {"x": x}, [{"low": 1}]
+        ),
+    ]
+    return _spec(layers, rows, height=190)
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten between low and high: not all if many, and steps between if few."""
+    """Return powers of ten between low and high: fewer of many, and steps between few."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first) / 8))
     powers = [power for power in range(first, last + 1) if power % stride == 0]
@@ -205,151 +197,95 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def distribution(feature: FeatureBalance) -> Spec | None:
-    """One column: the population as bars, sample and weighted sample as lines or marks."""
+    """One column: the population as bars, sample and weighted sample as lines or points."""
     shown = feature.distribution
     if not shown.labels:
         return None
     if shown.edges is not None:
-        return _of_numbers(shown, shown.edges)
-    return _of_categories(shown) if feature.kind == "category" else _of_few_values(shown)
+        return _histogram(shown, shown.edges)
+    if feature.kind == "category":
+        rows = _rows(shown, shown_categories(shown))
+        bars = _bars(
+            shown, "x", {"tickCount": 4, "format": ".0%"}, _category("category", sort=None)
+        )
+        return _spec(bars, rows, height=max(60, 23 * len(rows)))
+    # Numbers or times of so few values that each has its bar, in order.
+    axis = {"labelAngle": 0, "labelSeparation": 6, "labelOverlap": True, "domain": True}
+    values = {**_category("category", sort=None, axis=axis), "type": "ordinal"}
+    bars = _bars(shown, "y", NO_LABELS, values)
+    return _spec(bars, _rows(shown, range(len(shown.labels))), height=130)
 
 
-def _of_numbers(shown: Distribution, edges: tuple[float, ...]) -> Spec:
+def _histogram(shown: Distribution, edges: tuple[float, ...]) -> Spec:
     if edges[0] == edges[-1]:  # a constant: a bar around it
         edges = (edges[0] - 0.5, *edges[1:-1], edges[-1] + 0.5)
     widths = [max(high - low, 0.0) for low, high in pairwise(edges)]
-    whole = sum(widths)
-    even = whole == 0 or max(widths) - min(widths) <= 0.01 * max(widths)
-    rows: list[Spec] = []
-    for place, width in enumerate(widths):
-        # Of uneven bins the area, not the height, is the share.
-        scale = 1.0 if even else (whole / len(widths) / width if width else 1.0)
-        row: Spec = {
-            "low": edges[place],
-            "high": edges[place + 1],
-            "population": scale * shown.population[place],
-            "sample": scale * shown.sample[place],
-            **_said(shown, place),
-        }
-        if shown.weighted is not None:
-            row["weighted"] = scale * shown.weighted[place]
-        rows.append(row)
-    x_scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False)
-    axis = alt.Axis(tickCount=4, grid=False, **(SHORT_LABELS if _large(edges) else PLAIN_LABELS))
-    y_axis = alt.Axis(labels=False, grid=False)
-    rows.append({**rows[-1], "low": edges[-1]})  # the last step's end; as a bar, of no width
-    base = alt.Chart().encode(x=alt.X("low:Q", scale=x_scale, axis=axis))
-    step: Spec = {"interpolate": "step-after", "strokeWidth": 2}
+    equal = max(widths) - min(widths) <= 0.01 * max(widths)
+    rows = _rows(shown, range(len(widths)))
+    for row, low, high, width in zip(rows, edges, edges[1:], widths, strict=False):
+        row.update(low=low, high=high)
+        if not equal and width:  # the area of an unequal bin, not its height, is the share
+            for side in _sides(shown):
+                row[side] *= sum(widths) / len(widths) / width
+    rows.append({**rows[-1], "low": edges[-1]})  # the end of the last step; as a bar, of no width
+    labels = SHORT_LABELS if max(abs(edges[0]), abs(edges[-1])) >= 10_000 else PLAIN_LABELS
+    x = _number(
+        "low",
+        scale={"domain": [edges[0], edges[-1]], "nice": False, "zero": False},
+        axis={"tickCount": 4, "grid": False, **labels},
+    )
+    population = {"x": x, "x2": {"field": "high"}, "y2": {"datum": 0}, "tooltip": _tooltip(shown)}
+    step: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
     layers = [
-        base.mark_rect(**BAR).encode(
-            x2="high:Q",
-            y=alt.Y("population:Q", axis=y_axis),
-            y2=alt.datum(0),
-            tooltip=_tips(shown),
-        ),
-        base.mark_line(color=SAMPLE, **step).encode(y=alt.Y("sample:Q", axis=y_axis)),
+        _layer({"type": "rect", **BAR}, {**population, "y": _number("population", axis=NO_LABELS)}),
+        _layer({**step, "color": SAMPLE}, {"x": x, "y": _number("sample", axis=NO_LABELS)}),
     ]
     if shown.weighted is not None:
-        layers.append(
-            base.mark_line(color=WEIGHTED, strokeDash=[5, 2], **step).encode(
-                y=alt.Y("weighted:Q", axis=y_axis)
-            )
-        )
+        dashed = {**step, "color": WEIGHTED, "strokeDash": [5, 2]}
+        layers.append(_layer(dashed, {"x": x, "y": _number("weighted", axis=NO_LABELS)}))
     return _spec(layers, rows, height=130)
 
 
-def _of_few_values(shown: Distribution) -> Spec:
-    """Numbers or times of so few values that each has its bar."""
-    axis = alt.Axis(labelAngle=0, labelSeparation=6, labelOverlap=True, domain=True)
-    base = alt.Chart().encode(x=alt.X("category:O", sort=None, axis=axis), tooltip=_tips(shown))
-    rows = _bar_rows(shown, range(len(shown.labels)))
-    return _spec(
-        _bar_layers(base, shown, "y", alt.Axis(labels=False, grid=False)), rows, height=130
-    )
-
-
-def _of_categories(shown: Distribution) -> Spec:
-    base = alt.Chart().encode(y=alt.Y("category:N", sort=None), tooltip=_tips(shown))
-    rows = _bar_rows(shown, shown_categories(shown))
-    layers = _bar_layers(base, shown, "x", alt.Axis(tickCount=4, format=".0%"))
-    return _spec(layers, rows, height=max(60, 23 * len(rows)))
-
-
 def shown_categories(shown: Distribution) -> list[int]:
-    """Return the places of the categories that a chart shows: the most frequent, and the rest's."""
-    places = range(len(shown.labels))
-    return sorted(
-        sorted(
-            places,
-            key=lambda place: (
-                shown.labels[place] not in NO_CATEGORY,
-                -max(shown.population[place], shown.sample[place]),
-            ),
-        )[:MOST_CATEGORIES]
+    """Return the places of the categories in a chart: the special ones and the most frequent."""
+    n_categories = len(shown.labels) - shown.n_special
+    frequent = sorted(
+        range(n_categories), key=lambda place: -max(shown.population[place], shown.sample[place])
     )
+    special = range(n_categories, len(shown.labels))
+    return sorted(frequent[: MAX_CATEGORIES - shown.n_special]) + list(special)
 
 
-def _bar_rows(shown: Distribution, places: Sequence[int]) -> list[Spec]:
+def _sides(shown: Distribution) -> Sequence[str]:
+    return ("sample", *(("weighted",) if shown.weighted is not None else ()), "population")
+
+
+def _rows(shown: Distribution, places: Sequence[int]) -> list[Spec]:
     labels = _distinct([visible(shown.labels[place], 40) for place in places])
-    rows = []
-    for place, label in zip(places, labels, strict=True):
-        row: Spec = {
+    return [
+        {
             "category": label,
-            "population": shown.population[place],
-            "sample": shown.sample[place],
-            **_said(shown, place),
+            "label_text": visible(shown.labels[place]),
+            **{side: getattr(shown, side)[place] for side in _sides(shown)},
+            **{f"{side}_text": share(getattr(shown, side)[place]) for side in _sides(shown)},
         }
-        if shown.weighted is not None:
-            row["weighted"] = shown.weighted[place]
-        rows.append(row)
-    return rows
-
-
-def _bar_layers(
-    base: alt.Chart, shown: Distribution, along: str, axis: alt.Axis
-) -> list[alt.Chart]:
-    channel = alt.X if along == "x" else alt.Y
-    thick: Spec = {"height": 13} if along == "x" else {"width": {"band": 0.8}}
-    layers = [
-        base.mark_bar(**thick, **BAR).encode(**{along: channel("population:Q", axis=axis)}),
-        base.mark_point(**RING).encode(**{along: channel("sample:Q", axis=axis)}),
+        for place, label in zip(places, labels, strict=True)
     ]
+
+
+def _tooltip(shown: Distribution) -> list[Spec]:
+    sides = [_category(f"{side}_text", title=side) for side in _sides(shown)]
+    return [_category("label_text", title=""), *sides]
+
+
+def _bars(shown: Distribution, along: str, axis: Spec, categories: Spec) -> list[Spec]:
+    across = "y" if along == "x" else "x"
+    bar = {"type": "bar", **BAR, **({"height": 13} if along == "x" else {"width": {"band": 0.8}})}
+    marks = [(bar, "population"), (RING, "sample")]
     if shown.weighted is not None:
-        layers.append(base.mark_point(**DISC).encode(**{along: channel("weighted:Q", axis=axis)}))
-    return layers
-
-
-def _said(shown: Distribution, place: int) -> Spec:
-    said = {
-        "said_label": visible(shown.labels[place]),
-        "said_sample": share(shown.sample[place]),
-        "said_population": share(shown.population[place]),
-    }
-    if shown.weighted is not None:
-        said["said_weighted"] = share(shown.weighted[place])
-    return said
-
-
-def _tips(shown: Distribution) -> list[alt.Tooltip]:
-    parts = ["label", "sample", *(["weighted"] if shown.weighted is not None else []), "population"]
-    return [alt.Tooltip(f"said_{part}:N", title="" if part == "label" else part) for part in parts]
-
-
-def _large(edges: tuple[float, ...]) -> bool:
-    return max(abs(edges[0]), abs(edges[-1])) >= 10_000
-
-
-def _labelled(features: Sequence[FeatureBalance]) -> list[tuple[FeatureBalance, str]]:
-    labels = _distinct([feature_label(feature) for feature in features])
-    return list(zip(features, labels, strict=True))
-
-
-def feature_label(feature: FeatureBalance) -> str:
-    """Return the name of a feature, with the category if both its mean differences are of one."""
-    category, after = feature.before.category, feature.after
-    if category is None or (after is not None and after.category != category):
-        return visible(feature.name, 60)
-    return f"{visible(feature.name, 60)} = {visible(category, 30)}"
+        marks.append((DISC, "weighted"))
+    encoding = {across: categories, "tooltip": _tooltip(shown)}
+    return [_layer(mark, {**encoding, along: _number(side, axis=axis)}) for mark, side in marks]
 
 
 def _distinct(labels: list[str]) -> list[str]:
@@ -362,21 +298,31 @@ def _distinct(labels: list[str]) -> list[str]:
     return distinct
 
 
-def _spec(layers: list[alt.Chart], rows: list[Spec], height: int) -> Spec:
-    chart = alt.layer(
-        *layers, data=alt.InlineData(values=[_rounded(row) for row in rows])
-    ).properties(
-        width="container",
-        height=height,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    )
-    spec: Spec = chart.to_dict(validate=False)
-    spec.pop("config", None)  # CONFIG, once for all charts of a page
-    return spec
+def _number(field: str, **options: Any) -> Spec:
+    return {"field": field, "type": "quantitative", **options}
+
+
+def _category(field: str, **options: Any) -> Spec:
+    return {"field": field, "type": "nominal", **options}
+
+
+def _layer(mark: Spec, encoding: Spec, rows: list[Spec] | None = None) -> Spec:
+    data = {} if rows is None else {"data": {"values": rows}}
+    return {"mark": mark, "encoding": encoding, **data}
+
+
+def _spec(layers: list[Spec], rows: list[Spec], height: int) -> Spec:
+    return {
+        "data": {"values": [_rounded(row) for row in rows]},
+        "layer": layers,
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
 
 
 def _rounded(row: Spec) -> Spec:
-    """Return a row with as many digits as a chart can show: half of a page would be the others."""
+    """Return a row with as many digits as a chart can show: the others would double the page."""
     return {
         name: float(f"{value:.6g}") if isinstance(value, float) else value
         for name, value in row.items()

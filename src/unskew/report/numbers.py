@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "decimal", "p_value", "share", "signed", "signed_share"]
+__all__ = ["count", "decimal", "share", "signed", "signed_share"]
 
 NOTHING = "–"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -19,7 +19,7 @@ def count(value: float) -> str:
     >>> count(1234567.2)
     '1,234,567'
     """
-    return f"{value:,.0f}" if math.isfinite(value) else _unusual(value)
+    return f"{value:,.0f}" if math.isfinite(value) else _not_finite(value)
 
 
 def share(value: float | None) -> str:
@@ -31,7 +31,7 @@ def share(value: float | None) -> str:
     ['0 %', '< 0.1 %', '4.1 %', '50 %', '> 99.9 %', '100 %']
     """
     if value is None or not math.isfinite(value):
-        return NOTHING if value is None else _unusual(value)
+        return NOTHING if value is None else _not_finite(value)
     size = abs(value)
     if size == 0:
         text = "0"
@@ -47,7 +47,7 @@ def share(value: float | None) -> str:
 
 
 def decimal(value: float | None) -> str:
-    """Return a number with two or three digits that count.
+    """Return a number with two or three significant digits.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def decimal(value: float | None) -> str:
     ['0', '< 0.001', '0.012', '0.50', '3.14', '27.2', '1,234', '2.0 × 10²¹']
     """
     if value is None or not math.isfinite(value):
-        return NOTHING if value is None else _unusual(value)
+        return NOTHING if value is None else _not_finite(value)
     size = abs(value)
     if size == 0:
         return "0"
@@ -86,7 +86,7 @@ def signed(value: float | None) -> str:
 
 
 def signed_share(value: float) -> str:
-    """Return a difference of shares, in points of a hundred.
+    """Return a difference of shares, in percentage points.
 
     Examples
     --------
@@ -98,21 +98,7 @@ def signed_share(value: float) -> str:
     return f"{'+' if value > 0 else MINUS}{100 * abs(value):.1f}{SPACE}%"
 
 
-def p_value(value: float) -> str:
-    """Return a probability as part of a sentence.
-
-    Examples
-    --------
-    >>> [p_value(value).replace(SPACE, " ") for value in (0.2, 0.0312, 0.0004)]
-    ['p = 0.20', 'p = 0.031', 'p < 0.001']
-    """
-    if math.isnan(value):
-        return f"p{SPACE}unknown"
-    text = decimal(value)
-    return f"p{SPACE}{text.replace(' ', SPACE)}" if text[0] == "<" else f"p{SPACE}={SPACE}{text}"
-
-
-def _unusual(value: float) -> str:
+def _not_finite(value: float) -> str:
     if math.isnan(value):
         return NOTHING
     return "∞" if value > 0 else f"{MINUS}∞"

@@ -1,8 +1,7 @@
-r"""Text from the data, which may be anything, as text and nothing else.
+r"""Safe rendering of text from the data, which anybody may have written.
 
 Column names, categories and cells reach HTML (where Jinja escapes them), JSON inside a script
-element, SVG and Markdown. Before that, :func:`visible` takes from them what acts without being
-seen.
+element, SVG and Markdown. Before that, :func:`visible` replaces invisible control characters.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import Any
 __all__ = ["markdown_code", "markdown_text", "script_json", "visible"]
 
 LONGEST = 200
-"""Characters of a name or a value that are shown."""
+"""Characters shown of a name or a value."""
 
 
 def visible(text: object, longest: int = LONGEST) -> str:
-    r"""Return text with nothing unseen in it, on one line, and not too long.
+    r"""Return text on one line, without invisible characters, and cut if it is too long.
 
-    Control characters, among them those that turn the direction of writing around, are told by
-    their number. Letters of every script stay.
+    Control characters, including those that change the direction of writing, are replaced by their
+    escape codes. Letters of every script stay.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def _visible_character(character: str) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return JSON that can stand inside a script element whatever it holds.
+    r"""Return JSON that is safe inside a script element.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def script_json(value: Any) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Return text in which Markdown finds no markup, nor the end of a table's cell.
+    r"""Return text with Markdown's markup and the border of table cells escaped.
 
     Examples
     --------
@@ -71,7 +70,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    r"""Return text as a code span, or with its markup escaped where a span cannot hold it.
+    r"""Return text as a code span, or escaped if a code span cannot hold it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Charts as Vega draws them: in the reader's browser, or here, as SVG."""
+"""Vega, which draws the charts: in the reader's browser, or here as SVG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["library", "svg"]
 
 @cache
 def library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed with its interpreter of expressions, as one script."""
+    """Return Vega, Vega-Lite and Vega-Embed with its expression interpreter, as one script."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
 
@@ -24,11 +24,11 @@ def svg(spec: dict[str, Any], width: int, label_limit: int) -> str:
     Parameters
     ----------
     spec : dict
-        Of Vega-Lite, without its configuration.
+        Vega-Lite, without its configuration.
     width : int
-        Of the whole, in pixels, labels and axes included.
+        In pixels, including labels and axes.
     label_limit : int
-        Pixels that a label of the vertical axis may take.
+        The longest label of the vertical axis, in pixels.
     """
     axis_y = {**CONFIG["axisY"], "labelLimit": label_limit}
     return vl_convert.vegalite_to_svg(

@@ -189,7 +189,7 @@ class Weighter(BaseEstimator, ABC):
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
-                f"{type(self).__name__} needs rows of the population, and Margins hold only totals. "
+                f"{type(self).__name__} needs rows of the population; Margins hold only totals. "
                 "Use a weighter whose question is sums or counts of categories, or pass rows: "
                 "Population(data)."
             )

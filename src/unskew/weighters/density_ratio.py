@@ -290,8 +290,8 @@ class DensityRatioWeights(InductiveWeighter):
     def _describe_uncovered(self) -> str:
         return (
             f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
-            f"every sample row for the kernel; the remaining distance (MMD) is {self.mmd_after_:.3g}, "
-            f"before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
+            "every sample row for the kernel; the remaining distance (MMD) is "
+            f"{self.mmd_after_:.3g}, before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
         )
 
 

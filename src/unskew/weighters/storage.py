@@ -1,7 +1,7 @@
-"""Weighters in files, by skops: a file can be refused before anything in it comes to life.
+"""Weighters in skops files, which can be refused before anything in them is loaded.
 
 A pickle runs whatever its author wrote into it. A skops file names the types that it holds, and
-those that are not on the list below are refused before any of them is made.
+those that are not trusted are refused before any of them is created.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,44 +28,32 @@ FORMAT = 1
 _ABOUT = "unskew.json"
 _LARGEST_ABOUT = 10_000
 
-_TRUSTED = [
+_ALWAYS_TRUSTED = (
     "numpy.dtype",
-    "sklearn.tree._tree.Tree",  # its nodes are checked below
-    "unskew.numerics.box_simplex.Certificate",
-    "unskew.numerics.distinct_rows.DistinctRows",
-    "unskew.numerics.inductive.InductiveWeights",
-    "unskew.numerics.kernels.GaussianKernel",
-    "unskew.numerics.kernels.LaplaceKernel",
-    "unskew.numerics.kernels.WithMeans",
-    "unskew.numerics.nearest_centre.NearestCentre",
-    "unskew.numerics.nearest_points.NearestPoints",
-    "unskew.numerics.tree_routing.TreeRouting",  # as above
+    "unskew.overlap.overlap.Overlap",
+    "unskew.overlap.overlap.OverlapRule",
     "unskew.population.encode.ColumnCodes",
-    "unskew.population.encode.FeatureSpace",
     "unskew.population.encode._CategoryCode",
     "unskew.population.encode._EmptyCode",
-    "unskew.population.encode._FeatureMap",
     "unskew.population.encode._NumberCode",
-    "unskew.population.encode._OneHot",
     "unskew.population.encode._TimeCode",
-    "unskew.weighters.cells.CellLocator",
-    "unskew.weighters.cells._Neighbours",
-    "unskew.weighters.cluster.ClusterWeights",
-    "unskew.weighters.cluster._ClusterPartition",
-    "unskew.weighters.frequency.FrequencyWeights",
-    "unskew.weighters.grid.Buckets",
-    "unskew.weighters.grid.GridPartition",
-    "unskew.weighters.grid.Values",
-    "unskew.weighters.histogram.HistogramWeights",
-    "unskew.weighters.kernel_mean_matching.KernelMeanMatching",
-    "unskew.weighters.known_probability.KnownProbability",
-    "unskew.weighters.overlap.Overlap",
-    "unskew.weighters.overlap.OverlapRule",
-    "unskew.weighters.tree.TreeWeights",
-    "unskew.weighters.tree._TreePartition",
-    "unskew.weighters.unweighted.Unweighted",
-]
-"""What a file may hold beside plain values, NumPy arrays and scikit-learn's estimators."""
+    "unskew.population.feature_space.FeatureSpace",
+    "unskew.population.feature_space._FeatureMap",
+    "unskew.population.feature_space._OneHot",
+)
+"""What the file of any weighter may hold beside NumPy arrays and scikit-learn's estimators."""
+
+
+def _trusted() -> set[str]:
+    """Return the types that unskew's own weighters consist of; each names its own."""
+    import unskew
+
+    trusted = set(_ALWAYS_TRUSTED)
+    for name in unskew.__all__:
+        weighter = getattr(unskew, name)
+        if isinstance(weighter, type) and issubclass(weighter, InductiveWeighter):
+            trusted |= {f"{weighter.__module__}.{name}", *weighter._saved_types}
+    return trusted
 
 
 def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> None:
@@ -81,9 +69,11 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
 
     Notes
     -----
-    Cell weighters need sample rows to find the nearest one of a row out of the sample's reach, so
-    with ``empty="merge"`` the file holds the sample's distinct points. It never holds its labels,
-    nor the population.
+    Cell weighters look for the sample row nearest to an uncovered row, so with ``empty="merge"`` the
+    file holds the sample's distinct points. It never holds labels or population rows.
+
+    A custom clusterer, or a function, is saved by its name; :func:`load_weighter` must be told to
+    trust it.
 
     See Also
     --------
@@ -107,8 +97,8 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
     name = type(weighter).__name__
     if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "weigh"):
         raise ParameterError(
-            f"{name} cannot weigh new rows as it is, so there is nothing to save it for."
-            + (' Use method="inductive".' if name == "KernelMeanMatching" else "")
+            f"{name} cannot weigh new rows, so saving it is of no use. Save its weights_, or use a "
+            "weighter that can weigh new rows, such as TreeWeights or DensityRatioWeights."
         )
     if not hasattr(weighter, "scale_"):  # a sample on Spark leaves no weights_
         raise ParameterError(f"{name} is not fitted yet. Call fit before saving it.")
@@ -116,11 +106,6 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         data = skops.io.dumps(weighter, compression=zipfile.ZIP_DEFLATED)
     except (UnsupportedTypeException, TypeError) as error:
         raise ParameterError(f"{name} cannot be saved: {error}") from error
-    if untrusted := _untrusted(data):
-        raise ParameterError(
-            f"{name} cannot be saved: it holds {', '.join(untrusted)}, which would be refused when "
-            "the file is loaded. Functions and classes of your own stay out of files."
-        )
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_ABOUT, json.dumps(_about()))
@@ -130,15 +115,18 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         path.write(buffer.getvalue())
 
 
-def load_weighter(path: str | Path) -> InductiveWeighter:
+def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> InductiveWeighter:
     """Load a weighter that :func:`save_weighter` saved.
 
-    A file that holds anything but weighters of unskew and what they are made of is refused, and
-    nothing in it is run. The same goes for files of a newer version of unskew.
+    A file that holds anything but unskew's weighters, what they consist of, and scikit-learn's
+    estimators is refused, and nothing in it is run. So is a file of a newer version of unskew.
 
     Parameters
     ----------
     path : str or Path
+    trusted : sequence of str or type
+        Further types that the file may hold, such as your own clusterer: the class, or its full
+        name. Loading runs their code, so trust only files that you know.
 
     Returns
     -------
@@ -148,23 +136,30 @@ def load_weighter(path: str | Path) -> InductiveWeighter:
     path = Path(path)
     data = _read(path)
     _check_version(path, _read_about(path, data))
-    if untrusted := _untrusted(data, path):
+    allowed = _trusted() | {_type_name(kind) for kind in trusted}
+    if untrusted := sorted(set(_untrusted(data, path)) - allowed):
+        names = ", ".join(untrusted)
         raise InputError(
-            f"'{path}' is refused: it holds {', '.join(untrusted)}, which no weighter of unskew "
-            "does. Nothing in it was run."
+            f"'{path}' is refused: it holds {names}, which is not part of unskew or scikit-learn. "
+            "Nothing in it was run. If you trust the file: load_weighter(path, "
+            f"trusted={untrusted})."
         )
     import skops.io
 
     try:
-        weighter = skops.io.loads(data, trusted=_TRUSTED)
+        weighter = skops.io.loads(data, trusted=sorted(allowed))
         is_fitted = isinstance(weighter, InductiveWeighter) and hasattr(weighter, "scale_")
         if is_fitted:
-            _check_trees(weighter, weighter.n_features_in_)
+            _check_trees(weighter, len(weighter.columns_))
     except Exception as error:  # as below
         raise _damaged(path, error) from error
     if not is_fitted:
         raise _damaged(path, "it holds no fitted weighter")
     return weighter
+
+
+def _type_name(kind: str | type) -> str:
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _about() -> dict[str, Any]:
@@ -187,9 +182,9 @@ def _read(path: Path) -> bytes:
 def _read_about(path: Path, data: bytes) -> dict[str, Any]:
     if not zipfile.is_zipfile(io.BytesIO(data)):
         raise InputError(
-            f"'{path}' is refused: it is no weighter that unskew saved. Pickles and other files "
-            "are never opened, for they may run code; save_weighter and unskew weigh --save "
-            "write files in the format of skops."
+            f"'{path}' is refused: it is not a weighter that unskew saved. Pickles are never "
+            "opened, because they may run code; save_weighter and unskew weigh --save write skops "
+            "files."
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -200,14 +195,14 @@ def _read_about(path: Path, data: bytes) -> dict[str, Any]:
             about = json.loads(archive.read(_ABOUT))
     except KeyError:
         raise InputError(
-            f"'{path}' is refused: it is no weighter that unskew saved (it lacks {_ABOUT})."
+            f"'{path}' is refused: it is not a weighter that unskew saved (it lacks {_ABOUT})."
         ) from None
     except InputError:
         raise
     except Exception as error:  # whatever a crafted or damaged file makes of it
         raise _damaged(path, error) from error
     if not isinstance(about, dict) or not isinstance(about.get("format"), int):
-        raise _damaged(path, f"{_ABOUT} does not tell the format")
+        raise _damaged(path, f"{_ABOUT} does not state the format")
     return about
 
 
@@ -227,21 +222,20 @@ def _check_version(path: Path, about: dict[str, Any]) -> None:
         )
 
 
-def _untrusted(data: bytes, path: Path | None = None) -> list[str]:
+def _untrusted(data: bytes, path: Path) -> list[str]:
     import skops.io
 
     try:
-        found = skops.io.get_untrusted_types(data=data)
+        return list(skops.io.get_untrusted_types(data=data))
     except Exception as error:  # as above
-        raise _damaged(path or Path("the weighter"), error) from error
-    return sorted(set(found) - set(_TRUSTED))
+        raise _damaged(path, error) from error
 
 
 def _check_trees(held: Any, n_features: int) -> None:
-    """Refuse trees that scikit-learn would follow out of their memory, or for ever.
+    """Refuse trees that would make scikit-learn read outside of its arrays, or loop for ever.
 
-    It checks no index on its way down, which is why skops leaves its trees to the caller's trust.
-    ``n_features`` is how many numbers a row has, so no node may ask for one beyond them.
+    It checks no index on its way down, which is why skops does not trust its trees by default.
+    ``n_features`` is the number of columns of a row, so no node may use one beyond them.
     """
     from sklearn.tree._tree import Tree
 
@@ -262,31 +256,33 @@ def _check_trees(held: Any, n_features: int) -> None:
 
 def _check_tree(tree: Any, n_features: int) -> None:
     if tree.n_features != n_features:
-        raise ValueError(f"a tree in it is for {tree.n_features} columns, not {n_features}")
+        raise ValueError(
+            f"the file contains a decision tree for {tree.n_features} columns, not {n_features}"
+        )
     nodes = np.arange(tree.node_count)
     left, right, feature = tree.children_left, tree.children_right, tree.feature
     inner = left != -1
     downwards = [(nodes < side) & (side < tree.node_count) for side in (left, right)]
     known = (feature >= 0) & (feature < tree.n_features)
     if not (right[~inner] == -1).all() or not (np.all([*downwards, known], axis=0)[inner]).all():
-        raise ValueError("a tree in it is none")
+        raise ValueError("the file contains an invalid decision tree")
 
 
 def _check_routing(tree: TreeRouting, n_features: int) -> None:
-    """Refuse a tree that has travelled unless every step leads down, to a leaf, by a column."""
+    """Refuse nodes unless every step leads down, to a leaf, by an existing column."""
     nodes, is_leaf = np.arange(len(tree.feature)), tree.is_leaf
     right, left = tree.children.reshape(len(nodes), 2).T
     shapes = {one.shape for one in (tree.feature, tree.border, tree.missing_left, is_leaf)}
     kinds = [one.dtype.kind for one in (tree.feature, tree.children, tree.missing_left, is_leaf)]
     if shapes != {(len(nodes),)} or not len(nodes) or kinds != ["i", "i", "b", "b"]:
-        raise ValueError("a tree in it is none")
+        raise ValueError("the file contains an invalid decision tree")
     downwards = [(nodes < side) & (side < len(nodes)) for side in (left, right)]
     stays = (left == nodes) & (right == nodes)
     known = (tree.feature >= 0) & (tree.feature < n_features)
     if not (known & np.where(is_leaf, stays, np.all(downwards, axis=0))).all():
-        raise ValueError("a tree in it is none")
+        raise ValueError("the file contains an invalid decision tree")
 
 
 def _damaged(path: Path, reason: object) -> InputError:
-    said = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else reason
-    return InputError(f"'{path}' is refused: it is damaged, or was tampered with ({said}).")
+    text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else reason
+    return InputError(f"'{path}' is refused: it is damaged, or was tampered with ({text}).")

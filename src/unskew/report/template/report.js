@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const NARROW = 560; // below it, names beside a chart take less room
+  const NARROW = 560; // on narrower charts, the names beside them take less room
   const { config, charts } = JSON.parse(document.getElementById("specs").textContent);
 
   // --- tooltips: text only, never markup -------------------------------------------------------
@@ -48,48 +48,48 @@
     (problem) => console.error(problem),
   );
 
-  // --- the table of features -------------------------------------------------------------------
-  const table = document.getElementById("feature-table");
-  const body = table.tBodies[0];
-  const rows = [...body.rows];
-  const headings = [...table.tHead.rows[0].cells];
+  // --- tables to search and to sort --------------------------------------------------------------
+  document.querySelectorAll("table.sortable").forEach((table) => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const headings = [...table.tHead.rows[0].cells];
 
-  const search = document.getElementById("search");
-  const found = document.getElementById("found");
-  const texts = rows.map((row) => row.textContent.toLocaleLowerCase());
-  function filter() {
-    const wanted = search.value.trim().toLocaleLowerCase().split(/\s+/);
-    let shown = 0;
-    rows.forEach((row, place) => {
-      row.hidden = !wanted.every((word) => texts[place].includes(word));
-      shown += row.hidden ? 0 : 1;
+    const search = document.querySelector(`[aria-controls="${table.id}"]`);
+    const found = search.closest(".search").querySelector("[role=status]");
+    const texts = rows.map((row) => row.textContent.toLocaleLowerCase());
+    search.addEventListener("input", () => {
+      const words = search.value.trim().toLocaleLowerCase().split(/\s+/);
+      let shown = 0;
+      rows.forEach((row, place) => {
+        row.hidden = !words.every((word) => texts[place].includes(word));
+        shown += row.hidden ? 0 : 1;
+      });
+      found.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
     });
-    found.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
-  }
-  search.addEventListener("input", filter);
 
-  function key(row, column, numeric) {
-    const told = row.cells[column].dataset.key;
-    if (told === undefined) return null;
-    return numeric ? Number(told.replace("inf", "Infinity")) : told;
-  }
-  function sort(column) {
-    const heading = headings[column];
-    const numeric = heading.classList.contains("number");
-    const first = numeric ? "descending" : "ascending";
-    const second = numeric ? "ascending" : "descending";
-    const order = heading.getAttribute("aria-sort") === first ? second : first;
-    headings.forEach((other) => other.removeAttribute("aria-sort"));
-    heading.setAttribute("aria-sort", order);
-    const sign = order === "ascending" ? 1 : -1;
-    const keyed = rows.map((row) => [key(row, column, numeric), row]);
-    keyed.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null); // nothing comes last
-      return sign * (numeric ? a - b || 0 : a.localeCompare(b, "en", { numeric: true }));
+    function sortKey(row, column, numeric) {
+      const key = row.cells[column].dataset.key;
+      if (key === undefined) return null;
+      return numeric ? Number(key.replace("inf", "Infinity")) : key;
+    }
+    function sort(column) {
+      const heading = headings[column];
+      const numeric = heading.classList.contains("number");
+      const first = numeric ? "descending" : "ascending";
+      const second = numeric ? "ascending" : "descending";
+      const order = heading.getAttribute("aria-sort") === first ? second : first;
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", order);
+      const sign = order === "ascending" ? 1 : -1;
+      const keyed = rows.map((row) => [sortKey(row, column, numeric), row]);
+      keyed.sort(([a], [b]) => {
+        if (a === null || b === null) return (a === null) - (b === null); // empty cells come last
+        return sign * (numeric ? a - b || 0 : a.localeCompare(b, "en", { numeric: true }));
+      });
+      body.append(...keyed.map(([, row]) => row));
+    }
+    headings.forEach((heading, column) => {
+      heading.querySelector("button").addEventListener("click", () => sort(column));
     });
-    body.append(...keyed.map(([, row]) => row));
-  }
-  headings.forEach((heading, column) => {
-    heading.querySelector("button").addEventListener("click", () => sort(column));
   });
 })();

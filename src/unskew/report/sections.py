@@ -1,0 +1,275 @@
+"""The sections of a report, each made from a diagnosis by one function.
+
+To add a section, write its function and put it in ``SECTIONS``: the page and Markdown render what
+it returns. A section without content is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from unskew.diagnostics.diagnosis import Diagnosis, Status, TwoSampleTest
+from unskew.diagnostics.weights import HeavyRow
+from unskew.overlap import Overlap, OverlapRule
+from unskew.report import charts, features
+from unskew.report.blocks import (
+    Block,
+    Chart,
+    Charts,
+    Column,
+    Figure,
+    Figures,
+    Item,
+    Items,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from unskew.report.numbers import NOTHING, SPACE, count, decimal, share
+from unskew.report.untrusted import visible
+
+__all__ = ["SECTIONS", "build_report"]
+
+MAX_HEAVY_COLUMNS = 6
+"""Columns shown of the heaviest rows: the most biased ones."""
+VISIBLE_SHARE = 0.0005
+"""Shares below it would be shown as zero."""
+
+_STATUS: dict[Status, tuple[str, Literal["good", "caution", "bad"]]] = {
+    "no bias found": ("No bias found", "good"),
+    "correctable": ("Correctable", "good"),
+    "costly": ("Correctable at a cost", "caution"),
+    "not corrected": ("Not corrected", "bad"),
+    "not correctable": ("Not correctable", "bad"),
+}
+
+
+def build_report(diagnosis: Diagnosis) -> Report:
+    """Return the content of the report."""
+    verdict = diagnosis.verdict
+    status, tone = _STATUS[verdict.status]
+    sections = [section for build in SECTIONS if (section := build(diagnosis)) is not None]
+    reasons = [visible(sentence, 900) for sentence in verdict.sentences]
+    return Report(visible(verdict.headline, 600), status, tone, reasons, sections)
+
+
+def key_figures(diagnosis: Diagnosis) -> Section:
+    """Return the numbers to see at a glance."""
+    overlap, weights, rows = diagnosis.overlap, diagnosis.weights, count(diagnosis.sample_rows)
+    figures = [
+        Figure("Sample", rows, None, "rows"),
+        Figure("Population", count(diagnosis.population_rows), None, "rows"),
+        Figure(
+            "Not covered", share(overlap.uncovered), None, _margin(overlap) or "of the population"
+        ),
+        _test_figure("Classifier AUC", diagnosis.bias.classifier, "0.50 is no difference"),
+        _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference"),
+    ]
+    if weights is not None:
+        note = f"{share(weights.effective_share)} of the rows"
+        size = count(weights.effective_sample_size)
+        figures.append(Figure("Effective sample size", rows, size, note))
+    return Section("figures", "At a glance", [Figures(figures)])
+
+
+def _test_figure(label: str, test: TwoSampleTest, note: str) -> Figure:
+    after = None if test.after is None else decimal(test.after.statistic)
+    return Figure(label, decimal(test.before.statistic), after, note)
+
+
+def _margin(measured: Overlap | OverlapRule) -> str:
+    return f"±{SPACE}{share(measured.margin)}" if measured.margin >= VISIBLE_SHARE else ""
+
+
+def coverage(diagnosis: Diagnosis) -> Section:
+    """Return the regions of the population that the sample does not cover."""
+    overlap, rules = diagnosis.overlap, diagnosis.overlap.rules
+    blocks: list[Block] = []
+    if rules:
+        largest = max(rule.share for rule in rules)
+        shares = [f"{share(rule.share)} {_margin(rule)}".strip() for rule in rules]
+        inside = [f"{count(rule.sample_rows)} of {count(rule.sample_size)}" for rule in rules]
+        columns = [
+            Column("Region", [visible(rule.text, 400) for rule in rules], "data"),
+            Column("Population share", shares, bars=[rule.share / largest for rule in rules]),
+            Column("Sample rows in it", inside),
+        ]
+        text = (
+            "No sample row represents these parts of the population, so no weights can correct for "
+            "them. Regions may overlap."
+        )
+        caption = "Regions of the population without sample rows"
+        blocks = [Paragraph(text), Table("rules", caption, columns)]
+    unexplained = overlap.unexplained if rules else overlap.uncovered
+    if unexplained >= VISIBLE_SHARE:
+        text = f"{share(unexplained)} of the population is not covered but fits no simple rule."
+        blocks.append(Paragraph(text, note=bool(rules)))
+    if not blocks:
+        blocks.append(Paragraph("The sample covers every part of the population examined."))
+    return Section("coverage", "Not covered by the sample", blocks)
+
+
+def weight_summary(diagnosis: Diagnosis) -> Section:
+    """Return the effective sample size, the histogram of the weights, and the heaviest rows."""
+    weights, rows = diagnosis.weights, count(diagnosis.sample_rows)
+    if weights is None:
+        missing = Paragraph("No weights were given: this report describes the sample as it is.")
+        return Section("weights", "The weights", [missing])
+    zero = f" {count(weights.zero_rows)} of {rows} rows have weight 0." if weights.zero_rows else ""
+    blocks: list[Block] = [
+        Paragraph(
+            f"The {rows} weighted rows determine a mean as precisely as "
+            f"{count(weights.effective_sample_size)} equally weighted rows "
+            f"({share(weights.effective_share)}): weighting multiplies its variance by "
+            f"{decimal(weights.design_effect)}."
+        ),
+        Paragraph(
+            f"Weights range from {decimal(weights.smallest)} to {decimal(weights.largest)}; their "
+            f"mean is 1. The largest 1 % of the weights carries {share(weights.top_share)} of the "
+            f"total.{zero}"
+        ),
+    ]
+    if sum(weights.histogram.counts) > 0:
+        edges, counts = weights.histogram.edges, weights.histogram.counts
+        ranges = [f"{decimal(low)} to {decimal(high)}" for low, high in pairwise(edges)]
+        columns = [Column("Weight", ranges, "text"), Column("Rows", [count(n) for n in counts])]
+        caption = "Rows by positive weight, on a logarithmic axis. The dashed line is the mean, 1."
+        chart = Chart(
+            "histogram",
+            charts.weights(weights.histogram),
+            f"Histogram of the weights. {caption}",
+            caption=caption,
+            table=Table("histogram-table", "Rows by weight", columns),
+        )
+        blocks.append(Charts([chart]))
+    return Section(
+        "weights", "The weights", [*blocks, *_heaviest_rows(diagnosis, weights.heaviest)]
+    )
+
+
+def _heaviest_rows(diagnosis: Diagnosis, rows: Sequence[HeavyRow]) -> Iterator[Block]:
+    if not rows:
+        return
+    known = dict.fromkeys(name for row in rows for name in row.values)
+    ranked = dict.fromkeys(f.name for f in diagnosis.bias.features if f.name in known) | known
+    shown, hidden = list(ranked)[:MAX_HEAVY_COLUMNS], len(ranked) - MAX_HEAVY_COLUMNS
+    columns = [
+        Column("Row", [str(row.row) for row in rows], "text"),
+        Column("Weight", [decimal(row.weight) for row in rows]),
+        Column("Share", [share(row.share) for row in rows]),
+    ]
+    for name in shown:
+        cells = [visible(row.values.get(name, NOTHING), 60) for row in rows]
+        columns.append(Column(visible(name, 60), cells, "data"))
+    yield Table("heaviest", "The rows of the largest weights", columns)
+    more = f" Columns not shown: {count(hidden)}." if hidden > 0 else ""
+    yield Paragraph(f"Rows are counted from 0.{more}", note=True)
+
+
+def labels(diagnosis: Diagnosis) -> Section | None:
+    """Return the effect of weighting on the labels."""
+    outcome = diagnosis.outcome
+    if outcome is None:
+        return None
+    if outcome.kind == "mean":
+        number, columns = decimal, [Column("Labels", ["Mean"], "text")]
+    else:
+        number, columns = share, [Column("Class", [visible(n) for n in outcome.labels], "data")]
+    for heading, values, errors in (
+        ("Sample", outcome.before, outcome.before_error),
+        ("Weighted sample", outcome.after, outcome.after_error),
+    ):
+        if values is not None and errors is not None:
+            pairs = zip(values, errors, strict=True)
+            cells = [f"{number(value)} ± {number(1.96 * error)}" for value, error in pairs]
+            columns.append(Column(heading, cells))
+    table = Table("label-table", "The labels before and after weighting", columns)
+    note = "± 1.96 standard errors, with the weights treated as fixed."
+    title = "Effect of weighting on the labels"
+    return Section("labels", title, [table, Paragraph(note, note=True)])
+
+
+def bounds(diagnosis: Diagnosis) -> Section:
+    """Return the theoretical bounds that apply."""
+    items = []
+    for bound in diagnosis.bounds:
+        text = visible(bound.statement, 1200)
+        if bound.assumptions:
+            assumptions = "; ".join(visible(text, 900).rstrip(".") for text in bound.assumptions)
+            text = f"{text} Assumptions: {assumptions}."
+        tag = "no information here" if bound.vacuous else ""
+        items.append(Item(visible(bound.theorem), text, tag))
+    block = Items(items) if items else Paragraph("No theorem applies here.")
+    return Section("bounds", "Theoretical bounds", [block])
+
+
+def methods(diagnosis: Diagnosis) -> Section:
+    """Return how everything was computed: tests, methods, thresholds."""
+    tests = [
+        (test.name.capitalize(), stage, result)
+        for test in (diagnosis.bias.classifier, diagnosis.bias.mmd)
+        for stage, result in (("sample", test.before), ("weighted sample", test.after))
+        if result is not None
+    ]
+    intervals = [
+        NOTHING if result.low is None else f"{decimal(result.low)} to {decimal(result.high)}"
+        for _, _, result in tests
+    ]
+    test_columns = [
+        Column("Test", [name for name, _, _ in tests], "text"),
+        Column("Of the", [stage for _, stage, _ in tests], "text"),
+        Column("Statistic", [decimal(result.statistic) for _, _, result in tests]),
+        Column("95 % interval", intervals),
+        Column("p-value", [decimal(result.p_value) for _, _, result in tests]),
+    ]
+    limits = list(diagnosis.thresholds.described())
+    limit_columns = [
+        Column("Threshold", [label for label, _, _ in limits], "text"),
+        Column("Value", [(share if is_share else decimal)(limit) for _, limit, is_share in limits]),
+    ]
+    blocks: list[Block] = [
+        Table("tests", "Two-sample tests", test_columns),
+        Items([Item(name, visible(text, 900)) for name, text in _methods(diagnosis)]),
+        Table("thresholds", "Thresholds of the verdict", limit_columns),
+    ]
+    return Section("methods", "How it was computed", blocks)
+
+
+def _methods(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    examined, total = diagnosis.examined_rows, diagnosis.population_rows
+    yield (
+        "Rows examined",
+        "All rows of the population."
+        if examined >= total
+        else f"Distances, tests and regions use {count(examined)} of the population's "
+        f"{count(total)} rows, drawn uniformly at random; means, variances, missing values and "
+        "categories use all rows.",
+    )
+    if diagnosis.method is not None:
+        yield "Weights", diagnosis.method
+    yield "Not covered", diagnosis.overlap.method
+    for test in (diagnosis.bias.classifier, diagnosis.bias.mmd):
+        yield test.name.capitalize(), test.method
+    yield (
+        "Features",
+        "Mean difference: the sample's mean minus the population's, in standard deviations of the "
+        "population; for categories, the largest one. Distance: Kolmogorov-Smirnov for numbers and "
+        "times, total variation for categories; between 0 and 1. Missing: the sample's share of "
+        "missing values minus the population's.",
+    )
+
+
+SECTIONS: tuple[Callable[[Diagnosis], Section | None], ...] = (
+    key_figures,
+    features.differences,
+    coverage,
+    weight_summary,
+    labels,
+    features.distributions,
+    features.all_features,
+    bounds,
+    methods,
+)
