@@ -150,7 +150,7 @@ def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
     # the population's are.
     locators = [_Unmerged(part.locator) if sample.in_memory else part.locator for part in found]
     in_sample = [CellCounts(locator) for locator in locators]
-    sample.reduce(Summaries(in_sample))
+    (sample.ordered if sample.in_memory else sample).reduce(Summaries(in_sample))
     counted = []
     for cells, part, locator, mine in zip(partitions, found, locators, in_sample, strict=True):
         counts = mine.counts

@@ -291,7 +291,8 @@ class DensityRatioWeights(InductiveWeighter):
         return (
             f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
             "every sample row for the kernel; the remaining distance (MMD) is "
-            f"{self.mmd_after_:.3g}, before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
+            f"{self.mmd_after_:.3g}, before weighting {self.mmd_before_:.3g}. No weights make the "
+            "sample represent it."
         )
 
 

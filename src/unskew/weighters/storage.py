@@ -69,11 +69,11 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
 
     Notes
     -----
-    Cell weighters look for the sample row nearest to an uncovered row, so with ``empty="merge"`` the
-    file holds the sample's distinct points. It never holds labels or population rows.
+    Cell weighters look for the sample row nearest to an uncovered row, so with ``empty="merge"``
+    the file holds the sample's distinct points. It never holds labels or population rows.
 
-    A custom clusterer, or a function, is saved by its name; :func:`load_weighter` must be told to
-    trust it.
+    A custom clusterer or function is saved by its name, and has to be trusted by name when the file
+    is loaded: ``load_weighter(path, trusted=[...])``.
 
     See Also
     --------
