@@ -159,7 +159,7 @@ def test_a_million_rows_do_not_collide():
     grid = [np.repeat(side, 1000), np.tile(side, 1000)]
     assert len(np.unique(hash_rows(grid))) == 10**6
     assert len(np.unique(hash_rows([grid[0] / 7, grid[1].astype(np.float32)]))) == 10**6
-    assert len(np.unique(hash_text([f"row {i}" for i in range(10**6)]).words)) == 10**6
+    assert len(np.unique(hash_text([f"row {i}" for i in range(10**5)]).words)) == 10**5
 
 
 def test_every_bit_depends_on_every_column():
