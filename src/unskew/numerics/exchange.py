@@ -40,6 +40,7 @@ matrix factors. All sixteen converged with every value that was tried.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -214,16 +215,14 @@ def _first_free(program: BoxSimplex[BlockMatrix]) -> BoolArray:
     return free
 
 
-@dataclass(frozen=True)
-class _KnownImage:
+class _KnownImage(NamedTuple):
     """A point γ with its image K γ in double precision."""
 
     point: FloatArray
     image: FloatArray
 
 
-@dataclass(frozen=True)
-class _PassResult:
+class _PassResult(NamedTuple):
     """The last point of a pass, whether no entry of it is wrong, and the rounds that it took."""
 
     point: FloatArray
@@ -231,20 +230,15 @@ class _PassResult:
     rounds: int
 
 
-@dataclass(frozen=True)
-class _Wrong:
+class _Wrong(NamedTuple):
     """The entries that a round found in the wrong set."""
 
-    below: BoolArray
-    """Free, and below zero."""
-    above: BoolArray
-    """Free, and above their upper bound."""
-    rise: BoolArray
-    """At zero, though the objective falls if they rise."""
-    fall: BoolArray
-    """At their upper bound, though the objective falls if they fall."""
+    below: BoolArray  # free, and below zero
+    above: BoolArray  # free, and above their upper bound
+    rise: BoolArray  # at zero, though the objective falls if they rise
+    fall: BoolArray  # at their upper bound, though the objective falls if they fall
 
-    def count(self) -> int:
+    def size(self) -> int:
         return int(np.count_nonzero(self.below | self.above | self.rise | self.fall))
 
 
@@ -292,7 +286,7 @@ class _Pass:
         at_upper = (self._centre >= upper) & ~free
         point: FloatArray = np.zeros(len(upper))
         reduced, worst = -program.linear, self._largest
-        progress = _Progress(fewest_wrong=2 * len(upper))
+        outside, progress = self._outside(), _Progress(fewest_wrong=2 * len(upper))
         for rounds in range(1, max_rounds + 1):
             # 1) Solve for the free entries; if there is none and the sum is off, free the best one.
             if not free.any() and not program.allows(upper[at_upper].sum()):
@@ -302,8 +296,13 @@ class _Pass:
             accuracy = _SYSTEM_ACCURACY * max(worst, slack)
             point, reduced = self._solve(free, at_upper, point, accuracy)
             # 2) Find the wrong entries.
-            wrong = self._find_wrong(free, at_upper, point, reduced, slack)
-            n_wrong, n_free = wrong.count(), int(np.count_nonzero(free))
+            wrong = _Wrong(
+                below=free & (point < -outside),
+                above=free & (point > upper + outside),
+                rise=~free & ~at_upper & (reduced < -slack),
+                fall=at_upper & (reduced > slack),
+            )
+            n_wrong, n_free = wrong.size(), int(np.count_nonzero(free))
             # 3) Stop if there are none, or for lack of progress.
             if not n_wrong:
                 return _PassResult(point, True, rounds)
@@ -326,23 +325,10 @@ class _Pass:
         noise = 0.0 if exact else _SINGLE_NOISE * self._largest
         return max(_TOLERANCE_SHARE * self._tolerance, noise)
 
-    def _find_wrong(
-        self,
-        free: BoolArray,
-        at_upper: BoolArray,
-        point: FloatArray,
-        reduced: FloatArray,
-        slack: float,
-    ) -> _Wrong:
-        upper = self._program.upper
-        mean = self._program.total[1] / len(upper)
-        outside = min(_OUTSIDE_BOX * mean, _OUTSIDE_BOX_SHARE * self._tolerance)
-        return _Wrong(
-            below=free & (point < -outside),
-            above=free & (point > upper + outside),
-            rise=~free & ~at_upper & (reduced < -slack),
-            fall=at_upper & (reduced > slack),
-        )
+    def _outside(self) -> float:
+        """Return how far outside the box an entry must be to have left it."""
+        mean = self._program.total[1] / len(self._program.upper)
+        return min(_OUTSIDE_BOX * mean, _OUTSIDE_BOX_SHARE * self._tolerance)
 
     def _solve(
         self, free: BoolArray, at_upper: BoolArray, last: FloatArray, accuracy: float
