@@ -101,6 +101,10 @@ class Weighter(BaseEstimator, ABC):
     overlap: Any
     overlap_: Overlap | None
 
+    # What theory reads, so that it need not recognise a weighter by its name.
+    _matches_kernel_means: ClassVar[bool] = False
+    _not_certifiable: ClassVar[str] = ""  # why there is no certificate; empty where there is one
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "total": [StrOptions({"sample", "population"})],
         "overlap": [

@@ -61,6 +61,9 @@ class FrequencyWeights(CellWeighter):
         self.total = total
         self.overlap = overlap
 
+    def _partition_assumption(self) -> str:
+        return "cells are points, and the points that no sample row has are allowed for"
+
     def _cells(self, sample: Sample) -> Cells:
         encoder = ColumnCodes().fit(sample.rows.batch)
         values = encoder.transform(sample.rows.batch, side="sample").values

@@ -181,6 +181,7 @@ class KernelMeanMatching(InductiveWeighter):
     True
     """
 
+    _matches_kernel_means = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "bandwidth": [

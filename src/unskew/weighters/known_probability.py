@@ -62,6 +62,10 @@ class KnownProbability(InductiveWeighter):
     array([0.66666667, 1.33333333])
     """
 
+    _not_certifiable = (
+        "KnownProbability estimates nothing: its weights are as accurate as the probabilities that "
+        "were given."
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "probability": ["array-like", str, callable],

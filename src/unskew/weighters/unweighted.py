@@ -42,6 +42,10 @@ class Unweighted(InductiveWeighter):
     array([1., 1.])
     """
 
+    _not_certifiable = (
+        "Unweighted makes no correction, so there is no estimate whose error could be bounded."
+    )
+
     def __init__(self, *, total: Total = "sample", overlap: OnUncovered = "ignore") -> None:
         self.total = total
         self.overlap = overlap
