@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unskew.experiments.validity import (
+from benchmarks.theory.simulations import (
     CERTIFIED,
     SETTINGS,
     Outcome,

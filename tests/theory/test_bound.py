@@ -52,7 +52,7 @@ def test_it_prints_as_an_explanation():
 def test_a_vacuous_or_infinite_bound_says_so():
     text = str(bound(math.inf, vacuous=True, reason="nothing is known"))
     assert "no bound" in text
-    assert "This says nothing: nothing is known." in text
+    assert "This bound is vacuous: nothing is known." in text
 
 
 def test_html_is_escaped():

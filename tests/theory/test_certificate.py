@@ -85,9 +85,9 @@ def test_it_bounds_what_perfect_weights_would_have_changed(cells, total):
 def test_the_answer_reads_as_one(cells):
     text = str(certificate(fitted(cells), 0.05))
     assert text.startswith("With probability 95 %, estimating the weights has moved")
-    assert "the printed theorem says" in text
-    assert re.search(r"What dominates is cell \d+ with \d+ of \d+ rows", text)
-    assert "An estimate, no bound" in text
+    assert "the bound of the printed theorem is" in text
+    assert re.search(r"comes from cell \d+, of which \d+ of \d+ rows are in the sample", text)
+    assert "As an estimate, not a bound" in text
     assert "same probability of selection" in text
 
 
@@ -125,7 +125,7 @@ def test_svr_is_vacuous_at_c_one_says_so_and_gives_the_refit_spread(cells):
     model = fitted(cells, SVR(gamma=0.3))
     bound = certificate(model)
     assert bound.vacuous
-    assert "This says nothing" in str(bound)
+    assert "This bound is vacuous" in str(bound)
     assert any("kernel K + 1" in line for line in bound.assumptions)
     other = perfect_model(cells, model, SVR(gamma=0.3))
     change = other.predict(sample) - model.predict(sample)
@@ -191,7 +191,9 @@ def test_points_are_cells_too():
     labels = (sample["town"] == "a").astype(float)
     learner = make_pipeline(_one_hot(), ridge(gamma=1.0))
     model = Reweighted(learner, FrequencyWeights()).fit(sample, labels, population=population)
-    assert not certificate(model).vacuous
+    bound = certificate(model)
+    assert not bound.vacuous
+    assert any("cells are points" in line for line in bound.assumptions)
 
 
 def _one_hot():
@@ -248,7 +250,9 @@ def test_honest_leaves_say_so_and_others_admit_it(cells):
     honest = certificate(fitted(cells, weighter=TreeWeights(min_samples_leaf=80, honest=True)))
     assert any("counted on the other" in line for line in honest.assumptions)
     plain = certificate(fitted(cells, weighter=TreeWeights(min_samples_leaf=80)))
-    assert any("they were not" in line for line in plain.assumptions)
+    assert any("not true here" in line for line in plain.assumptions)
+    given = certificate(fitted(cells))
+    assert any("borders or clusters that were given" in line for line in given.assumptions)
 
 
 class TestNotCovered:
@@ -260,8 +264,8 @@ class TestNotCovered:
             (make_pipeline(StandardScaler(), Ridge()), "Ridge does not"),
             (KernelRidge(kernel="linear"), 'kernel="linear" has no bound.*"rbf"'),
             (SVR(kernel="poly", degree=2), 'kernel="poly" has no bound.*"rbf"'),
-            (KernelRidge(kernel=lambda x, y: float(x @ y)), "a kernel of your own has no bound"),
-            (ridge(alpha=0.0), "alpha=0.0 is no positive penalty"),
+            (KernelRidge(kernel=lambda x, y: float(x @ y)), "a custom kernel has no bound"),
+            (ridge(alpha=0.0), "alpha=0.0 is not a positive penalty"),
         ],
     )
     @pytest.mark.filterwarnings("ignore")

@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 import pytest
-
-from unskew.experiments.validity import (
+from benchmarks.theory.simulations import (
     CERTIFIED,
     SETTINGS,
     Outcome,
@@ -21,6 +20,7 @@ from unskew.experiments.validity import (
     validity_of,
     weighting_outcomes,
 )
+
 from unskew.theory import cell_intervals
 
 

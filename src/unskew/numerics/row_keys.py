@@ -1,4 +1,4 @@
-"""Random keys for rows, as a function of the row's number alone.
+"""Random keys for rows that depend only on the row's number.
 
 A reservoir that keeps the rows with the smallest keys is the same whoever reads the rows, in
 however many pieces and on however many threads.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_keys"]
+__all__ = ["GOLDEN_GAMMA", "mix", "row_keys"]
 
 # The constants of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
 # generators", OOPSLA 2014, figure 14 (the finalising mix is Stafford's thirteenth variant).
-_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
@@ -30,15 +30,26 @@ def row_keys(seed: int, start: int, n_rows: int) -> NDArray[np.uint64]:
     True
     """
     rows = np.arange(start, start + n_rows, dtype=np.uint64)
-    offset = _mix(
-        np.array([seed % 2**64], dtype=np.uint64)
-    )  # near seeds must not give shifted copies
-    with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is meant
-        return _mix(offset + rows * _GOLDEN_GAMMA)
+    # The seed is mixed first, so that neighbouring seeds do not give shifted copies.
+    offset = mix(np.array([seed % 2**64], dtype=np.uint64))
+    with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is intended
+        return mix(offset + rows * GOLDEN_GAMMA)
 
 
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64-bit words in which each bit depends on every bit of the given word.
+
+    A bijection: distinct words stay distinct.
+
+    Examples
+    --------
+    >>> mix(np.array([0, 1], dtype=np.uint64)).tolist()
+    [0, 6238072747940578789]
+    """
+    bits = bits ^ (bits >> np.uint64(30))
     with np.errstate(over="ignore"):
-        bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
-        bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
-    return bits ^ (bits >> np.uint64(31))
+        bits *= _MIX_1
+        bits ^= bits >> np.uint64(27)
+        bits *= _MIX_2
+    bits ^= bits >> np.uint64(31)
+    return bits

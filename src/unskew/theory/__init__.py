@@ -2,8 +2,8 @@
 
 The paper is Cortes, Mohri, Riley and Rostamizadeh, *Sample Selection Bias Correction Theory*, ALT
 2008. Each of its results is one function that returns a :class:`Bound`; ``form="paper"`` is the
-formula as printed, ``form="corrected"`` (the default) as it should read. docs/guarantees.md says
-what the promises mean and maps every statement of the paper to its function.
+formula as printed, ``form="corrected"`` (the default) as it should read. docs/guarantees.md
+explains the guarantees and maps every statement of the paper to its function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answer of every theorem: a number that can explain itself."""
+"""The result of every theorem: a number that prints as an explanation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Form = Literal["paper", "corrected"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bound(float):
-    """An upper bound with everything it stands on.
+    """An upper bound with its terms and assumptions.
 
     It is a number, so that it can be compared, multiplied and formatted as one; printed, it
     explains itself.
@@ -24,15 +24,15 @@ class Bound(float):
     Attributes
     ----------
     value : float
-        The bound; infinite where nothing can be promised.
+        The bound; infinite where there is none.
     terms : mapping from str to float
-        What it is made of. A term that is a bound itself can be asked in turn.
+        Its parts. A part may itself be a Bound, with terms of its own.
     assumptions : tuple of str
         What must hold for it.
     vacuous : bool
-        Whether it says no more than one knew without it.
+        Whether it is no better than a trivial bound.
     reference : str
-        The theorem it comes from.
+        The theorem that gives it.
     form : {"paper", "corrected"}
         The formula as printed, or as it should read.
     statement : str
@@ -97,7 +97,7 @@ class Bound(float):
     def _lines(self, clean: Callable[[str], str]) -> Iterator[str]:
         yield clean(f"{self.statement or 'Bound'}: {_at_most(self.value)}")
         if self.vacuous:
-            yield clean(f"This says nothing: {self.reason or 'it is no smaller than trivial'}.")
+            yield clean(f"This bound is vacuous: {self.reason or 'it is no smaller than trivial'}.")
         yield from map(clean, self.remarks)
         width = max((len(name) for name in self.terms), default=0)
         for name, value in self.terms.items():

@@ -1,4 +1,4 @@
-"""One call, one answer: what estimating the weights can have cost a fitted model."""
+"""The certificate of a fitted model: by how much estimating the weights can have changed it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lstsq
 from scipy.sparse import csr_array
-from sklearn.utils import check_random_state
 
 from unskew.errors import ParameterError
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_sum
@@ -22,14 +20,15 @@ from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel, read_model
 from unskew.theory.mean_certificate import mean_certificate
 from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
+from unskew.theory.refit_spread import refit_spread
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
-from unskew.weighters.kernel_mean_matching import KernelMeanMatching
 
 __all__ = ["certificate"]
 
 FEW_ROWS = 10
-"""Where cells hold fewer rows than this on average, the curvature is not worth its cost."""
+"""Where cells hold fewer rows than this on average, the curvature is not used: the certificate is
+vacuous there either way, and would cost more than the fit. Not tuned."""
 
 
 def certificate(
@@ -41,17 +40,17 @@ def certificate(
     refits: int = 10,
     random_state: Any = 0,
 ) -> Bound:
-    r"""Certify what estimating the weights can have cost a fitted model.
+    r"""Bound by how much estimating the weights can have changed a fitted model.
 
-    Compares the model with the one that the same learner would have become with the perfect
+    Compares the model with the one that the same learner would have given with the perfect
     weights, in the same scale. The value bounds by how much the predictions differ, as a root mean
     square over the weighted sample, with probability at least 1 − δ. It is vacuous where it is no
     smaller than the spread of the predictions themselves.
 
     The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities
-    of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). Beside
-    it, among the terms and in the same units, stand the printed and the corrected Theorem 2, and
-    Theorem 1 with the worst distance that the counts allow.
+    of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). The
+    terms also hold, in the same units, the printed and the corrected Theorem 2, and Theorem 1 with
+    the worst distance that the counts allow.
 
     Parameters
     ----------
@@ -59,16 +58,16 @@ def certificate(
         Fitted; its learner is KernelRidge or SVR, by itself or as the last step of a pipeline, with
         a kernel that has a bound. Its weighter counts cells (``TreeWeights``, ``ClusterWeights``,
         ``HistogramWeights``, ``FrequencyWeights``) or is ``KernelMeanMatching``. Anything else is
-        an error that says "not covered", and why.
+        a ``LearnerError`` whose message begins with "not covered" and gives the reason.
     delta : float, default=0.05
         The probability with which the bound may fail.
     population : Population, or anything that :class:`unskew.Population` takes, optional
         Only for kernel mean matching: the population, to compare the means in the learner's kernel.
     coarse_cells : int, default=60
-        For trees with smaller leaves: how many rows the cells of the pruned tree should count at
-        least, on which a second certificate stands that assumes more and promises more.
+        For trees with smaller leaves: the least number of rows in the cells of a pruned tree. A
+        second certificate uses these cells; it assumes more, and its bound is smaller.
     refits : int, default=10
-        With how many draws of the weights to estimate what a refit would change; no bound.
+        How many draws of the weights estimate what a refit would change; this is not a bound.
     random_state : int, RandomState instance or None, default=0
         For those draws.
 
@@ -111,7 +110,7 @@ def certificate(
             raise ParameterError(f"{name} must be a whole number of at least 1; got {number!r}.")
     fitted = read_model(reweighted_model)
     weighter = reweighted_model.weighter_
-    if isinstance(weighter, KernelMeanMatching):
+    if getattr(weighter, "_matches_kernel_means", False):
         return mean_certificate(reweighted_model, fitted, delta, population)
     if population is not None:
         raise ParameterError(
@@ -126,7 +125,7 @@ def certificate(
 
 @dataclass(frozen=True)
 class _Moves:
-    """What the dual certificate says on one partition."""
+    """The dual certificate on one partition."""
 
     norm: float
     """In the kernel's norm."""
@@ -152,7 +151,7 @@ class _Partition:
 
 
 class _Certifier:
-    """Holds what the tiers share: the kernel matrix, and the curvature factored once."""
+    """What the bounds on fine and on coarse cells share: the kernel matrix, factored once."""
 
     def __init__(
         self,
@@ -178,10 +177,16 @@ class _Certifier:
             del self.K  # the factor has taken its place
 
     def answer(self, refits: int, random_state: Any) -> Bound:
-        """Return the certificate with all its tiers."""
+        """Return the certificate with all its terms."""
         own = self._dual(self.own)
         spread = self._spread()
-        estimate = self._refit_spread(refits, random_state)
+        estimate = refit_spread(
+            self.fitted,
+            self.cells,
+            self.K if self.curvature is None else self.curvature,
+            refits=refits,
+            random_state=random_state,
+        )
         printed, corrected, worst = self._theorems()
         terms: dict[str, float] = {
             "spread of the predictions": spread,
@@ -200,11 +205,11 @@ class _Certifier:
         remarks = [
             f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
             if spread
-            else "The predictions do not differ from one another.",
-            f"At any single point they have moved by at most {own.anywhere:.3g}; the printed "
-            f"theorem says {printed.value:.3g}.",
-            f"What dominates is cell {self.cells.names[place]} with {counts[0]:.0f} of "
-            f"{counts[1]:.0f} rows in the sample.",
+            else "All predictions are equal.",
+            f"At any single point they have moved by at most {own.anywhere:.3g}; the bound of the "
+            f"printed theorem is {printed.value:.3g}.",
+            f"The largest part comes from cell {self.cells.names[place]}, of which {counts[0]:.0f} "
+            f"of {counts[1]:.0f} rows are in the sample.",
         ]
         if self.merged is not None:
             coarse = self._coarse(self.merged, spread)
@@ -214,7 +219,7 @@ class _Certifier:
                 f"of selection: at most {coarse.value:.3g}."
             )
         remarks.append(
-            "An estimate, no bound: refits with weights drawn as the counts allow move the "
+            "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
             f"predictions by {estimate:.3g}."
         )
         return Bound(
@@ -246,13 +251,9 @@ class _Certifier:
             start += float(fixed.sum()) ** 2
         return _Partition(cells, cells.errors(self.delta), fixed, shared, max(start, 0.0), gram)
 
-    def _ratio(self, cells: CountedCells, errors: FloatArray) -> FloatArray:
-        """Return perfect over estimated weight of each kept row, for errors of the cells."""
-        rows = self.fitted.places
-        return cells.shift[rows] + cells.factor[rows] * (1 + errors[cells.of_row[rows]])
-
     def _least_weights(self, partition: _Partition) -> FloatArray:
-        return self.fitted.weights * self._ratio(partition.cells, partition.region.low)
+        ratios = partition.cells.ratios(self.fitted.places, partition.region.low)
+        return self.fitted.weights * ratios
 
     def _dual(self, partition: _Partition) -> _Moves:
         fitted, region = self.fitted, partition.region
@@ -364,41 +365,6 @@ class _Certifier:
         weights = self.fitted.weights
         mean = np.average(self.predictions, weights=weights)
         return float(np.sqrt(np.average((self.predictions - mean) ** 2, weights=weights)))
-
-    def _refit_spread(self, refits: int, random_state: Any) -> float:
-        """Estimate what refits would change: the root mean square over draws of the weights."""
-        random = check_random_state(random_state)
-        m, n = self.cells.successes, self.cells.trials
-        rate = random.beta(m + 0.5, n - m + 0.5, size=(refits, len(m)))
-        errors = (m / n) / rate - 1
-        ratios = np.column_stack([self._ratio(self.cells, row) for row in errors])
-        moved = self.fitted.coefficients[:, None] * (ratios - 1)
-        if self.curvature is not None:
-            change = self.curvature.moves(moved, self.fitted.weights[:, None] * ratios)
-        else:
-            change = self._support_moves(moved)
-        return float(np.sqrt(np.average((change**2).mean(axis=1), weights=self.fitted.weights)))
-
-    def _support_moves(self, moved: FloatArray) -> FloatArray:
-        """Return, to first order, how the predictions of a support vector regression move.
-
-        Support vectors at their bound keep to it, so their coefficients follow their weights; those
-        on the edge of the tube stay on it.
-        """
-        fitted = self.fitted
-        limit = fitted.weights / (2 * fitted.penalty)
-        free = np.flatnonzero(np.abs(fitted.coefficients) < limit * (1 - 1e-6))
-        change = moved.copy()
-        change[free] = 0.0
-        image = self.K @ change
-        if not len(free):
-            return image
-        system = np.ones((len(free) + 1, len(free) + 1))
-        system[:-1, :-1] = self.K[np.ix_(free, free)]
-        system[-1, -1] = 0.0
-        right = -np.vstack([image[free], change.sum(axis=0)])
-        solved = lstsq(system, right, cond=1e-8, lapack_driver="gelsy")[0]
-        return image + self.K[:, free] @ solved[:-1] + solved[-1]
 
     def _about_learner(self) -> tuple[str, ...]:
         converged = f"{self.fitted.name} has converged, and the perfect weights have the same scale"

@@ -1,4 +1,4 @@
-"""Refusing what no theorem speaks of."""
+"""Validation of the parameters of bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_positive(value: Any, *, name: str) -> float:
 
 
 def check_kappa(value: Any) -> float:
-    """Return a bound on K(x, x), or say which kernels have one."""
+    """Return a bound on K(x, x), or raise an error that lists kernels with one."""
     number = np.inf if value is None else _number(value, "kappa")
     if not (0 < number < np.inf):
         raise ParameterError(
@@ -58,7 +58,7 @@ def check_at_least(value: Any, least: float, *, name: str) -> float:
 
 
 def check_option(value: Any, options: Collection[str], *, name: str) -> str:
-    """Return one of several words, however its parts are joined."""
+    """Return one of several words; case, spaces and underscores do not matter."""
     word = str(value).lower().replace("_", "-").replace(" ", "-")
     if not isinstance(value, str) or word not in options:
         listed = ", ".join(f'"{option}"' for option in options)
@@ -71,12 +71,12 @@ def check_counts(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the counts of each cell in the population and in the sample.
 
-    A cell without population rows is no cell; one without sample rows carries no weight but counts
-    among the cells. Without sample counts, those of the population are returned twice.
+    Every cell must hold population rows. One without sample rows carries no weight but counts among
+    the cells. Without sample counts, those of the population are returned twice.
     """
     population = _whole(population_counts, "population_counts")
     if not len(population):
-        raise InputError("population_counts is empty: there is no cell.")
+        raise InputError("population_counts is empty; give at least one cell.")
     if (population < 1).any():
         cell = int(np.flatnonzero(population < 1)[0])
         raise InputError(
@@ -98,7 +98,7 @@ def check_counts(
             "rows. The theory needs a sample that is part of the population."
         )
     if not sample.any():
-        raise InputError("sample_counts is zero in every cell: there is no sample.")
+        raise InputError("sample_counts is zero in every cell; give at least one sample row.")
     return population, sample
 
 
@@ -114,7 +114,7 @@ def _whole(counts: ArrayLike, name: str) -> FloatArray:
         cell = int(np.flatnonzero(wrong)[0])
         raise InputError(
             f"{name} must be whole numbers of rows, not negative; got {vector[cell]} in cell "
-            f"{cell}. Design weights make counts that no binomial law describes."
+            f"{cell}. Sums of design weights are not binomial counts."
         )
     return vector
 

@@ -1,7 +1,7 @@
-r"""What estimating the weights from cells can cost: Theorem 2 and Proposition 5.
+r"""Bounds on the cost of estimating the weights from cells: Theorem 2 and Proposition 5.
 
 Theorem 2 is for points of a discrete set, each a cell of its own; Proposition 5 for clusters whose
-rows share a probability of selection. Read rightly they are the same statement about cells, so the
+rows share a probability of selection. Corrected, they are the same statement about cells, so the
 corrected forms coincide; the printed ones do not.
 
 What is corrected in Proposition 5: its :math:`q_0` is *defined* as the smallest probability of
@@ -130,7 +130,7 @@ def cluster_bound(
     cells: Literal["points", "clusters"] = "clusters",
     form: Form = "corrected",
 ) -> Bound:
-    r"""Theorem 2: what estimating the weights from cells can cost in risk.
+    r"""Theorem 2: the change of risk that estimating the weights from cells can cause.
 
     With probability at least 1 − δ, the risk of the model trained with the estimated weights
     differs from that of the model trained with the perfect ones by at most β times the distance of

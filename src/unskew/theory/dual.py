@@ -8,11 +8,11 @@ of the same objective with weights W is :math:`-2\lambda g` with
 
 and since that objective is strongly convex with modulus 2λ, its minimiser :math:`h_W` is no further
 away than :math:`\lVert h_W - \hat h \rVert_K \le \lVert g \rVert_K`. Neither λ nor the loss's
-Lipschitz constant appears: how well determined the model is, shows in its own coefficients.
+Lipschitz constant appears: the model's own coefficients show how well determined it is.
 
 For the squared loss the objective is quadratic, with half the Hessian :math:`A_W = \alpha + \sum_i
 W_i K(x_i, \cdot) \otimes K(x_i, \cdot)` in the learner's units, and :math:`h_W - \hat h = \alpha
-A_W^{-1} g` exactly. Whatever :math:`A \preceq A_W`,
+A_W^{-1} g` exactly. For every :math:`A \preceq A_W`,
 
 .. math:: \alpha \lVert h_W - \hat h \rVert_K^2 + \sum_i W_i (h_W - \hat h)^2(x_i) \le
           \alpha^2 \langle g, A^{-1} g \rangle,
@@ -91,7 +91,7 @@ def dual_certificate(
     other = check_weights(other_weights, name="other_weights", n_rows=len(a))
     if (given == 0).any():
         raise ParameterError(
-            "weights must be positive: a row of weight zero has no coefficient to judge it by. "
+            "weights must be positive: a row of weight zero has no coefficient. "
             "Leave such rows out of both."
         )
     moved = a * (other / given - 1)

@@ -1,4 +1,4 @@
-"""What uneven weights cost even if they are right: a bound by the effective sample size."""
+"""The cost of unequal weights that are correct: a bound by the effective sample size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def importance_weighting_bound(
     second_moment: float | None = None,
     n_hypotheses: int = 1,
 ) -> Bound:
-    r"""Bound the risk above its weighted estimate, for weights that are right.
+    r"""Bound the risk above its weighted estimate, for correct weights.
 
     For a loss in [0, 1], a hypothesis fixed before the sample was seen and the perfect weights w,
     whose mean under the selection is one, with probability at least 1 − δ
@@ -30,8 +30,8 @@ def importance_weighting_bound(
     .. math:: R(h) \le \hat R_w(h) + \frac{2 M \log(1/\delta)}{3 m} +
               \sqrt{\frac{2\, d_2 \log(1/\delta)}{m}},
 
-    where :math:`M = \sup w` and :math:`d_2 = E[w^2]`. The last term is that of an evenly drawn
-    sample of :math:`m / d_2` rows: the effective sample size. With :math:`N` hypotheses, log(1/δ)
+    where :math:`M = \sup w` and :math:`d_2 = E[w^2]`. The last term is that of a random sample
+    of :math:`m / d_2` rows: the effective sample size. With :math:`N` hypotheses, log(1/δ)
     becomes log(N/δ).
 
     Parameters
@@ -40,8 +40,8 @@ def importance_weighting_bound(
         In any scale; they are divided by their mean.
     delta : float, default=0.05
     largest_weight, second_moment : float, optional
-        M and d₂ where they are known. By default the sample's own take their place, which makes a
-        diagnosis of the bound: the largest weight may not have been seen.
+        M and d₂ where they are known. By default they are estimated from the sample, and the
+        bound is only a diagnostic: the largest weight may not have been seen.
     n_hypotheses : int, default=1
         Among how many hypotheses one was chosen.
 
@@ -90,11 +90,11 @@ def importance_weighting_bound(
             "delta": delta,
         },
         assumptions=(
-            "the weights are right, and the loss lies in [0, 1]",
+            "the weights are correct, and the loss lies in [0, 1]",
             "the hypothesis was fixed before the sample was seen"
             if chosen == 1
             else f"the hypothesis is one of {chosen:.0f} fixed before the sample was seen",
-            "M and d2 are as given" if known else "M and d2 are what the sample shows: a diagnosis",
+            "M and d2 are as given" if known else "M and d2 are estimated from the sample",
         ),
         vacuous=value >= 1,
         reference="Cortes, Mansour and Mohri (2010), Learning bounds for importance weighting",

@@ -1,4 +1,4 @@
-"""What the certificate reads from a fitted model: its kernel expansion."""
+"""The kernel expansion of a fitted model, as the certificate needs it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 
 
 def not_covered(why: str) -> NoReturn:
-    """Raise the error that says what the theory does not speak of."""
+    """Raise the error for what the theory does not cover."""
     raise LearnerError(f"not covered: {why}")
 
 
@@ -73,7 +73,7 @@ class KernelModel:
 
 
 def read_model(model: Any) -> KernelModel:
-    """Return the kernel expansion of a fitted Reweighted, or say why it is not covered."""
+    """Return the kernel expansion of a fitted Reweighted, or raise why it is not covered."""
     for attribute in ("estimator", "weighter"):
         if not hasattr(model, attribute):
             raise InputTypeError(
@@ -94,7 +94,7 @@ def read_model(model: Any) -> KernelModel:
         return _svr(learner, model.weights_)
     return not_covered(
         f"{type(learner).__name__} does not minimise a weighted loss plus the squared norm of a "
-        "kernel space that can be read from it. The theory speaks of kernel-based regularisation; "
+        "kernel space that can be read from it. The theory covers kernel-based regularisation; "
         "the certificate covers KernelRidge and SVR, also as the last step of a pipeline."
     )
 
@@ -105,7 +105,7 @@ def _kernel_ridge(learner: KernelRidge, weights: FloatArray) -> KernelModel:
         not_covered(f"the labels have {coefficients.shape[1]} columns; fit one model to each.")
     alphas = np.unique(np.asarray(learner.alpha, dtype=np.float64))
     if len(alphas) > 1 or alphas[0] <= 0:
-        not_covered(f"alpha={learner.alpha} is no positive penalty, so the model is not stable.")
+        not_covered(f"alpha={learner.alpha} is not a positive penalty, so the model is not stable.")
     rows = _dense(learner.X_fit_)
     kappa = _kappa(learner.kernel)
     gamma = learner.gamma
@@ -150,7 +150,7 @@ def _dense(matrix: Any) -> FloatArray:
 
 def _kappa(kernel: Any) -> float:
     if not isinstance(kernel, str) or kernel not in BOUNDED:
-        named = f'kernel="{kernel}"' if isinstance(kernel, str) else "a kernel of your own"
+        named = f'kernel="{kernel}"' if isinstance(kernel, str) else "a custom kernel"
         listed = ", ".join(f'"{name}"' for name in BOUNDED)
         not_covered(
             f"{named} has no bound kappa on K(x, x) that holds for every x. These kernels have "

@@ -6,8 +6,8 @@ the weights :math:`W(x_i) = 1 / (m\, p(x_i))` and :math:`\hat W(x_i) = n_x / (m\
 
 The corrected forms condition on the population. Then :math:`m_x` is binomial with :math:`n_x`
 trials, the union bound runs over the k cells of a fixed partition (not over those the sample
-happens to reach, a random set), and the probability :math:`p_0` of the rarest point, which nobody
-can observe, does not appear.
+happens to reach, a random set), and the probability :math:`p_0` of the rarest point, which cannot
+be observed, does not appear.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def corrected_distance(
     *,
     reference: str,
 ) -> Bound:
-    """Return the bound in which each cell has its own radius and nothing is unobservable."""
+    """Return the bound in which each cell has its own radius, from observed counts alone."""
     radius = _radius(population, delta)
     reached = sample > 0
     estimate = sample[reached] / population[reached]
@@ -274,7 +274,7 @@ def distance_of(
     size = float(counts @ weights if norm == "l1" else np.sqrt(counts @ weights**2))
     reason = ""
     if math.isinf(value):
-        reason = "a cell's probability of selection could be zero, as far as its counts tell"
+        reason = "a cell's probability of selection could be zero, given its counts"
     elif value >= size:
         reason = (
             f"the error may be as large as the weights themselves, whose {norm} norm is {size:.4g}"

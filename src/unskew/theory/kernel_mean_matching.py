@@ -1,8 +1,8 @@
-r"""What kernel mean matching can cost: Proposition 4, Theorem 4 and what can be certified instead.
+r"""Bounds for kernel mean matching: Proposition 4, Theorem 4 and what can be certified instead.
 
 The weights of kernel mean matching are not pointwise identified where the kernel matrix has small
-eigenvalues, so bounds on their distance from the perfect ones are vacuous almost always. What *is*
-certain is the mean of any function of the kernel's space.
+eigenvalues, so bounds on their distance from the perfect ones are vacuous almost always. What *can*
+be certified is the mean of any function of the kernel's space.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRINTED = (
     "the perfect weights satisfy the program's constraints",
     "sample and population were drawn independently",
 )
-MENDED = (
+CORRECTED = (
     "no perfect weight exceeds largest_weight, and the program's own bound leaves room for them",
     "the sample's rows are independent draws, and so are the population's",
 )
@@ -120,7 +120,6 @@ def kmm_distance_bound(
         raise ParameterError(f"slack must be at most 1/2, as the proof needs; got {slack:g}.")
     if lambda_min > lambda_max:
         raise ParameterError(f"lambda_min={lambda_min:g} is larger than lambda_max={lambda_max:g}.")
-    floor = rounding_floor(lambda_max=lambda_max, sample_size=int(m))
     loose = 2 * slack * largest / math.sqrt(m)
     if form == "paper":
         mean = 2 * math.sqrt(largest**2 / m + 1 / n) * (1 + math.sqrt(2 * math.log(2 / delta)))
@@ -129,17 +128,11 @@ def kmm_distance_bound(
         tail = 1 + math.sqrt(2 * math.log(3 / delta))
         mean = 2 * (largest / math.sqrt(m) + 1 / math.sqrt(n)) * tail
         missed = max(0.0, largest * math.sqrt(math.log(6 / delta) / (2 * m)) - slack)
-    singular = lambda_min <= floor
-    value = math.inf if singular else loose + math.sqrt(kappa / lambda_min) * (mean + missed)
-    # Normalised weights are never further apart than √2.
-    reason = ""
-    if singular:
-        reason = (
-            f"lambda_min = {lambda_min:.3g} is at the rounding floor {floor:.3g}: the kernel "
-            "matrix may be singular, and then many weightings have the same mean"
-        )
-    elif value >= math.sqrt(2):
-        reason = "two distributions are never further apart than 1.414 in l2"
+    floor = rounding_floor(lambda_max=lambda_max, sample_size=int(m))
+    value = math.inf
+    if lambda_min > floor:
+        value = loose + math.sqrt(kappa / lambda_min) * (mean + missed)
+    reason = _why_vacuous(value, lambda_min, floor)
     return Bound(
         value=value,
         terms={
@@ -152,7 +145,7 @@ def kmm_distance_bound(
         },
         assumptions=(
             "a strictly positive definite kernel",
-            *(PRINTED if form == "paper" else MENDED),
+            *(PRINTED if form == "paper" else CORRECTED),
         ),
         vacuous=bool(reason),
         reference=f"{PAPER}, Proposition 4",
@@ -161,6 +154,17 @@ def kmm_distance_bound(
         f"probability {1 - delta:.6g}",
         reason=reason,
     )
+
+
+def _why_vacuous(value: float, lambda_min: float, floor: float) -> str:
+    if math.isinf(value):
+        return (
+            f"lambda_min = {lambda_min:.3g} is at the rounding floor {floor:.3g}: the kernel "
+            "matrix may be singular, and then many weightings have the same mean"
+        )
+    if value >= math.sqrt(2):  # of two points of the simplex
+        return "two distributions are never further apart than 1.414 in l2"
+    return ""
 
 
 def kmm_bound(
@@ -179,7 +183,7 @@ def kmm_bound(
 ) -> Bound:
     r"""Theorem 4: what kernel mean matching can cost in risk.
 
-    Theorem 1's l2 coefficient times the distance of Proposition 4, in the form asked for. At ε = 0
+    Theorem 1's l2 coefficient times the distance of Proposition 4, in the given form. At ε = 0
     it is, as printed, :math:`\sigma^2 \kappa^{3/2}\, \mathrm{cond}^{1/2}(K) / \lambda` times the
     deviation of the means; with the corrected β, κ^{3/2} becomes κ.
 
@@ -238,7 +242,7 @@ def prefer_clusters_over_kmm(
     largest_weight: float,
     distinct_points: int,
 ) -> Bound:
-    r"""Say whether the bound for cells converges faster: :math:`n > \lambda_{\min} B \log m'`.
+    r"""Return whether the bound for cells converges faster: :math:`n > \lambda_{\min} B \log m'`.
 
     The comparison after Theorem 4. It sets the *orders* of two bounds side by side, with
     :math:`p_0^{-1} \approx O(B)`, for which the paper gives no reason; take it as a hint.
@@ -296,8 +300,9 @@ def mean_matching_bound(*, function_norm: float, mean_distance: float) -> Bound:
     .. math:: \Bigl|\frac1m \sum_i \hat\gamma_i f(x_i) - \frac1n \sum_j f(x'_j)\Bigr| \le
               \lVert f \rVert_K\, G(\hat\gamma)
 
-    for every f of the kernel's space, by the Cauchy–Schwarz inequality. It is about the very rows
-    at hand, and certain: no probability, and no perfect weights that nobody knows.
+    for every f of the kernel's space, by the Cauchy–Schwarz inequality. It holds
+    for the given rows with certainty: it involves neither a probability nor the unknown perfect
+    weights.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""What can be certified of kernel mean matching: means, not single weights."""
+"""The certificate of kernel mean matching: for means, not for single weights."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from unskew.theory.kernel_mean_matching import mean_matching_bound
 __all__ = ["mean_certificate", "mean_distance"]
 
 N_FREQUENCIES = 256
+"""As many as kernel mean matching asks the population for; the interval depends on it."""
 
 
 def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -> float:
@@ -63,11 +64,11 @@ def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -
     kernel = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
     centre = S.mean(axis=0)
     mine, theirs = kernel.prepare(S - centre), kernel.prepare(U - centre)
-    even = np.full(len(U), 1 / len(U))
+    uniform = np.full(len(U), 1 / len(U))
     square = (
         _form(kernel, mine, w, mine, w)
-        - 2 * _form(kernel, mine, w, theirs, even)
-        + _form(kernel, theirs, even, theirs, even)
+        - 2 * _form(kernel, mine, w, theirs, uniform)
+        + _form(kernel, theirs, uniform, theirs, uniform)
     )
     return math.sqrt(max(square, 0.0))
 
@@ -94,7 +95,7 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
         certain = f"With probability {100 * (1 - delta):.6g} %"
         assumption = (
             f"the {N_FREQUENCIES} random frequencies at which the weighter compared the means were "
-            "drawn without regard to the weights",
+            "drawn independently of the weights",
         )
     spread = float(np.std(K @ fitted.coefficients))
     bound = mean_matching_bound(function_norm=norm, mean_distance=distance)
@@ -161,7 +162,7 @@ def _distance_from_frequencies(
 
 
 def _same_kernel(model: Any, fitted: KernelModel, K: FloatArray) -> bool:
-    """Say whether learner and weighter have the same kernel, up to rounding, on some rows."""
+    """Return whether learner and weighter have the same kernel, up to rounding, on some rows."""
     weighter, few = model.weighter_, np.linspace(0, len(K) - 1, min(len(K), 50)).astype(int)
     rows = fitted.rows[few]
     try:

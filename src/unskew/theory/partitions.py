@@ -1,4 +1,4 @@
-"""The cells of a fitted weighter as the certificate counts them, and coarser ones."""
+"""The counts in the cells of a fitted weighter, for the certificate, and coarser cells."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from unskew.weighters.cells import CellWeighter
 __all__ = ["CountedCells", "coarser", "read_cells", "sums_by"]
 
 MOST_UNCOVERED = 0.01
+"""The share of the population without sample rows up to which the certificate neglects it, and says
+so among its assumptions: the share at which weighters begin to warn."""
 
 
 @dataclass(frozen=True)
 class CountedCells:
-    r"""Cells whose counts are binomial, and what they say of the weights.
+    r"""Cells whose counts are binomial, and how the weights depend on the counts.
 
     A row's perfect weight over its estimated one is :math:`\rho = s + f\,(1 + t)`, where t is the
     relative error of its cell's count. For a partition that counts every sample row, s is 0 and f
@@ -55,7 +57,7 @@ class CountedCells:
     assumptions: tuple[str, ...]
 
     def errors(self, delta: float) -> RelativeErrors:
-        """Return the region of the relative errors at this level."""
+        """Return the region that holds the relative errors with probability 1 − δ."""
         successes = np.append(self.successes, np.zeros(self.unseen))
         trials = np.append(self.trials, np.ones(self.unseen))
         region = relative_errors(successes, trials, delta)
@@ -68,38 +70,21 @@ class CountedCells:
             region.reached[:k],
         )
 
+    def ratios(self, rows: IntArray, errors: FloatArray) -> FloatArray:
+        """Return perfect over estimated weight of these rows, for relative errors of the cells."""
+        return self.shift[rows] + self.factor[rows] * (1 + errors[self.of_row[rows]])
+
 
 def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
-    """Return the counts of a fitted cell weighter, or say why they are not binomial."""
-    if not isinstance(weighter, CellWeighter):
-        not_covered(_why_no_cells(weighter))
-    if weighter.uncovered_ > MOST_UNCOVERED:
-        not_covered(
-            f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows; what "
-            "it costs that the sample cannot stand for them, no count tells. Use larger cells."
-        )
-    cells = weighter.cells_
-    if (cells[weights > 0] < 0).any():
-        not_covered(
-            f"{int((cells[weights > 0] < 0).sum())} sample rows lie in cells in which no row was "
-            "counted, so nothing is known of their weights. Use larger cells."
-        )
+    """Return the counts of a fitted cell weighter, or raise why they are not binomial."""
+    # 1) Refuse what the theory does not cover.
+    _check_covered(weighter, weights)
+    cells, sample = weighter.cells_, weighter.sample_counts_
     population = np.rint(weighter.population_counts_)
-    sample = weighter.sample_counts_
     held = np.bincount(cells[cells >= 0], minlength=len(sample)).astype(np.float64)
-    honest = bool(getattr(weighter, "honest", False))
-    whole = np.array_equal(sample, held) or (honest and (sample == np.rint(sample)).all())
-    if not whole or (
-        weighter.uncovered_ == 0 and not np.allclose(weighter.population_counts_, population)
-    ):
-        not_covered("design weights make counts that no binomial law describes.")
+    _check_binomial(weighter, held)
+    # 2) Number the cells that hold sample rows, and count those that do not.
     used = np.flatnonzero(held > 0)
-    if (population[used] < held[used]).any():
-        cell = used[np.flatnonzero(population[used] < held[used])[0]]
-        not_covered(
-            f"cell {cell} has {held[cell]:.0f} sample rows and {population[cell]:.0f} population "
-            "rows, but the theory needs a sample that is part of the population."
-        )
     place = np.full(len(sample) + 1, -1)
     place[used] = np.arange(len(used))
     of_row = place[cells]
@@ -107,33 +92,65 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     total = float(weighter.population_counts_.sum())
     unseen = int(np.ceil(weighter.uncovered_ * total)) + int(((population > 0) & (held == 0)).sum())
     assumptions = _assumptions(weighter)
-    if not honest:
+    # 3) Each sample row was counted with the probability of selection q, and the weight is n/m.
+    if not weighter._counts_one_half:
         ones = np.ones(len(cells))
         return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, assumptions)
-    # Each selected row went to the counted half with probability 1/2. Given the grown half, a row
-    # outside it was counted with probability π = (q/2) / (1 - q/2), so that 2/q = 1 + 1/π, while
-    # the weight is n/m: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
+    # Or each selected row went to the counted half with probability 1/2. Given the other half, on
+    # which the tree grew, a row outside it was counted with probability π = (q/2) / (1 - q/2), so
+    # that 2/q = 1 + 1/π: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
     trials = n - (rows - m)
-    return CountedCells(
-        of_row,
-        m,
-        trials,
-        unseen,
-        (m / n)[of_row],
-        (trials / n)[of_row],
-        used,
-        rows,
-        n,
-        assumptions,
+    shift, factor = (m / n)[of_row], (trials / n)[of_row]
+    return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, assumptions)
+
+
+def _check_covered(weighter: Any, weights: FloatArray) -> None:
+    """Raise an error unless the weights are ratios of counts, for all but a few rows."""
+    if not isinstance(weighter, CellWeighter):
+        name = type(weighter).__name__
+        not_covered(
+            getattr(weighter, "_not_certifiable", "")
+            or f"{name} does not weigh by counts in cells, nor by kernel mean matching."
+        )
+    if weighter.uncovered_ > MOST_UNCOVERED:
+        not_covered(
+            f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows, and "
+            "the counts cannot bound the error that follows. Use larger cells."
+        )
+    cells = weighter.cells_
+    if (cells[weights > 0] < 0).any():
+        not_covered(
+            f"{int((cells[weights > 0] < 0).sum())} sample rows lie in cells in which no row was "
+            "counted, so their weights were not estimated. Use larger cells."
+        )
+
+
+def _check_binomial(weighter: CellWeighter, held: FloatArray) -> None:
+    """Raise an error unless counts are whole and the sample can be part of the population."""
+    population = np.rint(weighter.population_counts_)
+    sample = weighter.sample_counts_
+    whole = np.array_equal(sample, held) or (
+        weighter._counts_one_half and (sample == np.rint(sample)).all()
     )
+    if not whole or (
+        weighter.uncovered_ == 0 and not np.allclose(weighter.population_counts_, population)
+    ):
+        not_covered("design weights give counts that are not binomial.")
+    used = held > 0
+    if (population[used] < held[used]).any():
+        cell = int(np.flatnonzero(used & (population < held))[0])
+        not_covered(
+            f"cell {cell} has {held[cell]:.0f} sample rows and {population[cell]:.0f} population "
+            "rows, but the theory needs a sample that is part of the population."
+        )
 
 
 def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | None:
     """Return the cells of the pruned tree in which each counts ``least`` rows, or None.
 
-    None where the cells are no tree's, or large enough as they are. The weights stay those of the
-    leaves; what is assumed is that all leaves of a coarser cell share one probability, so that the
-    difference between their estimates is known to be noise, and known in size.
+    None where the cells are not leaves of a tree, or are large enough already. The weights stay
+    those of the leaves; what is assumed is that all leaves of a coarser cell share one probability,
+    so that the differences between their estimates are noise of known size.
     """
     if not hasattr(weighter, "tree_") or cells.successes.min() >= least:
         return None
@@ -167,7 +184,7 @@ def sums_by(group: IntArray, values: FloatArray, n_groups: int = 0) -> FloatArra
 
 
 def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> IntArray:
-    """Return each node's cell: a node is split only into two that are large enough."""
+    """Return each node's coarser cell: a node is split only if both children are large enough."""
     total = counts.copy()
     for node in range(len(left) - 1, -1, -1):  # scikit-learn numbers children after their parents
         if left[node] >= 0:
@@ -183,39 +200,11 @@ def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> 
 
 
 def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
-    name = type(weighter).__name__
-    selected, fixed, shared = PARTITION
-    if name == "FrequencyWeights":
-        fixed = "cells are points, and those that no sample row has were allowed for"
-    elif getattr(weighter, "honest", False):
-        fixed = (
-            "the leaves were grown on one half of the sample and counted on the other, the halves "
-            "taken as drawn by a fair coin"
-        )
-    elif name == "TreeWeights":
-        fixed = (
-            "the leaves were fixed without looking at who was selected: they were not, for they "
-            "were grown on the rows that they count; honest=True grows them on others"
-        )
-    else:
-        fixed = (
-            "the cells were fixed without looking at who was selected: strictly true only of "
-            "borders or clusters that were given, not of those found in the sample"
-        )
-    merged: tuple[str, ...] = ()
+    selected, _, shared = PARTITION
+    neglected: tuple[str, ...] = ()
     if weighter.uncovered_ > 0:
-        merged = (
+        neglected = (
             f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
             "neglected",
         )
-    return (selected, fixed, shared, *merged)
-
-
-def _why_no_cells(weighter: Any) -> str:
-    name = type(weighter).__name__
-    return {
-        "KnownProbability": "KnownProbability estimates nothing: its weights are as right as the "
-        "probabilities that were given.",
-        "Unweighted": "Unweighted makes no correction, so there is no estimate whose error could "
-        "be bounded.",
-    }.get(name, f"{name} does not weigh by counts in cells, nor by kernel mean matching.")
+    return (selected, weighter._partition_assumption(), shared, *neglected)

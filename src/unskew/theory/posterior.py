@@ -1,4 +1,4 @@
-r"""What the counts of the cells themselves say of the weights: nothing unobservable.
+r"""Bounds on the weights from the counts of the cells alone, which are all observed.
 
 Given the population, the number of selected rows of a cell is binomial, and cells are independent.
 So exact intervals can take the place of Hoeffding's, and a joint region the place of the union

@@ -1,4 +1,4 @@
-r"""From a learner's own parameters to the paper's λ and σ.
+r"""From a learner's parameters to the paper's λ and σ.
 
 The paper minimises :math:`\sum_i W_i c(h, z_i) + \lambda \lVert h \rVert_K^2`. A learner that is
 given weights s works in another scale: the same model comes out if W and λ are divided by the same
@@ -111,7 +111,8 @@ def lipschitz_constant(
         return 1.0
     if largest_label is None:
         raise ParameterError(
-            'loss="squared" needs largest_label: no constant serves labels without a bound.'
+            'loss="squared" needs largest_label: the squared loss has no Lipschitz constant for '
+            "unbounded labels."
         )
     if (kappa is None) != (lam is None):
         raise ParameterError("Give both kappa and lam, or neither if predictions are clipped.")

@@ -2,7 +2,7 @@ r"""Distributional stability: how much a change of the weights can change the mo
 
 The paper's Definition 1 calls a learner β-stable if changing the weights of its sample from W to V
 changes the loss at no point by more than β d(W, V); its Proposition 2 concludes that the risk
-changes by no more either. Theorem 1 says what β is for learners that minimise :math:`\sum_i W_i\,
+changes by no more either. Theorem 1 gives β for learners that minimise :math:`\sum_i W_i\,
 c(h, z_i) + \lambda \lVert h \rVert_K^2`, which support vector regression and kernel ridge
 regression do.
 
@@ -71,7 +71,7 @@ def distance(W: ArrayLike, V: ArrayLike, *, norm: str) -> Bound:
             f"W has {len(first)} weights and V {len(second)}; they must weigh the same rows."
         )
     if not len(first):
-        raise InputError("W and V are empty: there is no row to weigh.")
+        raise InputError("W and V are empty; give at least one row.")
     if norm in ("relative-entropy", "hellinger"):
         _check_distribution(first, "W", norm)
         _check_distribution(second, "V", norm)

@@ -71,6 +71,10 @@ class Weighter(BaseEstimator, ABC):
     """The family of classifiers that judges the weights: one that has not made them."""
     _saved_types: ClassVar[tuple[str, ...]] = ()
     """The types, beside its own, that a saved file of this weighter holds."""
+    _matches_kernel_means: ClassVar[bool] = False
+    """Whether the weighted sample matches the population's mean in a kernel's feature space."""
+    _not_certifiable: ClassVar[str] = ""
+    """Why there is no certificate for a model with these weights; empty where there is one."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "columns": [StrOptions({"shared"}), list, tuple, np.ndarray, None],

@@ -91,6 +91,18 @@ class CellWeighter(InductiveWeighter, ABC):
         "empty": [StrOptions({"merge", "drop", "raise"})],
     }
 
+    @property
+    def _counts_one_half(self) -> bool:
+        """Whether the cells were made from one random half of the sample and count the other."""
+        return False
+
+    def _partition_assumption(self) -> str:
+        """Return what a certificate has to assume of how the cells were made."""
+        return (
+            "the cells were fixed without looking at who was selected: strictly true only of "
+            "borders or clusters that were given, not of those found in the sample"
+        )
+
     @abstractmethod
     def _cells(self, sample: Sample) -> list[Cells]:
         """Return the partition, or several among which the counts decide.

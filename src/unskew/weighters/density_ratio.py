@@ -126,6 +126,7 @@ class DensityRatioWeights(InductiveWeighter):
         "sample row is below 0.01"
     )
     judged_by = "trees"
+    _matches_kernel_means = True
     _saved_types = (
         "unskew.numerics.box_simplex.Certificate",
         "unskew.numerics.inductive.InductiveWeights",

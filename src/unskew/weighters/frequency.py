@@ -67,6 +67,9 @@ class FrequencyWeights(CellWeighter):
         self.overlap = overlap
         self.random_state = random_state
 
+    def _partition_assumption(self) -> str:
+        return "cells are points, and the points that no sample row has are allowed for"
+
     def _cells(self, sample: Sample) -> list[Cells]:
         values = sample.values
         partition = GridPartition([Values.of(column) for column in values.T], values)

@@ -148,6 +148,7 @@ class KernelMeanMatching(Weighter):
         "sample row is below 0.01"
     )
     judged_by = "trees"
+    _matches_kernel_means = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Weighter._parameter_constraints,
         "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],

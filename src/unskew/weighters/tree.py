@@ -135,6 +135,21 @@ class TreeWeights(CellWeighter):
         self.overlap = overlap
         self.random_state = random_state
 
+    @property
+    def _counts_one_half(self) -> bool:
+        return bool(self.honest)
+
+    def _partition_assumption(self) -> str:
+        if self.honest:
+            return (
+                "the leaves were grown on one half of the sample and counted on the other, and the "
+                "halves were drawn by a fair coin"
+            )
+        return (
+            "the leaves were fixed without looking at who was selected: not true here, because "
+            "they were grown on the rows that they count; honest=True grows them on others"
+        )
+
     def _cells(self, sample: Sample) -> list[Cells]:
         if sample.labels is None:
             raise InputError(

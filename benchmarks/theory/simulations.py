@@ -1,8 +1,8 @@
-"""Do the bounds hold? Draws of populations whose selection is known, bound against truth.
+"""Simulations that compare each bound with the truth, in populations whose selection is known.
 
-Each draw makes a population in cells of known mass, selects rows with known probabilities, asks
-every bound what it promises, and compares with what happened. A bound at level δ may fail in a
-share δ of the draws.
+Each draw makes a population in cells of known mass, selects rows with known probabilities, computes
+every bound, and compares it with the realised value. A bound at level δ may fail in a share δ of
+the draws.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ CERTIFIED: Mapping[str, Setting] = {
     "large cells, even": Setting(np.full(4, 160.0), np.full(4, 0.5)),
     "large cells, skewed": Setting(np.geomspace(600, 100, 4), np.geomspace(0.1, 0.9, 4)),
 }
-"""Smaller ones, for in each draw two models are trained."""
+"""Smaller settings, because each draw trains two models."""
 
 
 class Outcome(NamedTuple):
-    """What a bound promised in one draw, and what happened."""
+    """A bound in one draw, and the realised value that it bounds."""
 
     bound: float
     realised: float
@@ -76,7 +76,7 @@ class Validity(NamedTuple):
     interval : tuple of float
         Its exact 95 % interval.
     tightness : float
-        The median of the bound over what happened; infinite where half of the bounds are.
+        The median of bound ÷ realised value; infinite where half of the bounds are.
     """
 
     draws: int
@@ -101,7 +101,7 @@ def validity_of(outcomes: list[Outcome]) -> Validity:
 def count_outcomes(
     setting: Setting, delta: float, draws: int, *, seed: int = 0
 ) -> dict[str, list[Outcome]]:
-    """Return the outcomes of every bound that is made of counts alone."""
+    """Return the outcomes of every bound that needs only counts."""
     random = np.random.default_rng(seed)
     total = int(setting.sizes.sum())
     masses = setting.sizes / setting.sizes.sum()
@@ -184,7 +184,7 @@ def certificate_outcomes(
         rows = (cells + random.uniform(size=total))[:, None]
         selected = random.uniform(size=total) < setting.probabilities[cells]
         if len(np.unique(cells[selected])) < len(np.unique(cells)):
-            continue  # a cell out of reach is not what is judged here
+            continue  # every cell must be covered: overlap is not what is measured here
         X, places = rows[selected], cells[selected]
         y = np.sin(2 * np.pi * X[:, 0] / k) + 0.3 * random.normal(size=len(X))
         learner = KernelRidge(alpha=1.0, kernel="rbf", gamma=16.0 / k**2)
@@ -234,7 +234,7 @@ def matching_outcomes(delta: float, draws: int, *, seed: int = 0) -> dict[str, l
             scaling=None,
             bound=4.0,
             tolerance=1e-8,
-            overlap="ignore",  # a kernel as narrow as this leaves rows out of reach
+            overlap="ignore",  # a kernel as narrow as this leaves rows uncovered
         )
         weights = weighter.fit(sample, population=population).weights_
         K = rbf_kernel(sample, gamma=gamma)
@@ -260,8 +260,8 @@ def matching_outcomes(delta: float, draws: int, *, seed: int = 0) -> dict[str, l
 def weighting_outcomes(delta: float, draws: int, *, seed: int = 0) -> dict[str, list[Outcome]]:
     """Return the outcomes of the bound by the effective sample size, for a fixed hypothesis.
 
-    Two kinds of rows, drawn with probabilities 0.9 and 0.1 instead of evenly; the hypothesis errs
-    on the rarer kind with probability 0.4 and on the other with 0.1, so that its risk is 0.25.
+    Two kinds of rows, drawn with probabilities 0.9 and 0.1 instead of 0.5 each; the hypothesis
+    errs on the rarer kind with probability 0.4 and on the other with 0.1, so that its risk is 0.25.
     """
     random = np.random.default_rng(seed)
     outcomes: list[Outcome] = []

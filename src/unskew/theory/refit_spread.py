@@ -1,0 +1,74 @@
+"""An estimate of what refits with other weights would change; it is not a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lstsq
+from sklearn.utils import check_random_state
+
+from unskew.numerics.typing import FloatArray
+from unskew.theory.dual import RidgeCurvature
+from unskew.theory.fitted import KernelModel
+from unskew.theory.partitions import CountedCells
+
+__all__ = ["refit_spread"]
+
+
+def refit_spread(
+    fitted: KernelModel,
+    cells: CountedCells,
+    system: RidgeCurvature | FloatArray,
+    *,
+    refits: int,
+    random_state: Any,
+) -> float:
+    """Return the root mean square change of the predictions over draws of the weights.
+
+    Parameters
+    ----------
+    fitted : KernelModel
+    cells : CountedCells
+    system : RidgeCurvature or ndarray
+        The factored curvature of a kernel ridge regression, or the kernel matrix of a support
+        vector regression.
+    refits : int
+        How many draws.
+    random_state : int, RandomState instance or None
+    """
+    # 1) Draw each cell's probability of selection from its posterior under Jeffreys' prior.
+    random = check_random_state(random_state)
+    m, n = cells.successes, cells.trials
+    rate = random.beta(m + 0.5, n - m + 0.5, size=(refits, len(m)))
+    # 2) Perfect over estimated weight of each row, for each draw.
+    errors = (m / n) / rate - 1
+    ratios = np.column_stack([cells.ratios(fitted.places, row) for row in errors])
+    # 3) What the predictions would change by.
+    moved = fitted.coefficients[:, None] * (ratios - 1)
+    if isinstance(system, RidgeCurvature):
+        change = system.moves(moved, fitted.weights[:, None] * ratios)
+    else:
+        change = _support_vector_moves(fitted, system, moved)
+    return float(np.sqrt(np.average((change**2).mean(axis=1), weights=fitted.weights)))
+
+
+def _support_vector_moves(fitted: KernelModel, K: FloatArray, moved: FloatArray) -> FloatArray:
+    """Return, to first order, how the predictions of a support vector regression move.
+
+    Support vectors at their bound stay there, so their coefficients follow their weights; those on
+    the edge of the tube stay on it.
+    """
+    limit = fitted.weights / (2 * fitted.penalty)
+    free = np.flatnonzero(np.abs(fitted.coefficients) < limit * (1 - 1e-6))
+    change = moved.copy()
+    change[free] = 0.0
+    image = K @ change
+    if not len(free):
+        return image
+    system = np.ones((len(free) + 1, len(free) + 1))
+    system[:-1, :-1] = K[np.ix_(free, free)]
+    system[-1, -1] = 0.0
+    right = -np.vstack([image[free], change.sum(axis=0)])
+    solved = lstsq(system, right, cond=1e-8, lapack_driver="gelsy")[0]
+    return image + K[:, free] @ solved[:-1] + solved[-1]
