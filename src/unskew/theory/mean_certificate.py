@@ -142,7 +142,7 @@ def _distance_from_frequencies(
     """
     weighter = model.weighter_
     measured = float(weighter.mmd_after_)
-    bandwidth = float(weighter.bandwidth_)
+    bandwidth = float(weighter.bandwidth_) if np.ndim(weighter.bandwidth_) == 0 else math.nan
     if not math.isfinite(measured) or not math.isfinite(bandwidth) or weighter.kernel != "gaussian":
         not_covered("kernel mean matching with a kernel that is not Gaussian; pass population=.")
     if fitted.gamma is None or not _same_kernel(model, fitted, K):
@@ -170,7 +170,8 @@ def _same_kernel(model: Any, fitted: KernelModel, K: FloatArray) -> bool:
             rows = model.estimator_[:-1].inverse_transform(rows)
         table = as_rows(rows, name="rows")
         names = getattr(weighter, "feature_names_in_", table.table.column_names)
-        batch = replace(table, table=table.table.rename_columns(list(names))).batch
+        named = table.table.rename_columns(list(names)).select(weighter.columns_)
+        batch = replace(table, table=named).batch
         points = weighter.space_.transform(batch, side="new rows").values - weighter.centre_
     except (AttributeError, ValueError, pa.ArrowException):  # a step without a way back, categories
         return False
