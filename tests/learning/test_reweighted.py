@@ -309,3 +309,26 @@ def test_the_score_can_be_weighted(small):
     weighted = model.score(X, y, sample_weight=model.weighter_.weigh(X))
     assert weighted == model.estimator_.score(X, y, sample_weight=model.weights_)
     assert weighted != model.score(X, y)
+
+
+def test_resampling_that_leaves_too_little_is_named():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    probability = np.append(1e-6, np.ones(19))
+    model = Reweighted(
+        LogisticRegression(),
+        KnownProbability(probability),
+        resample="rejection",
+        random_state=0,
+    )
+    with pytest.raises(LearnerError, match="distinct rows that resampling left of 20"):
+        model.fit(X, (y > 0).astype(int), population=X)
+
+
+def test_fitting_again_leaves_nothing_behind():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = Reweighted(Ridge(), TreeWeights(), resample="multiplicity")
+    model.fit(frame, y, population=frame)
+    model.set_params(resample=None).fit(X, y, population=X)
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model, "multiplicities_")
