@@ -138,9 +138,9 @@ class TestWithinScikitLearn:
         seen = []
 
         class Spy(TreeWeights):
-            def _fit(self, sample, population):
-                seen.append((len(sample), population.size))
-                return super()._fit(sample, population)
+            def fit(self, X, y=None, *, population, **options):
+                seen.append((len(X), population.size))
+                return super().fit(X, y, population=population, **options)
 
         model = Reweighted(Ridge(), Spy())
         # A population as long as the sample is the case in which an array would be cut up.
