@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.population.frequencies import frequencies
 
 from unskew import InputError, InputTypeError
 from unskew.population.encode import (
@@ -223,3 +225,36 @@ def test_the_feature_space_is_what_scikit_learns_transformers_make(mixed, scalin
 def test_the_feature_space_of_one_kind_of_column_alone():
     for sample in (batch(age=[1.0, 3.0]), batch(town=["Ulm", "Bonn"])):
         assert FeatureSpace().fit(sample).transform(sample, side="sample").values.shape[0] == 2
+
+
+def test_whole_numbers_beyond_floating_point():
+    with pytest.raises(InputError, match=r"Column 'i' of the sample.*2\*\*53.*text"):
+        frequencies(pd.DataFrame({"i": [2**53, 2**53 + 1]}), pd.DataFrame({"i": [2**53]}))
+    for sample, population in (
+        (pd.DataFrame({"i": [2**64]}), pd.DataFrame({"i": [2**64]})),
+        (pd.DataFrame({"i": ["\ud800"]}, dtype=object), pd.DataFrame({"i": ["a"]})),
+    ):
+        with pytest.raises(InputTypeError, match="Column 'i' of X"):
+            frequencies(sample, population)
+
+
+@pytest.mark.parametrize(
+    ("coded", "plain"),
+    [
+        (pd.Categorical([1, 2]), [Decimal("1.00"), Decimal("2.00")]),
+        (pd.Categorical([True, False]), [1, 0]),
+        (
+            pd.Categorical(pd.to_datetime(["2024-01-01", "2024-01-02"])),
+            pd.to_datetime(["2024-01-01", "2024-01-02"]).as_unit("s"),
+        ),
+    ],
+    ids=["decimals", "booleans", "dates"],
+)
+def test_categories_are_compared_by_value(coded, plain):
+    weights = frequencies(pd.DataFrame({"c": coded}), pd.DataFrame({"c": plain}))
+    assert weights.tolist() == [1, 1]
+
+
+def test_categories_of_numbers_are_not_of_text():
+    with pytest.raises(InputTypeError, match="Column 'c'"):
+        frequencies(pd.DataFrame({"c": pd.Categorical([1, 2])}), pd.DataFrame({"c": ["1", "2"]}))

@@ -368,3 +368,18 @@ def test_a_population_is_not_array_like():
     assert not hasattr(population, "__getitem__")
     assert not hasattr(population, "__array__")
     assert "Table" in repr(population)
+
+
+def test_design_weights_are_copied():
+    weight = np.array([1.0, 1.0])
+    population = Population([[1.0], [2.0]], weight=weight)
+    weight[0] = 100.0
+    assert population.mass == 2
+
+
+def test_columns_by_position():
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    assert Population(frame, columns=[1]).columns == ["b"]
+    for bad in ([None], [1.7], [5]):
+        with pytest.raises(ParameterError, match="columns must be names, or positions"):
+            Population(frame, columns=bad)

@@ -304,6 +304,11 @@ class TestKnownProbability:
         with pytest.raises(InputError, match="no column besides"):
             KnownProbability("a").fit(pd.DataFrame({"a": [0.5]}), population=[[1.0]])
 
+    def test_a_probability_column_that_the_population_has_too(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "p": [0.5, 1.0]})
+        weights = KnownProbability("p").fit(frame, population=frame).weights_
+        assert weights == pytest.approx([4 / 3, 2 / 3])
+
 
 class TestNewRows:
     fitted = FrequencyWeights().fit(X, population=U)

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.cluster import KMeans
-from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
 import unskew
@@ -306,13 +305,26 @@ def test_the_copy_of_a_tree_whose_nodes_lead_astray_is_refused(spoil, fitted, tm
         load_weighter(tmp_path / "bad.skops")
 
 
-def test_trees_are_found_wherever_they_are():
-    tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
-    storage._check_trees({"a": [(np.array([tree], dtype=object),)]}, 1)
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda tree: {"a": [tree]},
+        lambda tree: (tree,),
+        lambda tree: {"a": [(np.array([tree, None], dtype=object),)]},
+    ],
+    ids=["a list", "a tuple", "an array"],
+)
+def test_trees_are_found_wherever_they_are(put, tmp_path):
+    rows = [[0.0], [1.0]]
+    weighter = TreeWeights(min_samples_leaf=1).fit(rows, [0.0, 1.0], population=rows)
+    tree = copy.deepcopy(weighter.tree_)
+    weighter.others_ = put(tree)
+    save_weighter(weighter, tmp_path / "w.skops")
+    assert load_weighter(tmp_path / "w.skops").weights_.tolist() == [1, 1]
     tree.tree_.children_left[0] = 99
-    for held in ({"a": [tree]}, (tree,), np.array([tree, None], dtype=object)):
-        with pytest.raises(ValueError, match="a tree in it is none"):
-            storage._check_trees(held, 1)
+    save_weighter(weighter, tmp_path / "w.skops")
+    with pytest.raises(InputError, match="a tree in it is none"):
+        load_weighter(tmp_path / "w.skops")
 
 
 def test_a_table_survives_as_bytes_and_a_bad_one_does_not():
