@@ -136,8 +136,8 @@ class Weighter(BaseEstimator, ABC):
         self
         """
         self._check_parameters()
-        target = population if isinstance(population, Margins) else Population.of(population)
         given = self._open(X, y, sample_weight)
+        target = population if isinstance(population, Margins) else Population.of(population)
         self.columns_ = columns_to_weigh_by(
             self.columns, given.rows, target, apart=self._own_column_names()
         )
