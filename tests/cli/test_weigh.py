@@ -178,7 +178,7 @@ def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     share = (people["town"] == "Kiel").mean()  # other rows may be out of reach by themselves
     result = unskew(*arguments)
     assert result.code == 3
-    assert "of the population is out of the sample's reach (town = Rome: 33" in result.err
+    assert "of the population is not covered by the sample (town = Rome: 33" in result.err
     assert "--allow-uncovered 0.33" in result.err
     assert "Traceback" not in result.err
     assert names(survey) == ["answers.csv", "people.parquet"]

@@ -36,7 +36,7 @@ from unskew import (
 )
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
-pytestmark = pytest.mark.filterwarnings("ignore:.* out of the sample's reach:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
 
 REGRESSORS = [
     SVR(),

@@ -12,11 +12,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from unskew.population.sources.lazy import LazySource
 
 from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
 from unskew.numerics.cores import available_cores
 from unskew.population import Total
-from unskew.population.sources.lazy import LazySource
 
 
 class Watching(Summary):

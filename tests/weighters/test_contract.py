@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -64,6 +65,9 @@ class CheckedProbability(_AskingTheSample, KnownProbability):
 class CheckedMatching(_AskingTheSample, KernelMeanMatching): ...
 
 
+class CheckedRatio(_AskingTheSample, DensityRatioWeights): ...
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -87,7 +91,7 @@ def checks_that_cannot_apply(estimator):
         CheckedCluster(),
         CheckedTree(),
         CheckedMatching(),
-        CheckedMatching(method="inductive"),
+        CheckedRatio(bandwidth="paper"),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
@@ -109,7 +113,7 @@ WEIGHTERS = [
     HistogramWeights(),
     ClusterWeights(),
     TreeWeights(min_samples_leaf=1),
-    KernelMeanMatching(method="inductive"),
+    DensityRatioWeights(bandwidth="paper"),
 ]
 every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=lambda w: type(w).__name__)
 

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.tree._tree import Tree
 
 import unskew
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -43,8 +45,8 @@ WEIGHTERS = {
     "histogram": HistogramWeights(buckets={"income": [-1, 1], "rooms": 3}),
     "width": HistogramWeights(strategy="width", empty="drop"),
     "frequency": FrequencyWeights(),
-    "inductive": KernelMeanMatching(method="inductive", total="population"),
-    "cv": KernelMeanMatching(bandwidth="cv", kernel="laplace"),
+    "inductive": DensityRatioWeights(bandwidth="paper", total="population"),
+    "cv": DensityRatioWeights(kernel="laplace"),
     "unweighted": Unweighted(),
     "probability": KnownProbability("probability"),
 }
@@ -110,7 +112,7 @@ def test_what_cannot_be_saved_is_said_at_once(shift, tmp_path):
     with pytest.raises(ParameterError, match="not fitted"):
         save_weighter(TreeWeights(), path)
     exact = KernelMeanMatching().fit(shift.sample[:50], population=shift.population)
-    with pytest.raises(ParameterError, match='method="inductive"'):
+    with pytest.raises(ParameterError, match="KernelMeanMatching cannot weigh new rows"):
         save_weighter(exact, path)
     own = KnownProbability(lambda rows: np.full(len(rows), 0.5))
     with pytest.raises(ParameterError, match="lambda"):
@@ -118,6 +120,28 @@ def test_what_cannot_be_saved_is_said_at_once(shift, tmp_path):
     with pytest.raises(ParameterError, match="dict cannot weigh"):
         save_weighter({}, path)
     assert list(tmp_path.iterdir()) == []
+
+
+class HalfPlanes(BaseEstimator):
+    """A clusterer that unskew does not know."""
+
+    def fit(self, X, y=None):
+        self.border_ = float(np.median(X[:, 0]))
+        return self
+
+    def predict(self, X):
+        return (X[:, 0] > self.border_).astype(int)
+
+
+def test_a_custom_clusterer_is_loaded_if_it_is_trusted(shift, tmp_path):
+    path = tmp_path / "w.skops"
+    weighter = ClusterWeights(HalfPlanes()).fit(shift.sample, population=shift.population)
+    save_weighter(weighter, path)
+    with pytest.raises(InputError, match=r"holds .*HalfPlanes.*trusted=\["):
+        load_weighter(path)
+    for trusted in (HalfPlanes, f"{HalfPlanes.__module__}.HalfPlanes"):
+        loaded = load_weighter(path, trusted=[trusted])
+        np.testing.assert_array_equal(loaded.weigh(shift.sample), weighter.weigh(shift.sample))
 
 
 class _Marker:

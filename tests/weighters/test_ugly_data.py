@@ -24,11 +24,13 @@ def one_half(X):
 # without arguments, so that a new one is tested as soon as it is public.
 CONSTRUCTED = {
     "FrequencyWeights": [unskew.FrequencyWeights(), unskew.FrequencyWeights(empty="drop")],
+    "DensityRatioWeights": [
+        unskew.DensityRatioWeights(),
+        unskew.DensityRatioWeights(bandwidth="paper"),
+    ],
     "KernelMeanMatching": [
         unskew.KernelMeanMatching(),
         unskew.KernelMeanMatching(method="low-rank"),
-        unskew.KernelMeanMatching(method="inductive"),
-        unskew.KernelMeanMatching(bandwidth="cv"),
     ],
     "KnownProbability": [unskew.KnownProbability(one_half)],
     "TreeWeights": [
@@ -48,15 +50,15 @@ KNOWN = {
         "HistogramWeights()": "huge_values one_huge_value huge_values_in_the_population",
         "KernelMeanMatching()": FAR,
         "KernelMeanMatching(method='low-rank')": FAR,
-        "KernelMeanMatching(method='inductive')": FAR,
-        "KernelMeanMatching(bandwidth='cv')": FAR,
+        "DensityRatioWeights(bandwidth='paper')": FAR,
+        "DensityRatioWeights()": FAR,
     },
     "NumPy warns of an overflow": {
         "ClusterWeights()": "huge_values_in_the_population",
         "HistogramWeights()": "largest_doubles",
     },
     "an IndexError, since no loss is finite": {
-        "KernelMeanMatching(bandwidth='cv')": (
+        "DensityRatioWeights()": (
             "huge_values_in_the_population tiny_weights huge_weights"
         ),
     },

@@ -25,7 +25,7 @@ from unskew import (
     Unweighted,
     diagnose,
 )
-from unskew.weighters.overlap import measure_overlap
+from unskew.overlap import measure_overlap
 
 ASKING = [
     TreeWeights(),
@@ -113,7 +113,7 @@ class TestDisjointSupports:
     def test_they_are_refused_on_request(self, weighter):
         sample, population = apart()
         weighter.set_params(overlap="raise")
-        with pytest.raises(OverlapError, match="out of the sample's reach") as caught:
+        with pytest.raises(OverlapError, match="not covered by the sample") as caught:
             weighter.fit(sample, sample[:, 0], population=population)
         assert caught.value.share == pytest.approx(1.0)
         assert caught.value.rules
