@@ -25,11 +25,11 @@ def dense_solution(matrix, rows, proximity, right, total):
 @pytest.mark.parametrize("many_rows", [50, 1500])  # beyond, conjugate gradients are tried first
 def test_sets_that_follow_each_other(total, accuracy, many_rows, monkeypatch):
     """However a set is solved: by conjugate gradients, a factor of its own or an earlier one."""
-    matrix, linear = kernel_program(0, 500, 10, 1.0)
+    matrix, linear = kernel_program(0, 300, 10, 1.0)
     monkeypatch.setattr(free_system, "_MANY_ROWS", many_rows)
     system = FreeSystem(Dense(matrix), 1e-3)
     random = np.random.default_rng(0)
-    free = random.uniform(size=500) < 0.8
+    free = random.uniform(size=300) < 0.8
     for _ in range(6):
         rows = np.flatnonzero(free)
         expected, multiplier = dense_solution(matrix, rows, 1e-3, linear[rows], total)
@@ -43,7 +43,7 @@ def test_sets_that_follow_each_other(total, accuracy, many_rows, monkeypatch):
         assert mu == pytest.approx(multiplier, abs=max(2 * accuracy, 1e-2))
         if total is not None:
             assert found.sum() == pytest.approx(total, abs=1e-3)
-        free[random.permutation(500)[:9]] ^= True
+        free[random.permutation(300)[:6]] ^= True
 
 
 def test_a_factor_serves_the_sets_nearby():
