@@ -25,25 +25,28 @@ def dense_solution(matrix, rows, proximity, right, total):
 @pytest.mark.parametrize("many_rows", [50, 1500])  # beyond, conjugate gradients are tried first
 def test_sets_that_follow_each_other(total, accuracy, many_rows, monkeypatch):
     """However a set is solved: by conjugate gradients, a factor of its own or an earlier one."""
-    matrix, linear = kernel_program(0, 500, 10, 1.0)
+    matrix, linear = kernel_program(0, 300, 10, 1.0)
     monkeypatch.setattr(free_system, "_MANY_ROWS", many_rows)
+    # Conjugate gradients stop at the accuracy or at 1e-4 of the right side, whichever is larger; a
+    # factor is as good as single precision.
+    by_factor = many_rows == 1500
+    tolerance = 1e-5 if by_factor else 2 * max(accuracy, 1e-4 * linear.max())
     system = FreeSystem(Dense(matrix), 1e-3)
     random = np.random.default_rng(0)
-    free = random.uniform(size=500) < 0.8
+    free = random.uniform(size=300) < 0.8
     for _ in range(6):
         rows = np.flatnonzero(free)
         expected, multiplier = dense_solution(matrix, rows, 1e-3, linear[rows], total)
         guess = np.full(len(rows), (total or 0.0) / len(rows))
         system.move_to(rows)
         found, mu = system.solve(linear[rows], total, guess=guess, accuracy=accuracy)
-        # Conjugate gradients end at a residual of 1e-4 of the right side's largest entry, or above.
         left_over = linear[rows] - matrix[np.ix_(rows, rows)] @ found - 1e-3 * found - mu
-        assert np.abs(left_over).max() <= max(2 * accuracy, 1e-3 * linear.max())
-        assert found == pytest.approx(expected, abs=max(5 * accuracy, 2e-3) * expected.max())
-        assert mu == pytest.approx(multiplier, abs=max(2 * accuracy, 1e-2))
+        assert np.abs(left_over).max() <= tolerance
+        assert found == pytest.approx(expected, abs=3 * tolerance)
+        assert mu == pytest.approx(multiplier, abs=tolerance)
         if total is not None:
             assert found.sum() == pytest.approx(total, abs=1e-3)
-        free[random.permutation(500)[:9]] ^= True
+        free[random.permutation(300)[:6]] ^= True
 
 
 def test_a_factor_serves_the_sets_nearby():

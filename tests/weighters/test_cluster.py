@@ -15,7 +15,7 @@ from unskew import ClusterWeights, ParameterError
         KMeans(4, n_init=1, random_state=0),
         Birch(n_clusters=3),
         GaussianMixture(3, random_state=0),
-        MeanShift(cluster_all=False),
+        MeanShift(bin_seeding=True, cluster_all=False),
     ],
     ids=lambda clusterer: type(clusterer).__name__,
 )

@@ -450,9 +450,11 @@ except KeyboardInterrupt:
 
 
 def test_blas_keeps_its_threads():
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
-    before = [library["num_threads"] for library in threadpool_info()]
     sample, population = shifted(m=50)
-    KernelMeanMatching().fit(sample, population=population)
-    assert [library["num_threads"] for library in threadpool_info()] == before
+    with threadpool_limits(2, user_api="blas"):
+        before = [library["num_threads"] for library in threadpool_info()]
+        KernelMeanMatching().fit(sample, population=population)
+        assert [library["num_threads"] for library in threadpool_info()] == before
+    assert 2 in before
