@@ -26,6 +26,7 @@ from unskew import (
     diagnose,
 )
 from unskew.overlap import measure_overlap
+from unskew.population import Sample
 
 ASKING = [
     TreeWeights(),
@@ -61,11 +62,8 @@ def told(keep, m=3000, n=5000, seed=0):
         )
 
     sample, population = make(m), make(n)
-    rows = [
-        pa.RecordBatch.from_pandas(frame, preserve_index=False)
-        for frame in (sample[keep(sample)], population)
-    ]
-    overlap = measure_overlap(*rows, np.ones(n), whole=True)
+    rows = pa.RecordBatch.from_pandas(population, preserve_index=False)
+    overlap = measure_overlap(Sample.of(sample[keep(sample)]), rows, np.ones(n), whole=True)
     return overlap, 1 - keep(population).mean()
 
 

@@ -25,7 +25,8 @@ from sklearn.metrics.pairwise import laplacian_kernel
 import unskew
 from unskew import InputError, KernelMeanMatching, ParameterError, Population, TreeWeights
 from unskew.population import EncodedRows, Moments, Reservoir, Total, checkpoint, progress
-from unskew.population.encode import ColumnCodes, FeatureSpace
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import FeatureSpace
 from unskew.population.sources import parquet
 from unskew.population.summaries import Summaries
 

@@ -49,9 +49,7 @@ def test_means_are_matched():
 
 def test_new_rows_are_bounded():
     sample, population = shifted(d=1, m=300)
-    weighter = DensityRatioWeights(bandwidth="paper", bound=2.5).fit(
-        sample, population=population
-    )
+    weighter = DensityRatioWeights(bandwidth="paper", bound=2.5).fit(sample, population=population)
     assert weighter.weights_.max() <= 2.5 * (1 + 1e-9)
     assert weighter.weights_.mean() == pytest.approx(1)
     edges = [[sample.max()], [sample.min()]]
@@ -62,9 +60,7 @@ def test_new_rows_are_bounded():
 
 
 @pytest.mark.parametrize("bound", [1.0, 1.01, 1.2])
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 def test_tight_bounds_are_kept(bound):
     sample, population = shifted()
     weighter = DensityRatioWeights(bandwidth="paper", bound=bound).fit(
@@ -75,13 +71,12 @@ def test_tight_bounds_are_kept(bound):
 
 
 @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
-
 def test_a_bound_that_few_centres_cannot_meet_is_told():
     sample, population = shifted(d=5, m=1000, n=500)
     with pytest.warns(ConvergenceWarning, match="No function of the 5 centres"):
-        weighter = DensityRatioWeights(
-            n_centres=5, bandwidth=0.3, bound=1.05
-        ).fit(sample, population=population)
+        weighter = DensityRatioWeights(n_centres=5, bandwidth=0.3, bound=1.05).fit(
+            sample, population=population
+        )
     assert weighter.weights_.max() <= 1.05 * (1 + 1e-9)
 
 

@@ -58,9 +58,7 @@ KNOWN = {
         "HistogramWeights()": "largest_doubles",
     },
     "an IndexError, since no loss is finite": {
-        "DensityRatioWeights()": (
-            "huge_values_in_the_population tiny_weights huge_weights"
-        ),
+        "DensityRatioWeights()": ("huge_values_in_the_population tiny_weights huge_weights"),
     },
     "the refusal does not name empty=": {
         "FrequencyWeights(empty='drop')": (
