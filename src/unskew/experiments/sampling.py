@@ -119,7 +119,8 @@ def threshold_selection(
     The column is the axis nearest to ``direction`` (its entry with the largest absolute value), and
     the entry's sign determines which side is selected often. As ``v`` jumps from -slope/2 to
     slope/2, the odds of the two sides differ by :math:`e^{\mathrm{slope}}`; with the default, 12
-    and 88 % are selected. Values at the median belong to the lower side, unless no value lies above it.
+    and 88 % are selected. Values at the median belong to the lower side, unless no value is
+    above it.
 
     Examples
     --------
