@@ -221,7 +221,7 @@ def peak_memory_of(code: str, *, show: bool = False) -> tuple[float, float]:
 
 
 def sizes(largest: int, figure: Path | None) -> None:
-    """Print time and memory against m, exact, and against n; draw them if asked."""
+    """Print time and memory against m, exact, and against n; draw them if required."""
     against_m, against_n = [], []
     print("| m, exact | n | s | peak MB |")
     print("|---|---|---|---|")

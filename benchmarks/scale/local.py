@@ -1,13 +1,13 @@
 """Populations of any size on one machine.
 
-    python -m benchmarks.scale local agreement    one answer, whoever reads and however it is cut
+    python -m benchmarks.scale local agreement    one answer for every engine and every split
     python -m benchmarks.scale local ratios       each weighter against the fastest bare scan
     python -m benchmarks.scale local memory       peak memory from 1 M to 100 M rows
     python -m benchmarks.scale local largest      what 10⁹ rows cost
     python -m benchmarks.scale local kill         kill -9 at random moments, resume, compare
     python -m benchmarks.scale local pushdown     counting within the engine against reading
 
-Data are written to a temporary folder (--folder says where) and deleted.
+Data are written to a temporary folder (see --folder) and deleted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SLOW = ("ClusterWeights", "KernelMeanMatching")
 
 
 def heading(text: str) -> None:
-    """Say what is measured, and where."""
+    """Print what is measured, and on which machine."""
     print(f"{text}; {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n")
 
 
@@ -276,7 +276,7 @@ def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG0
 
 
 def resumable_pass(data: Path, output: Path, saved: Path | None, telling: Any) -> None:
-    """Fit tree weights, telling how far it is for whoever means to kill us."""
+    """Fit tree weights, and report progress to the process that will kill this one."""
     options: dict[str, Any] = {"progress": telling.send}
     if saved is not None:
         options["checkpoint"] = saved
@@ -301,9 +301,9 @@ def kill(arguments: argparse.Namespace, folder: Path) -> None:
         resumed = 0
         try:
             while True:
-                told = listening.recv()
-                resumed = told.resumed_rows
-                if told.share >= kill_at:
+                progress = listening.recv()
+                resumed = progress.resumed_rows
+                if progress.share >= kill_at:
                     process.kill()
         except EOFError:  # it is over, one way or the other
             process.join()

@@ -196,7 +196,7 @@ CASES = [
     Case("output below a file", (*WEIGH, "-o", "answers.csv/w.csv"), ("Not a directory",)),
     Case("output a folder", (*WEIGH, "-o", "folder.csv"), ("it is a folder",),
          lambda: os.mkdir("folder.csv")),
-    Case("output a device", (*WEIGH, "-o", "full.csv"), ("no regular file",),
+    Case("output a device", (*WEIGH, "-o", "full.csv"), ("not a regular file",),
          lambda: os.symlink("/dev/full", "full.csv")),
     Case("report in a missing folder", (*WEIGH, "-o", "w.csv", "--report", "no/r.html"),
          ("no/r.html",)),

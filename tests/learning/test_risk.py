@@ -59,7 +59,7 @@ def test_the_risk_of_small_integers_and_huge_weights():
     assert weighted_risk([1.0, 2.0], [1.0, 3.0], [1e308, 1.5e308]) == pytest.approx(0.6)
     with pytest.raises(InputError, match="loss of row 1 is nan"):
         weighted_risk([1.0, 2.0], [1.0, np.nan], [1.0, 1.0])
-    with pytest.raises(InputError, match="loss could not be taken"):
+    with pytest.raises(InputError, match="loss could not be computed"):
         weighted_risk(["a"], ["b"], [1.0])
     with pytest.raises(ParameterError, match="got None"):
         weighted_risk([1.0], [1.0], [1.0], loss=None)

@@ -380,8 +380,9 @@ HELD = {
 
 class Gathering(Holding):
     def merge(self, other):
-        if not self.rows:  # only the first part sets them
-            vars(self).update(HELD)
+        if not self.rows:  # the first part sets them; from then on they are carried along
+            held = {name: vars(other).get(name, HELD[name]) for name in HELD}
+            vars(self).update(held)
         super().merge(other)
 
 

@@ -268,7 +268,7 @@ def test_a_tree_whose_nodes_lead_astray_is_refused(spoil, shift, tmp_path):
             is_nodes = name.endswith(".npy") and b"left_child" in content
             new.writestr(name, nodes.getvalue() if is_nodes else content)
     (tmp_path / "bad.skops").write_bytes(buffer.getvalue())
-    with pytest.raises(InputError, match="a tree in it is none"):
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
         load_weighter(tmp_path / "bad.skops")
 
 
@@ -281,7 +281,7 @@ def test_a_tree_for_more_columns_than_a_row_has_is_refused(shift, tmp_path):
     partition._tree = Tree(2_000_000_000, np.array([1], dtype=np.intp), 1)
     partition._tree.__setstate__(state)
     save_weighter(weighter, tmp_path / "bad.skops")
-    with pytest.raises(InputError, match="a tree in it is for 2000000000 columns, not"):
+    with pytest.raises(InputError, match="contains a decision tree for 2000000000 columns, not"):
         load_weighter(tmp_path / "bad.skops")
     with pytest.raises(InputError, match="The tree is for 2000000000 columns"):
         weighter.weigh(shift.sample)
@@ -325,7 +325,7 @@ def test_the_copy_of_a_tree_whose_nodes_lead_astray_is_refused(spoil, fitted, tm
     else:
         held[0] = value
     save_weighter(weighter, tmp_path / "bad.skops")
-    with pytest.raises(InputError, match="a tree in it is none"):
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
         load_weighter(tmp_path / "bad.skops")
 
 
@@ -347,7 +347,7 @@ def test_trees_are_found_wherever_they_are(put, tmp_path):
     assert load_weighter(tmp_path / "w.skops").weights_.tolist() == [1, 1]
     tree.tree_.children_left[0] = 99
     save_weighter(weighter, tmp_path / "w.skops")
-    with pytest.raises(InputError, match="a tree in it is none"):
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
         load_weighter(tmp_path / "w.skops")
 
 
