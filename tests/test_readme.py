@@ -26,7 +26,11 @@ def test_the_readmes_examples_run(tmp_path, monkeypatch):
     assert len(namespace["model"].weights_) == len(namespace["sample"])
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("CONTRIBUTING.md")]),
+    ids=lambda page: page.name,
+)
 def test_the_docs_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
