@@ -36,3 +36,4 @@ from unskew.weighters.tree import TreeWeights as TreeWeights
 from unskew.weighters.unweighted import Unweighted as Unweighted
 
 __version__: str
+__all__: list[str]

@@ -54,9 +54,12 @@ class Cells(NamedTuple):
 
 
 class CountedCells(NamedTuple):
-    """A partition whose cells have been counted in sample and population."""
+    """A partition whose cells have been counted in sample and population.
 
-    locator: CellLocator
+    ``locator`` is its :class:`CellLocator`.
+    """
+
+    locator: Any
     sample_counts: FloatArray
     population_counts: FloatArray
     uncovered: float

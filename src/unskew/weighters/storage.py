@@ -108,8 +108,8 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         raise ParameterError(f"{name} cannot be saved: {error}") from error
     if nameless := [kind for kind in _untrusted(data, Path("the weighter")) if "<" in kind]:
         raise ParameterError(
-            f"{name} cannot be saved: it holds {', '.join(nameless)}, which could not be found when "
-            "the file is loaded. Define it at the top level of a module."
+            f"{name} cannot be saved: it holds {', '.join(nameless)}, which could not be found "
+            "when the file is loaded. Define it at the top level of a module."
         )
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as archive:
