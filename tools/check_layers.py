@@ -63,11 +63,15 @@ def imported_modules(tree: ast.Module, package: str) -> Iterator[tuple[int, str]
                 yield from ((node.lineno, f"unskew.{alias.name}") for alias in node.names)
             else:
                 yield node.lineno, module
-        elif id(node) not in ignored and _DOTTED.fullmatch(text := _text(node)):
+        elif (
+            isinstance(node, ast.expr)
+            and id(node) not in ignored
+            and _DOTTED.fullmatch(text := _text(node))
+        ):
             yield node.lineno, text
 
 
-def _text(node: ast.AST) -> str:
+def _text(node: ast.expr) -> str:
     """Return the text of a string or f-string with ``{}`` for what is filled in, else nothing."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
@@ -107,7 +111,7 @@ def exported_layers(package: Path) -> dict[str, str]:
     return {
         alias.asname or alias.name: node.module.split(".")[1]
         for node in ast.walk(ast.parse(front.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unskew.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("unskew.")
         for alias in node.names
     }
 

@@ -44,7 +44,7 @@ def test_the_whole_path_on_made_up_data(data_folder, tmp_path):
     assert result.returncode == 0, result.stderr
     assert {path.name for path in output.iterdir()} == FILES
     assert "Clustered" in result.stdout
-    assert "left out: abalone, " in result.stdout
+    assert "not in the data folder: abalone, " in result.stdout
     rows = json.loads((output / "results.json").read_text())
     assert all(set(row) >= FIELDS for row in rows)
     assert {row["set"] for row in rows} == {"toy"}

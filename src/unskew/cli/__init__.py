@@ -32,7 +32,7 @@ REFUSED = 3
 
 app = typer.Typer(
     name="unskew",
-    help="Correct sample selection bias: weigh a sample so that it stands for the population.",
+    help="Correct sample selection bias: weigh a sample so that it represents the population.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",
@@ -69,14 +69,14 @@ def main() -> None:
             app(prog_name="unskew")
     except UnskewError as error:
         _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
-    except BrokenPipeError:  # the reader of our output has had enough
+    except BrokenPipeError:  # the reader of our output has stopped reading
         sys.stdout = None
         sys.exit(1)
     except OSError as error:  # standard output on a full disk, say
         sys.stdout = None
         _fail(error, BAD_INPUT)
     except MemoryError:
-        _fail("The memory of this machine does not suffice.", BAD_INPUT)
+        _fail("This machine does not have enough memory.", BAD_INPUT)
 
 
 def run() -> NoReturn:
@@ -112,7 +112,7 @@ def _fail(message: object, code: int) -> NoReturn:
 
 @contextmanager
 def _signals_as_exits() -> Iterator[None]:
-    """Let Ctrl-C and a polite kill end the block like an error, so that it cleans up."""
+    """Turn SIGINT and SIGTERM in the block into SystemExit, so that it cleans up."""
 
     def stop(number: int, _: object) -> NoReturn:
         os.write(2, b"unskew: interrupted\n")
@@ -121,7 +121,7 @@ def _signals_as_exits() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # One that is ignored, as under nohup, stays so.
+    # A signal that is ignored, as under nohup, stays ignored.
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
