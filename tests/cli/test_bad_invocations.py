@@ -204,7 +204,7 @@ CASES = [
     Case("weighter in a missing folder", (*WEIGH, "-o", "w.csv", "--save", "no/w.skops"),
          ("no/w.skops",)),
     Case("a method that cannot be kept", weigh("--method", "kmm", "--save", "w.skops"),
-         ("--set method=inductive",)),
+         ("--method ratio",)),
     Case("population from standard input", weigh(population="-"), ("Only SAMPLE",)),
     Case("uncovered population", weigh(), ("Refused", "33", "--allow-uncovered"),
          edit_people(town=lambda rows: rows["town"].replace("Kiel", "Rome")), REFUSED),

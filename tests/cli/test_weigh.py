@@ -14,6 +14,7 @@ import pytest
 
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     KernelMeanMatching,
@@ -51,6 +52,7 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
         ("tree", ["min_samples_leaf=20", "honest=True"],
          TreeWeights(min_samples_leaf=20, honest=True)),
         ("kmm", ["bandwidth=median"], KernelMeanMatching(bandwidth="median")),
+        ("ratio", ["n_centres=50"], DensityRatioWeights(n_centres=50)),
         ("cluster", ["random_state=3"], ClusterWeights(random_state=3)),
         ("histogram", ["buckets={'age': [30, 60], 'income': 3}"],
          HistogramWeights(buckets={"age": [30, 60], "income": 3})),

@@ -17,6 +17,7 @@ class Method(StrEnum):
 
     TREE = "tree"
     KMM = "kmm"
+    RATIO = "ratio"
     CLUSTER = "cluster"
     HISTOGRAM = "histogram"
     FREQUENCY = "frequency"
@@ -32,12 +33,13 @@ class Total(StrEnum):
 _CLASSES = {
     Method.TREE: "TreeWeights",
     Method.KMM: "KernelMeanMatching",
+    Method.RATIO: "DensityRatioWeights",
     Method.CLUSTER: "ClusterWeights",
     Method.HISTOGRAM: "HistogramWeights",
     Method.FREQUENCY: "FrequencyWeights",
 }
 
-_BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered"}
+_BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
 
 def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:

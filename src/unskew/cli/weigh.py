@@ -130,7 +130,7 @@ def _check_method(weighter: Any, method: Method, target: str | None, save: Path 
         )
     if save is not None and not hasattr(weighter, "weigh"):
         raise ParameterError(
-            f"--save: --method {method} cannot weigh new rows. Add --set method=inductive."
+            f"--save: --method {method} cannot weigh new rows. Use --method ratio."
         )
 
 
