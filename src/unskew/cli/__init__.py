@@ -5,7 +5,6 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import signal
@@ -25,7 +24,7 @@ from unskew.cli.reproduce import reproduce
 from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "main"]
 
 BAD_INPUT = 2
 REFUSED = 3
@@ -66,7 +65,10 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         with _signals_as_exits():
-            app(prog_name="unskew")
+            try:
+                app(prog_name="unskew")
+            finally:
+                print(end="", flush=True)  # a failure is reported below, not by Python at exit
     except UnskewError as error:
         _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
     except BrokenPipeError:  # the reader of our output has stopped reading
@@ -77,32 +79,6 @@ def main() -> None:
         _fail(error, BAD_INPUT)
     except MemoryError:
         _fail("This machine does not have enough memory.", BAD_INPUT)
-
-
-def run() -> NoReturn:
-    """Run the command line as a process of its own, and leave without tearing Python down.
-
-    Arrow's threads now and then abort a process that ends while they are starting, after all is
-    done and written ("terminate called without an active exception").
-    """
-    code: object = 0
-    try:
-        main()
-    except SystemExit as leaving:
-        code = leaving.code or 0
-    except BaseException:  # what nobody expected is shown as Python shows it
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    # What Python would do next: worker processes that nobody tells to stop wait for minutes.
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError:
-            code = code or 1
-    os._exit(code if isinstance(code, int) else 1)
 
 
 def _fail(message: object, code: int) -> NoReturn:

@@ -168,7 +168,9 @@ def _from_folder(name: str, folder: Path) -> tuple[pa.Table, str]:
     if entry.get("sha256", sha256(content).hexdigest()) != sha256(content).hexdigest():
         raise InputError(f"'{path}' is not the file that datasets.json describes: sha256 differs.")
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        # No thread of Arrow's may hold Python's memory when the interpreter shuts down: see
+        # https://github.com/apache/arrow/issues/34314.
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"'{path}' cannot be read as Parquet: {error}") from error
     target = str(entry.get("target", table.column_names[-1] if table.num_columns else ""))
