@@ -8,7 +8,7 @@ for weights a and b that sum to one and the feature map φ of the Gaussian kerne
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.kernels import GaussianKernel, fill_matrix
@@ -21,6 +21,7 @@ MAX_ROWS = 1500
 N_RESAMPLES = 499
 """Draws from the null distribution."""
 _BLOCK_ROWS = 256
+_FAR = 1e8
 
 
 class MaximumMeanDiscrepancy:
@@ -42,10 +43,14 @@ class MaximumMeanDiscrepancy:
         squares = pdist(some, "sqeuclidean") if len(some) > 1 else np.ones(1)
         typical = float(np.median(squares[squares > 0])) if (squares > 0).any() else 1.0
         kernel = GaussianKernel(np.sqrt(typical / 2))  # the median heuristic
-        prepared = kernel.prepare(stacked)  # in double precision: some rows may be far out
+        prepared = kernel.prepare(stacked)
         self.kernel = np.empty((len(stacked), len(stacked)), dtype=np.float32)
         fill_matrix(kernel, prepared, prepared, self.kernel)
-        np.fill_diagonal(self.kernel, 1.0)
+        # So far out, the product has lost the distance to rounding.
+        far = np.flatnonzero(np.einsum("ij,ij->i", stacked, stacked) > _FAR * typical)
+        if len(far):
+            values = np.exp(-cdist(stacked[far], stacked, "sqeuclidean") / typical)
+            self.kernel[far], self.kernel[:, far] = values, values.T
 
     def permutation_test(self) -> Comparison:
         """Test unweighted rows by permuting them between the sides, which is exact."""
