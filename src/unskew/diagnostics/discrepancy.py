@@ -7,11 +7,13 @@ for weights a and b that sum to one and the feature map φ of the Gaussian kerne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from unskew.diagnostics.diagnosis import Comparison
-from unskew.numerics.kernels import GaussianKernel, fill_matrix
+from unskew.numerics.kernels import GaussianKernel
 from unskew.numerics.typing import FloatArray
 
 __all__ = ["MAX_ROWS", "N_RESAMPLES", "MaximumMeanDiscrepancy"]
@@ -32,6 +34,11 @@ class MaximumMeanDiscrepancy:
     points : ndarray of shape (m, d)
     others : ndarray of shape (r, d)
     seed : int
+
+    Attributes
+    ----------
+    kernel : ndarray of shape (m + r, m + r)
+        The blocks on the diagonal and above; those below mirror them and are zero here.
     """
 
     def __init__(self, points: FloatArray, others: FloatArray, *, seed: int) -> None:
@@ -44,8 +51,10 @@ class MaximumMeanDiscrepancy:
         typical = float(np.median(squares[squares > 0])) if (squares > 0).any() else 1.0
         kernel = GaussianKernel(np.sqrt(typical / 2))  # the median heuristic
         prepared = kernel.prepare(stacked)
-        self.kernel = np.empty((len(stacked), len(stacked)), dtype=np.float32)
-        fill_matrix(kernel, prepared, prepared, self.kernel)
+        self.kernel = np.zeros((len(stacked), len(stacked)), dtype=np.float32)
+        for here in self._diagonal_blocks():
+            above = slice(here.stop)
+            self.kernel[above, here] = kernel.block(prepared[above], prepared[here])
         # So far out, the product has lost the distance to rounding.
         far = np.flatnonzero(np.einsum("ij,ij->i", stacked, stacked) > _FAR * typical)
         if len(far):
@@ -86,12 +95,17 @@ class MaximumMeanDiscrepancy:
         )
 
     def _squared(self, signed: FloatArray) -> FloatArray:
-        """Return x'Kx of each row x: K is symmetric, so half of its blocks do."""
+        """Return x'Kx of each row x; K is symmetric."""
         rows = signed.astype(np.float32, order="C")
         squares = np.zeros(len(rows))
-        for start in range(0, len(self.kernel), _BLOCK_ROWS):
-            here = slice(start, start + _BLOCK_ROWS)
-            product = rows[:, here] @ self.kernel[here, here]
-            product += 2 * (rows[:, :start] @ self.kernel[:start, here])
+        for here in self._diagonal_blocks():
+            above = slice(here.start)
+            product = 2 * (rows[:, above] @ self.kernel[above, here])
+            product += rows[:, here] @ self.kernel[here, here]
             squares += np.einsum("ij,ij->i", product, rows[:, here], dtype=np.float64)
         return squares
+
+    def _diagonal_blocks(self) -> Iterator[slice]:
+        n_rows = self.m + self.r
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            yield slice(start, min(start + _BLOCK_ROWS, n_rows))

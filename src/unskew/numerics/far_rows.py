@@ -85,11 +85,12 @@ def far_rows(
 def _nearest_distances(points: FloatArray) -> FloatArray:
     """Return each point's distance to the nearest other point."""
     if points.shape[1] <= _TREE_COLUMNS:
-        return np.asarray(cKDTree(points).query(points, k=2)[0][:, 1])
+        return np.asarray(cKDTree(points).query(points, k=2)[0])[:, 1]
     lengths = np.einsum("ij,ij->i", points, points)
     nearest = np.empty(len(points), dtype=np.int64)
     for part in blocks(len(points), len(points)):
-        squares = lengths - 2 * points[part] @ points.T  # less the row's own length
+        squares = (-2 * points[part]) @ points.T
+        squares += lengths  # and each row's own, which decides nothing
         squares[np.arange(len(squares)), np.arange(part.start, part.stop)] = np.inf
         nearest[part] = squares.argmin(axis=1)
     # From the differences: those of squares have lost digits.
@@ -119,7 +120,9 @@ def _beyond(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
 def _any_within(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
     """Return which rows have a point within the limit."""
     mine, theirs = (np.einsum("ij,ij->i", side, side) for side in (rows, points))
-    excess = (theirs - 2 * rows @ points.T).min(axis=1) + mine - limit**2
+    squares = (-2 * rows) @ points.T
+    squares += theirs
+    excess = squares.min(axis=1) + mine - limit**2
     near: BoolArray = excess <= 0
     # The terms of a squared distance are at most twice ‖x‖² + ‖y‖² together, and rounding depends
     # on the size of the block. Where it could decide, the distances are computed from differences.

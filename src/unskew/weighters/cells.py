@@ -164,8 +164,8 @@ def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
     else:
         in_sample = _counts_elsewhere(sample, partitions, locators)
     return [
-        CountedCells(part.locator, counts, part.counts, part.uncovered / part.mass, cells.learned)
-        for cells, part, counts in zip(partitions, found, in_sample, strict=True)
+        CountedCells(locator, counts, part.counts, part.uncovered / part.mass, cells.learned)
+        for cells, part, locator, counts in zip(partitions, found, locators, in_sample, strict=True)
     ]
 
 
