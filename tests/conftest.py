@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import sklearn.ensemble  # noqa: F401  (loads OpenMP, so that its threads can be limited)
+import sklearn.ensemble  # noqa: F401  (loads OpenMP and BLAS, so that they can be limited)
 from threadpoolctl import threadpool_limits
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a core, and threads would fight for it
-    threadpool_limits(limits=1, user_api="openmp")
+    threadpool_limits(limits=1)
 
 DATASETS = Path(__file__).resolve().parents[2] / "shared" / "datasets"
 

@@ -66,8 +66,8 @@ def test_places_where_nothing_can_be_written(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, words in {
         tmp_path: "a folder",
-        tmp_path / "pipe": "no regular file",
-        Path("/dev/null"): "no regular file",
+        tmp_path / "pipe": "not a regular file",
+        Path("/dev/null"): "not a regular file",
         tmp_path / "nowhere" / "a": "No such file",
         tmp_path / "file" / "a": "Not a directory",
         tmp_path / ("x" * 300): "too long",

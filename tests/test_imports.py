@@ -5,11 +5,6 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def python(code: str) -> str:
@@ -69,21 +64,3 @@ def test_optional_libraries_are_not_imported():
     )
     # scikit-learn and PyArrow may bring pandas in where it is installed; we ask for none of them.
     assert set(eval(python(code))) <= {"pandas"}
-
-
-@pytest.mark.skipif(not (ROOT / "tools").exists(), reason="runs in the repository only")
-def test_the_layers_are_kept_and_the_check_can_fail(tmp_path, monkeypatch):
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import check_layers
-    finally:
-        sys.path.pop(0)
-    assert check_layers.main() == 0
-    package = tmp_path / "src" / "unskew"
-    (package / "numerics").mkdir(parents=True)
-    (package / "experiments").mkdir()
-    (package / "numerics" / "bad.py").write_text("from unskew.population import Population\n")
-    (package / "experiments" / "bad.py").write_text("from unskew.weighters.tree import x\n")
-    monkeypatch.setattr(check_layers, "ROOT", tmp_path)
-    monkeypatch.setattr(check_layers, "PACKAGE", package)
-    assert len(list(check_layers.violations())) == 2

@@ -26,13 +26,32 @@ def test_the_readmes_examples_run(tmp_path, monkeypatch):
     assert len(namespace["model"].weights_) == len(namespace["sample"])
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("CONTRIBUTING.md")]),
+    ids=lambda page: page.name,
+)
 def test_the_docs_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), namespace)
     assert "weighter" in namespace or "```python" not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the repository only")
+def test_which_names_are_stable_is_documented():
+    import unskew
+    from unskew import theory
+
+    for page in ("README.md", "docs/guide.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(r"[Oo]nly (the )?names in `unskew` and `unskew.theory` are public", text)
+    for name in (*unskew.__all__, *(f"theory.{name}" for name in theory.__all__)):
+        found = unskew
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert found.__doc__, name
 
 
 @pytest.fixture(scope="module")

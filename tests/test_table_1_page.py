@@ -46,7 +46,10 @@ def test_results_of_two_folders_are_put_together(generator, tmp_path, monkeypatc
             (folder / f"{key}.json").write_text(json.dumps(value))
     monkeypatch.setattr(generator, "RESULTS", tmp_path / "docs")
     generator.take_over([tmp_path / "first", tmp_path / "second"])
-    taken = generator._read(tmp_path / "docs")
-    assert taken.results == taken.averages == ["first", "second"]
-    assert taken.run == {**run, "calls": [1, 1], "seconds": {"a": 2.0}}
+    taken = {
+        key: json.loads((tmp_path / "docs" / f"{key}.json").read_text())
+        for key in ("results", "averages", "run")
+    }
+    assert taken["results"] == taken["averages"] == ["first", "second"]
+    assert taken["run"] == {**run, "calls": [1, 1], "seconds": {"a": 2.0}}
     assert (tmp_path / "docs" / "figure.png").read_text() == "first"

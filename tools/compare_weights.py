@@ -73,7 +73,7 @@ def data_sets() -> dict[str, dict[str, Any]]:
     sample = np.exp(normal(m, 3, 0.4))
     sets["skewed"] = {"X": sample, "y": labels(sample[:, 2]), "population": np.exp(normal(n, 3))}
     sample = np.column_stack([normal(m, 2, 0.5), np.ones(m)])
-    people = np.column_stack([normal(n, 2), np.ones(n)])
+    people: Any = np.column_stack([normal(n, 2), np.ones(n)])
     sets["constant column"] = {"X": sample, "y": labels(sample[:, 0]), "population": people}
     towns = np.array([f"town {k}" for k in range(300)])
     sample = pd.DataFrame({"town": random.choice(towns[:200], m), "x": normal(m, 1)[:, 0]})
@@ -92,7 +92,8 @@ def weighters() -> dict[str, Callable[[], Any]]:
     def ratio(**options: Any) -> Any:
         if hasattr(unskew, "DensityRatioWeights"):
             return unskew.DensityRatioWeights(**options)
-        return unskew.KernelMeanMatching(method="inductive", **options)
+        matching: Any = unskew.KernelMeanMatching  # as it was before that class
+        return matching(method="inductive", **options)
 
     return {
         "Unweighted": unskew.Unweighted,

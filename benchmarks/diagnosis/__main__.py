@@ -15,7 +15,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Run the parts asked for, or all."""
+    """Run the given parts, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="Default: all.")
     for part in parser.parse_args().parts or PARTS:

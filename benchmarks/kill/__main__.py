@@ -3,9 +3,9 @@
     python -m benchmarks.kill [--kills 100] [--seed 0]
 
 Each time a process of its own weighs a sample and is ended by ``kill -9``: half the times at a
-moment drawn evenly from the time that a whole run takes, half the times a little after it began to
-write. In half of each there are files from an earlier run. Afterwards every output must be absent,
-or as it was, or whole.
+moment drawn uniformly from the time that a whole run takes, half the times a little after it began
+to write. In half of each there are files from an earlier run. Afterwards every output must be
+absent, or as it was, or whole.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def kill_once(
 
 
 def main() -> None:
-    """Kill as often as asked, and print what was left."""
+    """Kill the given number of times, and print what was left."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

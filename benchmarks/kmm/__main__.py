@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from unskew import KernelMeanMatching
+from unskew import DensityRatioWeights, KernelMeanMatching
 
 
 def shifted(m: int, d: int, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -221,7 +221,7 @@ def peak_memory_of(code: str, *, show: bool = False) -> tuple[float, float]:
 
 
 def sizes(largest: int, figure: Path | None) -> None:
-    """Print time and memory against m, exact, and against n; draw them if asked."""
+    """Print time and memory against m, exact, and against n; draw them if required."""
     against_m, against_n = [], []
     print("| m, exact | n | s | peak MB |")
     print("|---|---|---|---|")
@@ -321,14 +321,16 @@ def toy() -> None:
             sample, population = random.normal(size=(600, d)), random.normal(size=(400, d))
             population[:, 0] += 1
             new = random.normal(size=(2000, d))
-            for name, options in (("exact", {}), ("inductive, cv", {"bandwidth": "cv"})):
-                weighter = KernelMeanMatching(**options).fit(sample, population=population)
+            for weighter in (KernelMeanMatching(), DensityRatioWeights()):
+                weighter.fit(sample, population=population)
                 missed = np.average(sample[:, 0], weights=weighter.weights_)
-                weights = weighter.weigh(new) if options else weighter.weights_
-                rows = new if options else sample
+                on_new = hasattr(weighter, "weigh")
+                weights = weighter.weigh(new) if on_new else weighter.weights_
+                rows = new if on_new else sample
                 correlation = np.corrcoef(weights, np.exp(rows[:, 0] - 0.5))[0, 1]
+                name = type(weighter).__name__
                 print(
-                    f"| {d} | {seed} | {name} | {correlation:.2f}{'' if options else ' (sample)'} "
+                    f"| {d} | {seed} | {name} | {correlation:.2f}{'' if on_new else ' (sample)'} "
                     f"| {weights.mean():.2f} | {missed - population[:, 0].mean():+.3f} |",
                     flush=True,
                 )

@@ -1,13 +1,12 @@
 """Populations of any size on one machine.
 
-    python -m benchmarks.scale local agreement    one answer, whoever reads and however it is cut
+    python -m benchmarks.scale local agreement    one answer for every engine and every split
     python -m benchmarks.scale local ratios       each weighter against the fastest bare scan
     python -m benchmarks.scale local memory       peak memory from 1 M to 100 M rows
     python -m benchmarks.scale local largest      what 10⁹ rows cost
     python -m benchmarks.scale local kill         kill -9 at random moments, resume, compare
-    python -m benchmarks.scale local pushdown     counting within the engine against reading
 
-Data are written to a temporary folder (--folder says where) and deleted.
+Data are written to a temporary folder (see --folder) and deleted.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ SLOW = ("ClusterWeights", "KernelMeanMatching")
 
 
 def heading(text: str) -> None:
-    """Say what is measured, and where."""
+    """Print what is measured, and on which machine."""
     print(f"{text}; {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n")
 
 
@@ -276,7 +275,7 @@ def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG0
 
 
 def resumable_pass(data: Path, output: Path, saved: Path | None, telling: Any) -> None:
-    """Fit tree weights, telling how far it is for whoever means to kill us."""
+    """Fit tree weights, and report progress to the process that will kill this one."""
     options: dict[str, Any] = {"progress": telling.send}
     if saved is not None:
         options["checkpoint"] = saved
@@ -301,9 +300,9 @@ def kill(arguments: argparse.Namespace, folder: Path) -> None:
         resumed = 0
         try:
             while True:
-                told = listening.recv()
-                resumed = told.resumed_rows
-                if told.share >= kill_at:
+                progress = listening.recv()
+                resumed = progress.resumed_rows
+                if progress.share >= kill_at:
                     process.kill()
         except EOFError:  # it is over, one way or the other
             process.join()
@@ -334,58 +333,12 @@ def kill(arguments: argparse.Namespace, folder: Path) -> None:
 # Pushdown --------------------------------------------------------------------------------------
 
 
-def pushdown(arguments: argparse.Namespace, folder: Path) -> None:
-    """Compare counting within an engine with reading its rows."""
-    import duckdb
-    import ibis
-    import polars
-
-    heading(f"{arguments.rows:,} rows of Parquet; best of {arguments.repeats}")
-    write_numbers(folder, arguments.rows)
-    paths = str(folder / "*.parquet")
-    engines: dict[str, Callable[[], Any]] = {
-        "DuckDB": lambda: duckdb.sql(f"from '{paths}'"),
-        "Polars": lambda: polars.scan_parquet(paths),
-        "Ibis on DuckDB": lambda: ibis.duckdb.connect().read_parquet(paths),
-    }
-    weighters = {
-        **{
-            f"TreeWeights, {leaves} leaves": (
-                unskew.TreeWeights(max_leaf_nodes=leaves),
-                NUMBERS,
-            )
-            for leaves in (10, 100, 300)
-        },
-        "HistogramWeights, 2 columns": (unskew.HistogramWeights(empty="drop"), NUMBERS[:2]),
-        "FrequencyWeights, 2 columns": (unskew.FrequencyWeights(empty="drop"), POINTS),
-    }
-    print("| engine | weighter | read in batches, s | counted within, s |")
-    print("|---|---|---|---|")
-    for engine, make in engines.items():
-        for name, (weighter, columns) in weighters.items():
-            sample, labels = number_sample(columns)
-            best = {}
-            counts = {}
-            for inside in (False, True):
-                times = []
-                for _ in range(arguments.repeats):
-                    population = unskew.Population(make(), columns=columns, pushdown=inside)
-                    times.append(
-                        seconds(lambda p=population: weighter.fit(sample, labels, population=p))  # noqa: B023
-                    )
-                best[inside] = min(times)
-                counts[inside] = weighter.population_counts_
-            assert np.array_equal(counts[False], counts[True])
-            print(f"| {engine} | {name} | {best[False]:.2f} | {best[True]:.2f} |", flush=True)
-
-
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Path], None], int]] = {
     "agreement": (agreement, 5_000_000),
     "ratios": (ratios, 20_000_000),
     "memory": (memory, 100_000_000),
     "largest": (largest, 1_000_000_000),
     "kill": (kill, 20_000_000),
-    "pushdown": (pushdown, 5_000_000),
     "one-pass": (one_pass, 0),
 }
 

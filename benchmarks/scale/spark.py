@@ -144,7 +144,7 @@ def same(n_rows: int) -> None:
         for weighter in (
             unskew.TreeWeights(max_leaf_nodes=LEAVES),
             unskew.HistogramWeights(buckets=3, empty="drop"),
-            unskew.KernelMeanMatching(method="inductive", n_components=50, precision="double"),
+            unskew.DensityRatioWeights(bandwidth="paper", n_centres=50, precision="double"),
         ):
             few = slice(0, 500 if isinstance(weighter, unskew.KernelMeanMatching) else 5000)
             sample, y = first.slice(0, few.stop), labels[few]
@@ -272,9 +272,7 @@ def plan(n_rows: int) -> None:
         "TreeWeights, 300 leaves": unskew.TreeWeights(max_leaf_nodes=LEAVES),
         "TreeWeights, 20,000 sample rows, leaves of 4": unskew.TreeWeights(),
         "KernelMeanMatching, exact, 5,000 sample rows": unskew.KernelMeanMatching(method="exact"),
-        "KernelMeanMatching, cv: a reservoir of 20,000 rows": unskew.KernelMeanMatching(
-            bandwidth="cv"
-        ),
+        "DensityRatioWeights: a reservoir of 20,000 rows": unskew.DensityRatioWeights(),
     }
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as log:
         write_population(Path(folder), n_rows, row_group=ROWS_A_FILE // 16)

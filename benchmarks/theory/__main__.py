@@ -5,8 +5,8 @@
     python -m benchmarks.theory leaves [--draws 5]        # bound and error against the leaf size
     python -m benchmarks.theory cost [--rows 5000]        # the certificate against the fit
 
-``tightness`` and ``leaves`` read the nine data sets of the paper's experiments; ``--datasets`` says
-where they are.
+``tightness`` and ``leaves`` read the nine data sets of the paper's experiments; ``--datasets`` is
+their folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
     given = parser.parse_args()
     if not getattr(given, "datasets", Path()).exists():
         parser.error(
-            f"{given.datasets} does not exist; say with --datasets where the data sets are."
+            f"{given.datasets} does not exist; pass the folder of the data sets as --datasets."
         )
     given.run(given)
 

@@ -201,7 +201,7 @@ def certificate_outcomes(
         norm = float(np.sqrt(max(moved @ K @ moved, 0.0)))
         mean = float(np.sqrt(np.average(change**2, weights=model.weights_)))
         worst = float(np.abs(change).max())
-        for name, promised, realised in (
+        for name, bounded, realised in (
             ("certificate, root mean square", bound.value, mean),
             ("certificate, any point", bound.terms["dual certificate, at any single point"], worst),
             (
@@ -212,7 +212,7 @@ def certificate_outcomes(
             ("Theorem 2, corrected, any point", bound.terms["Theorem 2, corrected"], worst),
             ("Theorem 2, printed, any point", bound.terms["Theorem 2, as printed"], worst),
         ):
-            outcomes.setdefault(name, []).append(Outcome(float(promised), realised))
+            outcomes.setdefault(name, []).append(Outcome(float(bounded), realised))
     return outcomes
 
 

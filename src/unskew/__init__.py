@@ -1,98 +1,37 @@
 """Correct sample selection bias: weigh a biased sample so that it represents the population.
 
-Names are imported when they are first used, so that ``import unskew`` costs nothing.
+The public names are those in ``__init__.pyi``, one line each, and those of :mod:`unskew.theory`;
+everything else is private. They are imported when they are first used, so that ``import unskew``
+costs nothing.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from unskew import theory as theory
-    from unskew.diagnostics.diagnose import diagnose as diagnose
-    from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
-    from unskew.errors import InputError as InputError
-    from unskew.errors import InputFileError as InputFileError
-    from unskew.errors import InputTypeError as InputTypeError
-    from unskew.errors import LearnerError as LearnerError
-    from unskew.errors import OverlapError as OverlapError
-    from unskew.errors import OverlapWarning as OverlapWarning
-    from unskew.errors import ParameterError as ParameterError
-    from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
-    from unskew.errors import UnreadableFileError as UnreadableFileError
-    from unskew.errors import UnskewError as UnskewError
-    from unskew.learning.reweighted import Reweighted as Reweighted
-    from unskew.learning.risk import weighted_risk as weighted_risk
-    from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
-    from unskew.overlap.overlap import Overlap as Overlap
-    from unskew.overlap.overlap import OverlapRule as OverlapRule
-    from unskew.population.margins import Margins as Margins
-    from unskew.population.population import Population as Population
-    from unskew.population.progress import Progress as Progress
-    from unskew.population.sample_files import read_sample as read_sample
-    from unskew.population.spark_sample import SparkSample as SparkSample
-    from unskew.population.summaries import Summary as Summary
-    from unskew.weighters.cluster import ClusterWeights as ClusterWeights
-    from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
-    from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
-    from unskew.weighters.histogram import HistogramWeights as HistogramWeights
-    from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
-    from unskew.weighters.known_probability import KnownProbability as KnownProbability
-    from unskew.weighters.storage import load_weighter as load_weighter
-    from unskew.weighters.storage import save_weighter as save_weighter
-    from unskew.weighters.tree import TreeWeights as TreeWeights
-    from unskew.weighters.unweighted import Unweighted as Unweighted
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "ClusterWeights": "unskew.weighters.cluster",
-    "DensityRatioWeights": "unskew.weighters.density_ratio",
-    "Diagnosis": "unskew.diagnostics.diagnosis",
-    "FrequencyWeights": "unskew.weighters.frequency",
-    "HistogramWeights": "unskew.weighters.histogram",
-    "InputError": "unskew.errors",
-    "InputFileError": "unskew.errors",
-    "InputTypeError": "unskew.errors",
-    "KernelMeanMatching": "unskew.weighters.kernel_mean_matching",
-    "KnownProbability": "unskew.weighters.known_probability",
-    "LearnerError": "unskew.errors",
-    "Margins": "unskew.population.margins",
-    "Overlap": "unskew.overlap.overlap",
-    "OverlapError": "unskew.errors",
-    "OverlapRule": "unskew.overlap.overlap",
-    "OverlapWarning": "unskew.errors",
-    "ParameterError": "unskew.errors",
-    "Population": "unskew.population.population",
-    "Progress": "unskew.population.progress",
-    "Reweighted": "unskew.learning.reweighted",
-    "SkippedFilesWarning": "unskew.errors",
-    "SparkSample": "unskew.population.spark_sample",
-    "Summary": "unskew.population.summaries",
-    "TreeWeights": "unskew.weighters.tree",
-    "UnreadableFileError": "unskew.errors",
-    "UnskewError": "unskew.errors",
-    "Unweighted": "unskew.weighters.unweighted",
-    "diagnose": "unskew.diagnostics.diagnose",
-    "effective_sample_size": "unskew.numerics.weight_vectors",
-    "load_weighter": "unskew.weighters.storage",
-    "read_sample": "unskew.population.sample_files",
-    "save_weighter": "unskew.weighters.storage",
-    "weighted_risk": "unskew.learning.risk",
-}
 
-_MODULES = {"theory"}
+def _public_names() -> dict[str, str]:
+    """Return the module that defines each public name; each line imports one, as itself."""
+    with open(os.path.splitext(__file__)[0] + ".pyi", encoding="utf-8") as stub:
+        lines = [line.split() for line in stub if line.startswith("from unskew")]
+    return {name: home for _, home, _, name, *_ in lines}
 
-__all__ = sorted({*_HOME, *_MODULES})
+
+_HOME = _public_names()
+
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f"unskew.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'unskew' has no attribute '{name}'")
-    value = getattr(import_module(_HOME[name]), name)
+    home = _HOME[name]
+    if home == "unskew":  # a public module
+        return import_module(f"unskew.{name}")
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

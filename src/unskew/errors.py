@@ -27,7 +27,7 @@ __all__ = [
 
 
 class UnskewError(Exception):
-    """The base of every error that unskew raises on purpose."""
+    """The base class of every error that unskew raises."""
 
 
 class InputError(UnskewError, ValueError):
@@ -35,27 +35,27 @@ class InputError(UnskewError, ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """Data of a type that cannot be used, or that cannot be reconciled with the sample's."""
+    """The data have a type that cannot be used, or that does not match the sample's."""
 
 
 class InputFileError(InputError, FileNotFoundError):
-    """A file of the population that is not there."""
+    """A file of the population does not exist."""
 
 
 class UnreadableFileError(InputError, OSError):
-    """A file of the population that is damaged, or went away or changed while it was read."""
+    """A file of the population is damaged, or was removed or changed while it was read."""
 
 
 class ParameterError(UnskewError, ValueError):
-    """A parameter outside its domain."""
+    """A parameter has an invalid value."""
 
 
 class LearnerError(UnskewError, TypeError):
-    """A learner that cannot be trained as asked, for example one that takes no weights."""
+    """A learner cannot be used as required, for example because it takes no weights."""
 
 
 class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warning)
-    """Carries the share of the population that no sample row can stand for, and where it is."""
+    """Carries the share of the population that the sample does not cover, and where it is."""
 
     def __init__(self, message: str, share: float, rules: Sequence[Any] = ()) -> None:
         super().__init__(message)
@@ -67,31 +67,31 @@ class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warnin
 
 
 class OverlapError(_WithShare, UnskewError, ValueError):
-    """Too much of the population is out of the sample's reach.
+    """Too much of the population is not covered by the sample.
 
     Attributes
     ----------
     share : float
-        The share of the population's mass that no sample row can stand for.
+        The share of the population's mass that the sample does not cover.
     rules : tuple of OverlapRule
         Where it is, by falling share; each prints as a sentence.
     """
 
 
 class OverlapWarning(_WithShare, UserWarning):
-    """Part of the population is out of the sample's reach.
+    """Part of the population is not covered by the sample.
 
     Attributes
     ----------
     share : float
-        The share of the population's mass that no sample row can stand for.
+        The share of the population's mass that the sample does not cover.
     rules : tuple of OverlapRule
         Where it is, by falling share; each prints as a sentence.
     """
 
 
 class SkippedFilesWarning(UserWarning):
-    """Files of the population could not be read and were left out, as ``on_error="skip"`` asks.
+    """Files of the population could not be read and were skipped (``on_error="skip"``).
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class SkippedFilesWarning(UserWarning):
 
 
 def warn_caller(warning: Warning) -> None:
-    """Warn at the line outside of unskew from which the call came."""
+    """Warn at the line outside of unskew that made the call."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "unskew":
         frame, level = frame.f_back, level + 1

@@ -1,12 +1,12 @@
 """Output files that appear whole or not at all.
 
-Each is written under another name beside its place, brought to the disk, and renamed. Whatever
-stood there before is intact until that moment. Several files of one command are all written before
-the first is renamed.
+Each is written to a temporary file in the same folder, flushed to disk, and renamed. A file that
+existed before is intact until that moment. Several files of one command are all written before the
+first is renamed.
 
-A process that is killed cannot clean up after itself. As long as it lives it holds a lock on each
-of its unfinished files, so the next one that writes to the same place can tell that a file was left
-behind, and removes it.
+A process that is killed cannot remove its temporary files. While it runs it holds a lock on each of
+them, so the next process that writes to the same path can recognise those that were left behind,
+and removes them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from unskew.errors import InputError
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where files left behind stay until somebody removes them
+except ImportError:  # not on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["whole_file", "whole_files", "write_whole", "writing"]
 
 _SUFFIX = ".unfinished"
 _LOCKED_AFTER = 60.0
-"""Seconds after which an unfinished file without a lock was left behind: a live one takes no
-longer from being made to being locked."""
+"""Seconds after which a temporary file without a lock was left behind: a running process locks its
+file well before that."""
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -42,14 +42,14 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside ``path`` and put it in place once the block has succeeded."""
+    """Yield a temporary path and rename it to ``path`` once the block has succeeded."""
     with whole_files([path]) as (temporary,):
         yield temporary
 
 
 @contextmanager
 def whole_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give a temporary path beside each of ``paths``; put all in place once the block succeeded."""
+    """Yield a temporary path for each of ``paths``; rename all once the block has succeeded."""
     places = [Path(os.path.realpath(path)) for path in paths]  # a link stays, its file is replaced
     with ExitStack() as stack:
         temporaries = [
@@ -60,13 +60,13 @@ def whole_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
         for temporary, path in zip(temporaries, paths, strict=True):
             with writing(path):
                 temporary.chmod(0o666 & ~_umask())
-                _bring_to_disk(temporary)
+                _flush_to_disk(temporary)
         for temporary, place, path in zip(temporaries, places, paths, strict=True):
             with writing(path):
                 temporary.replace(place)
         for folder in {place.parent for place in places}:
             with suppress(OSError):  # a file system may not offer it for folders
-                _bring_to_disk(folder)
+                _flush_to_disk(folder)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _temporary(place: Path, *, shown: Path) -> Iterator[Path]:
     if os.path.isdir(place):
         raise InputError(f"'{shown}' cannot be written: it is a folder.")
     if os.path.exists(place) and not os.path.isfile(place):
-        raise InputError(f"'{shown}' cannot be written: it is no regular file.")
+        raise InputError(f"'{shown}' cannot be written: it is not a regular file.")
     _remove_left_behind(place)
     with writing(shown):
         descriptor, name = tempfile.mkstemp(_SUFFIX, _prefix(place), place.parent)
@@ -94,7 +94,7 @@ def _prefix(place: Path) -> str:
 
 
 def _remove_left_behind(place: Path) -> None:
-    """Remove what processes that were killed have left of earlier files for this place."""
+    """Remove temporary files for this path that killed processes have left behind."""
     if fcntl is None:
         return
     with suppress(OSError):
@@ -114,7 +114,7 @@ def _remove_unless_locked(path: str) -> None:
         os.close(descriptor)
 
 
-def _bring_to_disk(path: Path) -> None:
+def _flush_to_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -124,7 +124,7 @@ def _bring_to_disk(path: Path) -> None:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn what the file system says in the block, "disk full", into a message about ``path``."""
+    """Turn an OSError of the block, such as "disk full", into an InputError about ``path``."""
     try:
         yield
     except OSError as error:

@@ -24,7 +24,7 @@ def test_the_demonstration_prints_its_table_and_writes_whole_weights(tmp_path):
     output = tmp_path / "weights.parquet"
     result = run("demo", "--draws", "3", "-o", str(output))
     assert result.returncode == 0, result.stderr
-    for word in ("unweighted", "ideal", "tree", "drawn by us", "made up", "effective", "coverage"):
+    for word in ("unweighted", "ideal", "tree", "simulated", "made up", "effective", "coverage"):
         assert word in result.stdout
     table = pq.read_table(output)
     weights = table["weight"].to_numpy()

@@ -56,10 +56,10 @@ def test_weights_are_matched_by_id_whatever_their_order(survey, answers):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda w: w.iloc[1:], "1 of the sample's have none"),
+        (lambda w: w.iloc[1:], "of which 1 have no weight"),
         (lambda w: w.rename(columns={"weight": "w"}), "columns 'customer' and 'weight'"),
-        (lambda w: w.rename(columns={"customer": "name"}), "--id names the column"),
-        (lambda w: w.assign(customer="00001"), "does not name rows"),
+        (lambda w: w.rename(columns={"customer": "name"}), "with --id"),
+        (lambda w: w.assign(customer="00001"), "does not identify rows"),
         (lambda w: w.assign(weight="heavy"), "must hold numbers"),
         (lambda w: w.assign(weight=-1.0), "not be negative"),
         (lambda w: w.assign(weight=0.0), "zero"),

@@ -31,10 +31,15 @@ def command(*arguments) -> list[str]:
     return [sys.executable, "-m", "unskew.cli", "reproduce", *map(str, arguments)]
 
 
-def run(*arguments, **variables):
+def run(*arguments, timeout=None, **variables):
     environment = {**os.environ, "UNSKEW_DATA": "", **variables}
     return subprocess.run(
-        command(*arguments), capture_output=True, text=True, check=False, env=environment
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=timeout,
     )
 
 
@@ -44,7 +49,7 @@ def test_the_whole_path_on_made_up_data(data_folder, tmp_path):
     assert result.returncode == 0, result.stderr
     assert {path.name for path in output.iterdir()} == FILES
     assert "Clustered" in result.stdout
-    assert "left out: abalone, " in result.stdout
+    assert "not in the data folder: abalone, " in result.stdout
     rows = json.loads((output / "results.json").read_text())
     assert all(set(row) >= FIELDS for row in rows)
     assert {row["set"] for row in rows} == {"toy"}
@@ -55,6 +60,13 @@ def test_the_whole_path_on_made_up_data(data_folder, tmp_path):
     assert all(row["paper_nmse_mean"] is None for row in rows)
     assert (output / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert "| toy |" in (output / "table.md").read_text()
+
+
+def test_several_processes_end_with_the_command(data_folder, tmp_path):
+    options = ("--draws", 1, "--jobs", 2, "--mechanism", "label", "--scaling", "range")
+    # Idle workers that nobody stops wait for five minutes.
+    result = run("--data", data_folder, *options, "-o", tmp_path / "output", timeout=240)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.skipif(not DATASETS.exists(), reason="the paper's data sets are not beside the repo")

@@ -14,6 +14,7 @@ import pytest
 
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     KernelMeanMatching,
@@ -51,6 +52,7 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
         ("tree", ["min_samples_leaf=20", "honest=True"],
          TreeWeights(min_samples_leaf=20, honest=True)),
         ("kmm", ["bandwidth=median"], KernelMeanMatching(bandwidth="median")),
+        ("ratio", ["n_centres=50"], DensityRatioWeights(n_centres=50)),
         ("cluster", ["random_state=3"], ClusterWeights(random_state=3)),
         ("histogram", ["buckets={'age': [30, 60], 'income': 3}"],
          HistogramWeights(buckets={"age": [30, 60], "income": 3})),
@@ -142,14 +144,14 @@ def test_design_weights_on_both_sides(unskew, survey, answers, people):
     np.testing.assert_array_equal(pq.read_table("w.parquet")["weight"], expected.weights_)
 
 
-def test_columns_that_are_not_used_are_told(unskew, survey, answers, people):
+def test_ignored_columns_are_noted(unskew, survey, answers, people):
     people.assign(spend=1.0, shoe=42).to_parquet("people.parquet")
     arguments = ("weigh", "answers.csv", "people.parquet", "--target", "spend",
                  "--exclude", "customer", "-o", "w.parquet")  # fmt: skip
     result = unskew(*arguments)
     assert result.code == 0, result.err
-    assert "'spend' is the target, and not used" in result.err
-    assert "'shoe': no feature of the sample" in result.err
+    assert "Ignoring population column 'spend': it is the target" in result.err
+    assert "Ignoring population columns that are not features: 'shoe'." in result.err
     quiet = unskew(*arguments, "--quiet")
     assert quiet == (0, "", "")
 
@@ -160,7 +162,7 @@ def test_a_weighter_is_kept_and_applied(unskew, survey, answers):
     result = unskew("apply", "w.skops", "answers.csv", "--id", "customer", "-o", "again.csv")
     assert result.code == 0, result.err
     assert (survey / "again.csv").read_bytes() == (survey / "w.csv").read_bytes()
-    assert "not used: spend" in result.err
+    assert "Ignoring columns that are not features: spend." in result.err
     assert "rows weighed by TreeWeights" in result.out
     shuffled = answers.sample(frac=1, random_state=0)[["town", "income", "age"]]
     piped = unskew("apply", "w.skops", "-", "-o", "again.csv.gz", "-q",
@@ -175,10 +177,10 @@ def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     people.assign(town=people["town"].replace("Kiel", "Rome")).to_parquet("people.parquet")
     arguments = ("weigh", "answers.csv", "people.parquet", "--target", "spend", "--id", "customer",
                  "-o", "w.parquet", "--save", "w.skops")  # fmt: skip
-    share = (people["town"] == "Kiel").mean()  # other rows may be out of reach by themselves
+    share = (people["town"] == "Kiel").mean()  # other rows may be uncovered too
     result = unskew(*arguments)
     assert result.code == 3
-    assert "of the population is out of the sample's reach (town = Rome: 33" in result.err
+    assert "of the population is not covered by the sample (town = Rome: 33" in result.err
     assert "--allow-uncovered 0.33" in result.err
     assert "Traceback" not in result.err
     assert names(survey) == ["answers.csv", "people.parquet"]
@@ -186,7 +188,7 @@ def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     allowed = unskew(*arguments, "--allow-uncovered", share + 0.01)
     assert allowed.code == 0, allowed.err
     assert "town = Rome: 33" in allowed.out
-    assert "Out of the sample's reach: 3" in allowed.out
+    assert "Not covered by the sample: 3" in allowed.out
     assert names(survey) == ["answers.csv", "people.parquet", "w.parquet", "w.skops"]
 
 
@@ -239,7 +241,7 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
     from unskew import Progress
     from unskew.cli import progress
 
-    told = [
+    updates = [
         Progress(250, 1000, 0, None, 3.0),
         Progress(2500, None, 1, 4, 3.0),
         Progress(70, None, 0, None, 1.0),
@@ -248,9 +250,9 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
     for terminal in (False, True):
         file = io.StringIO()
         console = Console(file=file, force_terminal=terminal, width=90)
-        with progress.progress_shown("Reading", console) as show:
-            for each in told:
-                progress.of_a_pass(show)(each)
+        with progress.show_progress("Reading", console) as show:
+            for each in updates:
+                progress.population_progress(show)(each)
                 if terminal:
                     time.sleep(0.2)
         text = file.getvalue()
@@ -259,8 +261,8 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
         assert "70 rows" in text
         assert ("Reading" in text) == terminal
     file = io.StringIO()
-    with progress.progress_shown("Reading", Console(file=file), quiet=True) as show:
-        progress.of_a_pass(show)(told[0])
+    with progress.show_progress("Reading", Console(file=file), quiet=True) as show:
+        progress.population_progress(show)(updates[0])
     assert file.getvalue() == ""
 
 

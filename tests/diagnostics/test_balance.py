@@ -9,6 +9,7 @@ from scipy import stats
 from unskew import Population, diagnose
 from unskew.diagnostics.balance import kolmogorov_smirnov
 from unskew.diagnostics.columns import ColumnTotals
+from unskew.population import RowBlock
 from unskew.population.encode import ColumnCodes
 
 
@@ -140,9 +141,9 @@ def test_totals_of_parts_are_totals_of_the_whole():
     sample = codes.transform(batch, side="sample").values[:100]
     weight = np.random.default_rng(0).uniform(size=len(population))
     whole, first, second = (ColumnTotals(codes, sample) for _ in range(3))
-    whole.update(batch, weight)
-    first.update(batch.slice(0, 350), weight[:350])
-    second.update(batch.slice(350), weight[350:])
+    whole.update(RowBlock(batch, weight))
+    first.update(RowBlock(batch.slice(0, 350), weight[:350]))
+    second.update(RowBlock(batch.slice(350), weight[350:]))
     first.merge(second)
     for mine, theirs in zip(first.columns, whole.columns, strict=True):
         for name, value in vars(theirs).items():

@@ -88,8 +88,8 @@ def test_the_fingerprint_follows_every_value(data_folder, tmp_path, write_set, m
         ({"x": [1.0, 2.0], "y": [1.0, None]}, {}, "target of bad"),
         ({"x": [1.0, 2.0], "y": ["a", "b"]}, {}, "target of bad"),
         ({"y": [1.0, 2.0]}, {}, "feature columns"),
-        ({"x": [1.0], "y": [1.0]}, {"rows": 2}, "1 rows; datasets.json says 2"),
-        ({"x": [1.0], "y": [1.0]}, {"features": 2}, "1 features; datasets.json says 2"),
+        ({"x": [1.0], "y": [1.0]}, {"rows": 2}, "1 rows; datasets.json expects 2"),
+        ({"x": [1.0], "y": [1.0]}, {"features": 2}, "1 features; datasets.json expects 2"),
         ({"x": [1.0], "y": [1.0]}, {"target": "z"}, "no column 'z'"),
         ({"x": [1.0], "y": [1.0]}, {"sha256": "0"}, "sha256 differs"),
         ({"x": [1.0], "y": [1.0]}, {"file": "nowhere.parquet"}, "nowhere.parquet' cannot be read"),
@@ -132,7 +132,7 @@ def test_a_file_that_is_no_parquet(data_folder):
 
 
 def test_folders_that_are_not_there(tmp_path, monkeypatch):
-    with pytest.raises(InputFileError, match="nowhere' is not there"):
+    with pytest.raises(InputFileError, match="nowhere' does not exist"):
         load("housing", tmp_path / "nowhere")
     with pytest.raises(InputFileError, match="has no datasets.json"):
         load("housing", tmp_path)
@@ -142,7 +142,7 @@ def test_folders_that_are_not_there(tmp_path, monkeypatch):
 
 
 def test_unknown_sets(data_folder):
-    with pytest.raises(ParameterError, match="no set 'hosing'. Choose from abalone, "):
+    with pytest.raises(ParameterError, match="Unknown data set 'hosing'. Choose from abalone, "):
         load("hosing")
     with pytest.raises(ParameterError, match="has no data set 'housing'. Choose from toy"):
         load("housing", data_folder)

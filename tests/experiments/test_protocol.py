@@ -13,7 +13,7 @@ from unskew.experiments.methods import METHODS, TOTALS, Method
 from unskew.experiments.protocol import Case, direction, nmse, random_stream, run_case
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
-pytestmark = pytest.mark.filterwarnings("ignore:.* out of the sample's reach:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
 
 EVERYTHING = {name: tuple(TOTALS) for name in METHODS}
 

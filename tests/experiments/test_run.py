@@ -86,10 +86,10 @@ def test_one_line_adds_a_method(plan, toy, tmp_path):
     assert all(set(entry["methods"]) == {"Histogram"} for entry in added)
 
 
-def test_a_process_that_is_ended_from_outside_is_told_in_words(toy, tmp_path):
+def test_a_killed_worker_process_is_reported(toy, tmp_path):
     deadly = Method(lambda _: os._exit(1))
     plan = Plan(sets=(toy,), draws=1, mechanisms=("label",), methods={**METHODS, "Deadly": deadly})
-    with pytest.raises(UnskewError, match="ended from outside"):
+    with pytest.raises(UnskewError, match="worker process was killed"):
         run(plan, tmp_path, jobs=2)
 
 

@@ -115,3 +115,25 @@ def test_every_mechanism_has_one_signature(name):
     assert weights.sum() == pytest.approx(20_000, rel=0.1)
     with pytest.raises(ParameterError, match="slope"):
         select(X, y, slope=np.inf)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"direction": [np.nan]}, InputError),
+        ({"direction": ["up"]}, InputError),
+        ({"slope": np.nan}, ParameterError),
+    ],
+)
+def test_selection_along_nonsense(options, error):
+    with pytest.raises(error):
+        logistic_selection([[1.0], [2.0]], **options)
+    with pytest.raises(InputError), np.errstate(all="ignore"):
+        logistic_selection([[1e300], [-1e300]])
+    with pytest.raises(InputError):
+        logistic_selection([["a"]])
+
+
+def test_an_outlier_selects_without_a_warning():
+    X = np.append(np.zeros(1_000_000), 1.0).reshape(-1, 1)
+    assert logistic_selection(X, direction=[-1.0]).probabilities[-1] >= 0

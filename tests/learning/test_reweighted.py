@@ -36,7 +36,7 @@ from unskew import (
 )
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
-pytestmark = pytest.mark.filterwarnings("ignore:.* out of the sample's reach:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
 
 REGRESSORS = [
     SVR(),
@@ -138,9 +138,9 @@ class TestWithinScikitLearn:
         seen = []
 
         class Spy(TreeWeights):
-            def _fit(self, sample, population):
-                seen.append((len(sample), population.size))
-                return super()._fit(sample, population)
+            def fit(self, X, y=None, *, population, **options):
+                seen.append((len(X), population.size))
+                return super().fit(X, y, population=population, **options)
 
         model = Reweighted(Ridge(), Spy())
         # A population as long as the sample is the case in which an array would be cut up.
@@ -309,3 +309,26 @@ def test_the_score_can_be_weighted(small):
     weighted = model.score(X, y, sample_weight=model.weighter_.weigh(X))
     assert weighted == model.estimator_.score(X, y, sample_weight=model.weights_)
     assert weighted != model.score(X, y)
+
+
+def test_resampling_that_leaves_too_little_is_named():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    probability = np.append(1e-6, np.ones(19))
+    model = Reweighted(
+        LogisticRegression(),
+        KnownProbability(probability),
+        resample="rejection",
+        random_state=0,
+    )
+    with pytest.raises(LearnerError, match="distinct rows that resampling left of 20"):
+        model.fit(X, (y > 0).astype(int), population=X)
+
+
+def test_fitting_again_leaves_nothing_behind():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = Reweighted(Ridge(), TreeWeights(), resample="multiplicity")
+    model.fit(frame, y, population=frame)
+    model.set_params(resample=None).fit(X, y, population=X)
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model, "multiplicities_")

@@ -50,3 +50,16 @@ def test_bad_losses():
         weighted_risk([1.0], [1.0], [1.0], loss="hinge")
     with pytest.raises(InputError, match="one number per row"):
         weighted_risk([1.0], [1.0], [1.0], loss=lambda y, h: 3.0)
+
+
+def test_the_risk_of_small_integers_and_huge_weights():
+    small = np.array([0], np.uint8), np.array([1], np.uint8)
+    assert weighted_risk(*small, [1.0], loss="absolute") == 1
+    assert weighted_risk(np.array([200], np.uint8), np.array([0], np.uint8), [1.0]) == 40_000
+    assert weighted_risk([1.0, 2.0], [1.0, 3.0], [1e308, 1.5e308]) == pytest.approx(0.6)
+    with pytest.raises(InputError, match="loss of row 1 is nan"):
+        weighted_risk([1.0, 2.0], [1.0, np.nan], [1.0, 1.0])
+    with pytest.raises(InputError, match="loss could not be computed"):
+        weighted_risk(["a"], ["b"], [1.0])
+    with pytest.raises(ParameterError, match="got None"):
+        weighted_risk([1.0], [1.0], [1.0], loss=None)

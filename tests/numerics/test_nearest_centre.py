@@ -42,7 +42,9 @@ def test_single_precision_decides_nothing_that_double_would_not(n_centres, d, sc
             (centres[:1] + centres) / 2 + 1e-9 * random.normal(size=centres.shape),
         ]
     )
-    squares = ((rows[:, None, :] - centres) ** 2).sum(axis=2)
+    squares = sum(
+        (mine[:, None] - theirs) ** 2 for mine, theirs in zip(rows.T, centres.T, strict=True)
+    )
     cells = NearestCentre(centres * scale).cells(rows * scale)
     chosen = squares[np.arange(len(rows)), cells]
     assert np.isclose(chosen, squares.min(axis=1), rtol=1e-11, atol=0).all()

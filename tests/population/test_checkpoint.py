@@ -25,7 +25,8 @@ from sklearn.metrics.pairwise import laplacian_kernel
 import unskew
 from unskew import InputError, KernelMeanMatching, ParameterError, Population, TreeWeights
 from unskew.population import EncodedRows, Moments, Reservoir, Total, checkpoint, progress
-from unskew.population.encode import ColumnCodes, FeatureSpace
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import FeatureSpace
 from unskew.population.sources import parquet
 from unskew.population.summaries import Summaries
 
@@ -379,8 +380,9 @@ HELD = {
 
 class Gathering(Holding):
     def merge(self, other):
-        if not self.rows:  # only the first part sets them
-            vars(self).update(HELD)
+        if not self.rows:  # the first part sets them; from then on they are carried along
+            held = {name: vars(other).get(name, HELD[name]) for name in HELD}
+            vars(self).update(held)
         super().merge(other)
 
 

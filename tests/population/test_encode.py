@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.population.frequencies import frequencies
 
 from unskew import InputError, InputTypeError
-from unskew.population.encode import (
-    MAX_CATEGORIES,
-    ColumnCodes,
-    FeatureSpace,
-    _feature_transformer,
-)
-from unskew.population.kinds import can_reconcile
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import MAX_CATEGORIES, FeatureSpace
+from unskew.population.kinds import Kind, can_reconcile
 
 
 def batch(**columns) -> pa.RecordBatch:
@@ -42,7 +40,7 @@ def test_categories_are_ranked_and_unknown_ones_are_novel():
 def test_a_dictionarys_unused_values_are_no_categories():
     frame = pd.DataFrame({"town": pd.Categorical(["Ulm"], categories=["Ulm", "Kiel"])})
     sample = pa.RecordBatch.from_pandas(frame)
-    assert codes_of(sample, batch(town=["Kiel"])).novel.tolist() == [True]
+    assert codes_of(sample, batch(town=["Kiel"])).unseen.tolist() == [True]
 
 
 def test_missing_where_the_sample_has_none_is_novel():
@@ -55,10 +53,10 @@ def test_a_value_where_the_sample_has_only_gaps_is_novel():
     for column in ([None, None], pa.array([np.nan, np.nan]), pa.array([None, None], pa.string())):
         sample = batch(age=column, other=[1, 2])
         same = codes_of(sample, sample)
-        assert same.novel is None
+        assert same.unseen is None
         assert np.isnan(same.values[:, 0]).all()
     sample = batch(age=pa.array([np.nan, np.nan]), other=[1, 2])
-    assert codes_of(sample, batch(age=[3.0], other=[1])).novel.tolist() == [True]
+    assert codes_of(sample, batch(age=[3.0], other=[1])).unseen.tolist() == [True]
 
 
 def test_times_are_days_since_the_samples_first():
@@ -124,7 +122,7 @@ def test_decimals_are_the_nearest_doubles():
     doubles = [float(one) for one in text]
     assert codes_of(batch(price=doubles), batch(price=decimals)).values[:, 0].tolist() == doubles
     as_categories = pa.array(doubles[:300]).dictionary_encode()
-    assert codes_of(batch(price=as_categories), batch(price=decimals.slice(0, 300))).novel is None
+    assert codes_of(batch(price=as_categories), batch(price=decimals.slice(0, 300))).unseen is None
 
 
 def test_whole_numbers_that_come_as_floating_point():
@@ -172,7 +170,7 @@ def test_the_feature_space_scales_imputes_and_marks():
     assert values[:, 2:].tolist() == [[1, 0], [0, 1], [1, 0]]
     unknown = space.transform(batch(age=[15.0], town=["c"]), side="population")
     assert unknown.values[0, 2:].tolist() == [0, 0]
-    assert unknown.novel.tolist() == [True]
+    assert unknown.unseen.tolist() == [True]
 
 
 @pytest.mark.parametrize(("scaling", "expected"), [("range", [0, 1, 0.5]), (None, [2, 6, 4])])
@@ -197,6 +195,41 @@ def test_one_hot_columns_are_bounded():
     assert (values.sum(axis=1) == 1).all()
 
 
+def scikit_learns_transformer(codes, scaling):
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import (
+        FunctionTransformer,
+        MinMaxScaler,
+        OneHotEncoder,
+        StandardScaler,
+    )
+
+    is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
+    scaler = {
+        "standard": StandardScaler(),
+        "range": MinMaxScaler(),
+        None: FunctionTransformer(feature_names_out="one-to-one"),
+    }[scaling]
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), scaler)
+    one_hot = OneHotEncoder(
+        handle_unknown="ignore", max_categories=MAX_CATEGORIES, sparse_output=False
+    )
+    return ColumnTransformer(
+        [
+            ("number", numbers, np.flatnonzero(~is_category)),
+            (
+                "missing",
+                MissingIndicator(features="all"),
+                np.flatnonzero(~is_category & codes.has_missing),
+            ),
+            ("category", one_hot, np.flatnonzero(is_category)),
+        ],
+        sparse_threshold=0,
+    )
+
+
 @pytest.mark.parametrize("scaling", ["standard", "range", None])
 def test_the_feature_space_is_what_scikit_learns_transformers_make(mixed, scaling):
     frame = mixed.iloc[:3000].copy()
@@ -209,7 +242,7 @@ def test_the_feature_space_is_what_scikit_learns_transformers_make(mixed, scalin
     everyone = pa.RecordBatch.from_pandas(frame, preserve_index=False)
     space = FeatureSpace(scaling=scaling).fit(sample)
     codes = ColumnCodes().fit(sample)
-    reference = _feature_transformer(codes, scaling)
+    reference = scikit_learns_transformer(codes, scaling)
     reference.fit(codes.transform(sample, side="sample").values)
     expected = reference.transform(codes.transform(everyone, side="population").values)
     assert np.array_equal(space.transform(everyone, side="population").values, expected)
@@ -223,3 +256,36 @@ def test_the_feature_space_is_what_scikit_learns_transformers_make(mixed, scalin
 def test_the_feature_space_of_one_kind_of_column_alone():
     for sample in (batch(age=[1.0, 3.0]), batch(town=["Ulm", "Bonn"])):
         assert FeatureSpace().fit(sample).transform(sample, side="sample").values.shape[0] == 2
+
+
+def test_whole_numbers_beyond_floating_point():
+    with pytest.raises(InputError, match=r"Column 'i' of the sample.*2\*\*53.*text"):
+        frequencies(pd.DataFrame({"i": [2**53, 2**53 + 1]}), pd.DataFrame({"i": [2**53]}))
+    for sample, population in (
+        (pd.DataFrame({"i": [2**64]}), pd.DataFrame({"i": [2**64]})),
+        (pd.DataFrame({"i": ["\ud800"]}, dtype=object), pd.DataFrame({"i": ["a"]})),
+    ):
+        with pytest.raises(InputTypeError, match="Column 'i' of X"):
+            frequencies(sample, population)
+
+
+@pytest.mark.parametrize(
+    ("coded", "plain"),
+    [
+        (pd.Categorical([1, 2]), [Decimal("1.00"), Decimal("2.00")]),
+        (pd.Categorical([True, False]), [1, 0]),
+        (
+            pd.Categorical(pd.to_datetime(["2024-01-01", "2024-01-02"])),
+            pd.to_datetime(["2024-01-01", "2024-01-02"]).as_unit("s"),
+        ),
+    ],
+    ids=["decimals", "booleans", "dates"],
+)
+def test_categories_are_compared_by_value(coded, plain):
+    weights = frequencies(pd.DataFrame({"c": coded}), pd.DataFrame({"c": plain}))
+    assert weights.tolist() == [1, 1]
+
+
+def test_categories_of_numbers_are_not_of_text():
+    with pytest.raises(InputTypeError, match="Column 'c'"):
+        frequencies(pd.DataFrame({"c": pd.Categorical([1, 2])}), pd.DataFrame({"c": ["1", "2"]}))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unskew import Population, TreeWeights
-from unskew.population import EncodedRows, Moments, Reservoir, Total
+from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
 
@@ -205,7 +205,7 @@ def test_a_reservoir_is_uniform():
     batch = np.arange(40.0).reshape(-1, 1)
     for seed in range(4000):
         reservoir = Reservoir(10, seed=seed)
-        reservoir.update(batch, np.ones(40))
+        reservoir.update(RowBlock(batch, np.ones(40)))
         counts[reservoir.numbers] += 1
     expected = 4000 / 4
     assert ((counts - expected) ** 2 / (expected * 0.75)).sum() < 81

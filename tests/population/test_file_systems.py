@@ -257,11 +257,11 @@ class Meddling(Summary):
         self.rows = 0
         self.values: list[float] = []
 
-    def update(self, batch, weight):
+    def update(self, rows):
         if self.meddle is not None:
             self.meddle()
-        self.rows += batch.num_rows
-        self.values += batch.column("a").to_pylist()
+        self.rows += len(rows)
+        self.values += rows.batch.column("a").to_pylist()
 
     def merge(self, other):
         self.rows += other.rows

@@ -15,8 +15,7 @@ import pytest
 
 from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
 from unskew.numerics.cores import available_cores
-from unskew.population import Total
-from unskew.population.sources.lazy import LazySource
+from unskew.population import Total, sources
 
 
 class Watching(Summary):
@@ -29,8 +28,8 @@ class Watching(Summary):
         self.rows = 0
         self.ahead = 0
 
-    def update(self, batch, weight):
-        self.rows += len(batch)
+    def update(self, rows):
+        self.rows += len(rows)
 
     def merge(self, other):
         self.rows += other.rows
@@ -90,24 +89,21 @@ def test_dask_partitions_that_are_not_what_was_said():
 def test_the_rows_of_a_query_have_no_order_that_an_array_could_follow(frame, role):
     with pytest.raises(ParameterError, match=f"{role} must be the name of a column: the rows"):
         Population(frame, **{role: np.array([1, 0])})
-    assert not LazySource.ordered
 
 
-def test_a_frame_without_batches_says_what_to_do():
-    frame = pl.DataFrame({"a": [1.0, 2.0]}).lazy()
-    source = LazySource(frame)
-    assert source.schema == pa.schema([("a", pa.float64())])
-    with pytest.raises(InputError, match=r"polars LazyFrame.*pushdown=True"):
-        source.parts(["a"], {})
+def test_a_frame_that_cannot_be_read_in_batches_is_refused(monkeypatch):
+    frame = pl.LazyFrame({"a": [1.0, 2.0]})
+    monkeypatch.setattr(sources, "_library_and_name", lambda data: ("daft", "DataFrame"))
+    with pytest.raises(InputTypeError, match=r"daft DataFrame.*Population\(counts, weight"):
+        Population(frame)
 
 
-@pytest.mark.parametrize("pushdown", [False, True])
-def test_progress_of_a_lazy_frame(pushdown):
-    told = []
+def test_progress_of_a_lazy_frame():
+    seen = []
     frame = pl.DataFrame({"a": np.arange(10.0)})
-    population = Population(frame.lazy(), pushdown=pushdown, progress=told.append)
+    population = Population(frame.lazy(), progress=seen.append)
     TreeWeights(min_samples_leaf=1).fit(frame, np.arange(10.0), population=population)
-    assert (told[-1].rows, told[-1].share) == (10, 1.0)
+    assert (seen[-1].rows, seen[-1].share) == (10, 1.0)
 
 
 def test_the_time_that_an_engine_takes_is_told():
@@ -117,5 +113,5 @@ def test_the_time_that_an_engine_takes_is_told():
 
     told = []
     frame = pl.LazyFrame({"a": [1.0, 2.0]}).map_batches(slow)
-    Population(frame, pushdown=True, progress=told.append).reduce(Total())
+    Population(frame, progress=told.append).reduce(Total())
     assert told[-1].seconds >= 0.05

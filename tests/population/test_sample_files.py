@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from unskew import InputError, InputFileError, read_sample
+from unskew.population import sample_files
 
 
 def test_types_are_found_by_looking_at_every_row(tmp_path):
@@ -61,3 +65,30 @@ def test_a_sample_that_is_not_there(tmp_path):
         read_sample(tmp_path / "a.csv")
     with pytest.raises(InputError, match="PAR1|Parquet"):
         read_sample(io.BytesIO(b"PAR1 and nothing else"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "csv from a path"])
+def test_arrows_threads_are_given_no_memory_of_pythons(monkeypatch, tmp_path, kind):
+    """What they hold of Python's while the interpreter shuts down would abort the process."""
+    table = pa.table({"x": np.arange(20_000.0), "y": np.arange(20_000.0)})
+    path = tmp_path / "sample.csv"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        csv.write_csv(table, path)
+    of_arrow = []
+
+    def spy(read):
+        def reading(source, *arguments, **options):
+            of_arrow.append(pa.total_allocated_bytes() - before)
+            return read(source, *arguments, **options)
+
+        return reading
+
+    monkeypatch.setattr(sample_files.csv, "read_csv", spy(sample_files.csv.read_csv))
+    monkeypatch.setattr(sample_files.pq, "ParquetFile", spy(sample_files.pq.ParquetFile))
+    content = path.read_bytes()
+    before = pa.total_allocated_bytes()
+    read_sample(path if kind == "csv from a path" else io.BytesIO(content))
+    assert of_arrow
+    assert min(of_arrow) >= len(content)

@@ -22,8 +22,8 @@ from unskew.diagnostics.diagnosis import (
 )
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import HeavyRow, Histogram, WeightSummary
+from unskew.overlap import Overlap, OverlapRule
 from unskew.report import to_html, to_notebook_html
-from unskew.weighters.overlap import Overlap, OverlapRule
 
 REGIONS = ("north", "east", "south", "west", "islands")
 

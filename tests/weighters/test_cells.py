@@ -7,13 +7,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.cluster import DBSCAN, Birch, KMeans, MeanShift
-from sklearn.mixture import GaussianMixture
+from tests.population.frequencies import frequencies
 
 from unskew import (
     ClusterWeights,
     FrequencyWeights,
     HistogramWeights,
+    InputError,
     OverlapError,
     OverlapWarning,
     ParameterError,
@@ -179,64 +179,30 @@ class TestUncovered:
         assert weighter.weights_.tolist() == [1, 1, 1]
 
 
-def test_histogram_buckets_by_width_and_quantile():
-    sample = np.array([[0.0], [1.0], [2.0], [10.0]])
-    population = np.array([[0.5]] * 6 + [[9.0]] * 2)
-    by_width = HistogramWeights(buckets=2, strategy="width", total="population")
-    assert by_width.fit(sample, population=population).weights_.tolist() == [2, 2, 2, 2]
-    by_quantile = HistogramWeights(buckets=2, total="population")
-    assert by_quantile.fit(sample, population=population).weights_.tolist() == [3, 3, 1, 1]
-    by_name = HistogramWeights(buckets={"age": [0.75, 5.0]}, total="population")
-    frame = pd.DataFrame(sample, columns=["age"])
-    weights = by_name.fit(frame, population=population).weights_
-    assert weights.tolist() == [6, 0, 0, 2]
+class TestMerging:
+    def test_an_unseen_category_is_shared_by_all_that_are_equally_far(self):
+        sample = pd.DataFrame({"t": ["Bonn"] * 50 + ["Aachen"] * 50 + ["Kiel"] * 50})
+        population = pd.DataFrame(
+            {"t": ["Bonn"] * 100 + ["Aachen"] * 100 + ["Kiel"] * 100 + ["Ulm"] * 300}
+        )
+        with pytest.warns(OverlapWarning):
+            assert frequencies(sample, population) == pytest.approx(np.full(150, 4.0))
 
+    def test_it_stays_quick_when_nearly_all_is_unseen(self):
+        random = np.random.default_rng(0)
+        names = np.array([f"name {number}" for number in range(20_000)])
+        sample = pd.DataFrame({"t": names[random.integers(0, 2500, 3000)]})
+        population = pd.DataFrame({"t": names[random.integers(0, 20_000, 50_000)]})
+        with pytest.warns(OverlapWarning):
+            weights = frequencies(sample, population)
+        assert weights.sum() == pytest.approx(50_000)
 
-@pytest.mark.parametrize(
-    ("buckets", "message"),
-    [
-        (0, "buckets"),
-        ({"height": 3}, "names 'height', which is not a column"),
-        ({0: 0}, "at least 1; got 0"),
-        ({0: [np.nan]}, "must be finite"),
-    ],
-)
-def test_bad_buckets(buckets, message):
-    with pytest.raises(ParameterError, match=message):
-        HistogramWeights(buckets=buckets).fit(np.zeros((3, 1)), population=np.zeros((3, 1)))
-
-
-@pytest.mark.parametrize(
-    "clusterer",
-    [
-        KMeans(4, n_init=1, random_state=0),
-        Birch(n_clusters=3),
-        GaussianMixture(3, random_state=0),
-        MeanShift(cluster_all=False),
-    ],
-    ids=lambda clusterer: type(clusterer).__name__,
-)
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
-def test_any_clusterer_that_predicts(shift, clusterer):
-    weighter = ClusterWeights(clusterer, total="population", scaling=None)
-    weighter.fit(shift.sample[:300], population=shift.population[:800])
-    assert weighter.weights_.sum() == pytest.approx(800)
-    labels = weighter.clusterer_.predict(shift.sample[:300])
-    population_labels = weighter.clusterer_.predict(shift.population[:800])
-    if weighter.uncovered_ == 0:
-        for label in np.unique(labels):
-            expected = (population_labels == label).sum() / (labels == label).sum()
-            assert weighter.weights_[labels == label] == pytest.approx(expected)
-
-
-def test_a_clusterer_that_cannot_predict_is_refused():
-    with pytest.raises(ParameterError, match="'clusterer' parameter.*predict"):
-        ClusterWeights(DBSCAN()).fit(np.zeros((3, 1)), population=np.zeros((3, 1)))
-
-
-def test_more_clusters_than_rows():
-    with pytest.raises(ParameterError, match=r"KMeans could not cluster.*n_samples=3"):
-        ClusterWeights(KMeans(5)).fit(np.eye(3), population=np.eye(3))
+    def test_values_too_large_for_distances(self):
+        with (
+            pytest.raises(InputError, match="too large to take distances"),
+            np.errstate(all="ignore"),
+        ):
+            frequencies([[1e300], [-1e300]], [[5.0]])
 
 
 class TestTreeLabels:

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -64,6 +65,9 @@ class CheckedProbability(_AskingTheSample, KnownProbability):
 class CheckedMatching(_AskingTheSample, KernelMeanMatching): ...
 
 
+class CheckedRatio(_AskingTheSample, DensityRatioWeights): ...
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -87,7 +91,7 @@ def checks_that_cannot_apply(estimator):
         CheckedCluster(),
         CheckedTree(),
         CheckedMatching(),
-        CheckedMatching(method="inductive"),
+        CheckedRatio(bandwidth="paper"),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
@@ -109,7 +113,7 @@ WEIGHTERS = [
     HistogramWeights(),
     ClusterWeights(),
     TreeWeights(min_samples_leaf=1),
-    KernelMeanMatching(method="inductive"),
+    DensityRatioWeights(bandwidth="paper"),
 ]
 every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=lambda w: type(w).__name__)
 
@@ -303,6 +307,11 @@ class TestKnownProbability:
             KnownProbability("p").fit(X, population=X)
         with pytest.raises(InputError, match="no column besides"):
             KnownProbability("a").fit(pd.DataFrame({"a": [0.5]}), population=[[1.0]])
+
+    def test_a_probability_column_that_the_population_has_too(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "p": [0.5, 1.0]})
+        weights = KnownProbability("p").fit(frame, population=frame).weights_
+        assert weights == pytest.approx([4 / 3, 2 / 3])
 
 
 class TestNewRows:

@@ -11,12 +11,14 @@ import pandas as pd
 import pytest
 
 from unskew import (
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
     KernelMeanMatching,
     KnownProbability,
     ParameterError,
+    SparkSample,
     TreeWeights,
     Unweighted,
 )
@@ -64,7 +66,7 @@ INDUCTIVE = {
     "honest": TreeWeights(honest=True),
     "histogram": HistogramWeights(buckets=3),
     "frequency": FrequencyWeights(empty="drop"),
-    "matching": KernelMeanMatching(method="inductive", n_components=20),
+    "matching": DensityRatioWeights(bandwidth="paper", n_centres=20),
     "unweighted": Unweighted(),
 }
 
@@ -132,7 +134,8 @@ def test_a_sample_that_is_kept_whole_gives_what_memory_gives(name, total, frames
     chosen = sample_frame.select(
         "design", *(f"`{c}`" for c in columns), *([label] if label else [])
     )
-    weighter.fit(chosen, label, population=population, sample_weight="design", subsample=M)
+    on_spark = SparkSample(chosen, subsample=M)
+    weighter.fit(on_spark, label, population=population, sample_weight="design")
     assert weighter.subsample_size_ == M
     if name != "honest":  # whose halves depend on the order of the rows
         assert np.array_equal(getattr(weighter, "sample_counts_", np.zeros(0)), counts)
@@ -148,7 +151,8 @@ def test_a_part_grows_the_tree_and_all_rows_are_counted(frames, sample_frame):
     features = sample_frame.select("`a.b`", "town", "label")
     for honest in (False, True):
         weighter = TreeWeights(min_samples_leaf=10, honest=honest)
-        weighter.fit(features, "label", population=population, subsample=100)
+        on_spark = SparkSample(features, subsample=100)
+        weighter.fit(on_spark, "label", population=population)
         assert weighter.subsample_size_ == 100 == weighter.cells_.size
         grown = weighter.tree_.tree_.n_node_samples[0]
         assert grown == (50 if honest else 100)
@@ -158,7 +162,7 @@ def test_a_part_grows_the_tree_and_all_rows_are_counted(frames, sample_frame):
         assert weighed["weight"].sum() == pytest.approx(M)
         again = pickle.loads(pickle.dumps(weighter))
         assert np.array_equal(again.weigh(weighed[FEATURES]), weighter.weigh(weighed[FEATURES]))
-        with pytest.raises(AttributeError, match="weights are not held in memory"):
+        with pytest.raises(AttributeError, match="not held in memory"):
             weighter.weights_  # noqa: B018
     weighter.fit(sample[FEATURES], sample["label"], population=population)
     assert len(weighter.weights_) == M
@@ -178,15 +182,17 @@ def test_the_population_may_be_on_spark_as_well(spark, frames, sample_frame):
 def test_what_a_fit_refuses(spark, frames, sample_frame):
     _, population = frames
     features = sample_frame.select("`a.b`", "town", "label")
-    with pytest.raises(InputError, match='Use a weighter .* method="inductive"'):
+    with pytest.raises(InputError, match="weighs only rows in memory. Use a weighter"):
         KernelMeanMatching().fit(features.drop("label"), population=population)
     with pytest.raises(InputError, match="y must be the name of one of its columns; got a Series"):
         TreeWeights().fit(features, pd.Series([1.0]), population=population)
     with pytest.raises(InputError, match="sample_weight must be the name .*; got 'none'"):
         TreeWeights().fit(features, "label", population=population, sample_weight="none")
     with pytest.raises(ParameterError, match="subsample must be a positive"):
-        TreeWeights().fit(features, "label", population=population, subsample=0)
-    with pytest.raises(InputError, match="The sample was .* no rows"):
+        SparkSample(features, subsample=0)
+    with pytest.raises(ParameterError, match="takes a Spark DataFrame; got a DataFrame"):
+        SparkSample(population)
+    with pytest.raises(InputError, match="The sample could not be read.* no rows"):
         TreeWeights().fit(features.limit(0), "label", population=population)
 
 

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
-from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
 import unskew
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -44,8 +45,8 @@ WEIGHTERS = {
     "histogram": HistogramWeights(buckets={"income": [-1, 1], "rooms": 3}),
     "width": HistogramWeights(strategy="width", empty="drop"),
     "frequency": FrequencyWeights(),
-    "inductive": KernelMeanMatching(method="inductive", total="population"),
-    "cv": KernelMeanMatching(bandwidth="cv", kernel="laplace"),
+    "inductive": DensityRatioWeights(bandwidth="paper", total="population"),
+    "cv": DensityRatioWeights(kernel="laplace"),
     "unweighted": Unweighted(),
     "probability": KnownProbability("probability"),
 }
@@ -111,7 +112,7 @@ def test_what_cannot_be_saved_is_said_at_once(shift, tmp_path):
     with pytest.raises(ParameterError, match="not fitted"):
         save_weighter(TreeWeights(), path)
     exact = KernelMeanMatching().fit(shift.sample[:50], population=shift.population)
-    with pytest.raises(ParameterError, match='method="inductive"'):
+    with pytest.raises(ParameterError, match="KernelMeanMatching cannot weigh new rows"):
         save_weighter(exact, path)
     own = KnownProbability(lambda rows: np.full(len(rows), 0.5))
     with pytest.raises(ParameterError, match="lambda"):
@@ -119,6 +120,28 @@ def test_what_cannot_be_saved_is_said_at_once(shift, tmp_path):
     with pytest.raises(ParameterError, match="dict cannot weigh"):
         save_weighter({}, path)
     assert list(tmp_path.iterdir()) == []
+
+
+class HalfPlanes(BaseEstimator):
+    """A clusterer that unskew does not know."""
+
+    def fit(self, X, y=None):
+        self.border_ = float(np.median(X[:, 0]))
+        return self
+
+    def predict(self, X):
+        return (X[:, 0] > self.border_).astype(int)
+
+
+def test_a_custom_clusterer_is_loaded_if_it_is_trusted(shift, tmp_path):
+    path = tmp_path / "w.skops"
+    weighter = ClusterWeights(HalfPlanes()).fit(shift.sample, population=shift.population)
+    save_weighter(weighter, path)
+    with pytest.raises(InputError, match=r"holds .*HalfPlanes.*trusted=\["):
+        load_weighter(path)
+    for trusted in (HalfPlanes, f"{HalfPlanes.__module__}.HalfPlanes"):
+        loaded = load_weighter(path, trusted=[trusted])
+        np.testing.assert_array_equal(loaded.weigh(shift.sample), weighter.weigh(shift.sample))
 
 
 class _Marker:
@@ -245,7 +268,7 @@ def test_a_tree_whose_nodes_lead_astray_is_refused(spoil, shift, tmp_path):
             is_nodes = name.endswith(".npy") and b"left_child" in content
             new.writestr(name, nodes.getvalue() if is_nodes else content)
     (tmp_path / "bad.skops").write_bytes(buffer.getvalue())
-    with pytest.raises(InputError, match="a tree in it is none"):
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
         load_weighter(tmp_path / "bad.skops")
 
 
@@ -258,7 +281,7 @@ def test_a_tree_for_more_columns_than_a_row_has_is_refused(shift, tmp_path):
     partition._tree = Tree(2_000_000_000, np.array([1], dtype=np.intp), 1)
     partition._tree.__setstate__(state)
     save_weighter(weighter, tmp_path / "bad.skops")
-    with pytest.raises(InputError, match="a tree in it is for 2000000000 columns, not"):
+    with pytest.raises(InputError, match="contains a decision tree for 2000000000 columns, not"):
         load_weighter(tmp_path / "bad.skops")
     with pytest.raises(InputError, match="The tree is for 2000000000 columns"):
         weighter.weigh(shift.sample)
@@ -302,17 +325,30 @@ def test_the_copy_of_a_tree_whose_nodes_lead_astray_is_refused(spoil, fitted, tm
     else:
         held[0] = value
     save_weighter(weighter, tmp_path / "bad.skops")
-    with pytest.raises(InputError, match="a tree in it is none"):
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
         load_weighter(tmp_path / "bad.skops")
 
 
-def test_trees_are_found_wherever_they_are():
-    tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
-    storage._check_trees({"a": [(np.array([tree], dtype=object),)]}, 1)
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda tree: {"a": [tree]},
+        lambda tree: (tree,),
+        lambda tree: {"a": [(np.array([tree, None], dtype=object),)]},
+    ],
+    ids=["a list", "a tuple", "an array"],
+)
+def test_trees_are_found_wherever_they_are(put, tmp_path):
+    rows = [[0.0], [1.0]]
+    weighter = TreeWeights(min_samples_leaf=1).fit(rows, [0.0, 1.0], population=rows)
+    tree = copy.deepcopy(weighter.tree_)
+    weighter.others_ = put(tree)
+    save_weighter(weighter, tmp_path / "w.skops")
+    assert load_weighter(tmp_path / "w.skops").weights_.tolist() == [1, 1]
     tree.tree_.children_left[0] = 99
-    for held in ({"a": [tree]}, (tree,), np.array([tree, None], dtype=object)):
-        with pytest.raises(ValueError, match="a tree in it is none"):
-            storage._check_trees(held, 1)
+    save_weighter(weighter, tmp_path / "w.skops")
+    with pytest.raises(InputError, match="contains an invalid decision tree"):
+        load_weighter(tmp_path / "w.skops")
 
 
 def test_a_table_survives_as_bytes_and_a_bad_one_does_not():

@@ -5,7 +5,6 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import signal
@@ -25,14 +24,14 @@ from unskew.cli.reproduce import reproduce
 from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "main"]
 
 BAD_INPUT = 2
 REFUSED = 3
 
 app = typer.Typer(
     name="unskew",
-    help="Correct sample selection bias: weigh a sample so that it stands for the population.",
+    help="Correct sample selection bias: weigh a sample so that it represents the population.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",
@@ -66,43 +65,20 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         with _signals_as_exits():
-            app(prog_name="unskew")
+            try:
+                app(prog_name="unskew")
+            finally:
+                print(end="", flush=True)  # a failure is reported below, not by Python at exit
     except UnskewError as error:
         _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
-    except BrokenPipeError:  # the reader of our output has had enough
+    except BrokenPipeError:  # the reader of our output has stopped reading
         sys.stdout = None
         sys.exit(1)
     except OSError as error:  # standard output on a full disk, say
         sys.stdout = None
         _fail(error, BAD_INPUT)
     except MemoryError:
-        _fail("The memory of this machine does not suffice.", BAD_INPUT)
-
-
-def run() -> NoReturn:
-    """Run the command line as a process of its own, and leave without tearing Python down.
-
-    Arrow's threads now and then abort a process that ends while they are starting, after all is
-    done and written ("terminate called without an active exception").
-    """
-    code: object = 0
-    try:
-        main()
-    except SystemExit as leaving:
-        code = leaving.code or 0
-    except BaseException:  # what nobody expected is shown as Python shows it
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    # What Python would do next: worker processes that nobody tells to stop wait for minutes.
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError:
-            code = code or 1
-    os._exit(code if isinstance(code, int) else 1)
+        _fail("This machine does not have enough memory.", BAD_INPUT)
 
 
 def _fail(message: object, code: int) -> NoReturn:
@@ -112,7 +88,7 @@ def _fail(message: object, code: int) -> NoReturn:
 
 @contextmanager
 def _signals_as_exits() -> Iterator[None]:
-    """Let Ctrl-C and a polite kill end the block like an error, so that it cleans up."""
+    """Turn SIGINT and SIGTERM in the block into SystemExit, so that it cleans up."""
 
     def stop(number: int, _: object) -> NoReturn:
         os.write(2, b"unskew: interrupted\n")
@@ -121,7 +97,7 @@ def _signals_as_exits() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # One that is ignored, as under nohup, stays so.
+    # A signal that is ignored, as under nohup, stays ignored.
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in numbers}
     try:

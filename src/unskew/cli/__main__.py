@@ -1,6 +1,6 @@
 """``python -m unskew.cli``."""
 
-from unskew.cli import run
+from unskew.cli import main
 
 if __name__ == "__main__":
-    run()
+    main()

@@ -1,9 +1,9 @@
-"""``unskew apply``: weights for new rows, by a weighter that was kept."""
+"""``unskew apply``: weights for new rows, from a saved weighter."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,71 +14,51 @@ if TYPE_CHECKING:
 
 
 def apply(
-    weighter: Annotated[
-        Path,
-        typer.Argument(
-            metavar="WEIGHTER", help="What unskew weigh --save has kept.", show_default=False
-        ),
-    ],
-    new: Annotated[
-        str,
-        typer.Argument(
-            metavar="NEW",
-            help="The rows to weigh: a Parquet or CSV file, a glob in quotes, or - for CSV from "
-            "standard input.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the weights go: .parquet or .csv.")
-    ],
+    weighter: options.Weighter,
+    new: options.New,
+    output: options.Output,
     identifier: options.IdentifierOfNew = None,
     quiet: options.Quiet = False,
 ) -> None:
-    r"""Weigh new rows, drawn as the sample was, by a weighter that was kept.
+    r"""Weigh new rows, selected as the sample was, with a saved weighter.
 
-    The weights are in the scale of the sample's own. A file that holds
+    The weights are in the scale of the sample's weights. A file that holds
     anything but a weighter of unskew is refused, and nothing in it is run.
 
-    [bold]Keep a weighter, then use it:[/bold]
+    [bold]Save a weighter, then use it:[/bold]
 
     unskew weigh answers.csv customers.parquet --target spend \
       -o weights.csv --save weighter.skops
 
     unskew apply weighter.skops later-answers.csv -o later-weights.csv
     """
-    from unskew import effective_sample_size, load_weighter
-    from unskew.cli.inputs import identifiers_of, read_rows
+    from unskew import load_weighter
+    from unskew.cli.inputs import read_rows, row_identifiers
     from unskew.cli.outputs import (
-        check_output,
         check_outputs,
-        note_to_stderr,
-        told_as_notes,
+        check_table,
+        print_note,
+        warnings_as_notes,
         write_weights,
     )
+    from unskew.cli.reports import format_effective_size
     from unskew.files import whole_file
 
-    check_outputs([check_output(output)], [str(weighter), new])
+    check_outputs([check_table(output)], [str(weighter), new])
     with whole_file(output) as temporary:
         loaded = load_weighter(weighter)
         rows = read_rows(new, identifier=identifier)
         features = _features(rows, loaded)
         others = set(rows.column_names) - {*features.column_names, identifier}
         if others and not quiet:
-            note_to_stderr(
-                f"No features of the weighter, and not used: {', '.join(sorted(others))}."
-            )
-        with told_as_notes():
+            print_note(f"Ignoring columns that are not features: {', '.join(sorted(others))}.")
+        with warnings_as_notes():
             weights = _weigh(loaded, features, weighter)
-        write_weights(identifiers_of(rows, identifier), weights, temporary, output)
+        write_weights(row_identifiers(rows, identifier), weights, temporary, output)
     if not quiet:
         typer.echo(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
         if weights.any():
-            effective = effective_sample_size(weights)
-            typer.echo(
-                f"Effective sample size: {effective:,.1f} ({effective / rows.num_rows:.0%} of the "
-                "rows)."
-            )
+            typer.echo(format_effective_size(weights))
         typer.echo(f"Written: {output}")
 
 
@@ -90,7 +70,7 @@ def _features(rows: pa.Table, weighter: Any) -> pa.Table:
     missing = [name for name in fitted if name not in rows.column_names]
     if missing:
         raise InputError(
-            f"The new rows lack column '{missing[0]}', with which the weighter was fitted. Their "
+            f"The new rows lack column '{missing[0]}', which the weighter was fitted with. Their "
             f"columns are {', '.join(rows.column_names[:10])}."
         )
     return rows.select(fitted)
@@ -103,7 +83,7 @@ def _weigh(weighter: Any, features: pa.Table, path: Path) -> Any:
         return weighter.weigh(features)
     except UnskewError:
         raise
-    except Exception as error:  # a file may be a weighter throughout and yet not fit together
+    except Exception as error:  # the file's parts may be valid and yet not fit together
         raise InputError(
             f"The weighter in '{path}' does not work ({type(error).__name__}: {error})."
         ) from error

@@ -1,4 +1,4 @@
-"""What the shell offers for the name of a column: the columns of the file named before."""
+"""Shell completion of column names, from the file that was named before."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import typer
 
-__all__ = ["columns_of"]
+__all__ = ["complete_columns"]
 
 
-def columns_of(position: int) -> Callable[[typer.Context, str], list[str]]:
+def complete_columns(position: int) -> Callable[[typer.Context, str], list[str]]:
     """Return a function that completes the names of columns in the file at a position."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -29,6 +29,6 @@ def _names(source: Any) -> list[str]:
     if not source or source == "-":
         return []
     try:
-        return Population(source).columns  # reads no more than the files' heads
-    except UnskewError:  # a shell wants no messages while somebody types
+        return Population(source).columns  # reads only the beginnings of the files
+    except UnskewError:  # no messages while somebody types
         return []

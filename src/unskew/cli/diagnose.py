@@ -1,4 +1,4 @@
-"""``unskew diagnose``: is the sample biased, where, and did the weights help."""
+"""``unskew diagnose``: whether the sample is biased, where, and whether the weights helped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def diagnose(
     target: options.Target = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Weights to judge, as unskew weigh has written them."),
+        typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
     ] = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
@@ -28,15 +28,15 @@ def diagnose(
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    r"""Say whether a sample is biased, how badly and where, and whether weights mend it.
+    r"""Report whether a sample is biased, how much and where, and whether weights correct it.
 
-    Prints the verdict in a few lines; the report has pictures and every column.
+    Prints the verdict in a few lines; the report has charts and every column.
 
     [bold]Is there bias, and is there overlap?[/bold]
 
     unskew diagnose answers.csv customers.parquet --target spend --id customer
 
-    [bold]Did the weights help? With a report for people:[/bold]
+    [bold]Did the weights help? With a report:[/bold]
 
     unskew diagnose answers.csv customers.parquet --target spend \
       --id customer --weights weights.csv --report report.html
@@ -45,27 +45,27 @@ def diagnose(
 
     unskew diagnose answers.csv customers.parquet --target spend --json
     """
-    from unskew import diagnose as diagnosis_of
-    from unskew.cli.inputs import Roles, both_sides, read_weights
-    from unskew.cli.outputs import check_outputs, told_as_notes
-    from unskew.cli.reports import lines_of, write_report
+    from unskew import diagnose as make_diagnosis
+    from unskew.cli.inputs import Roles, open_inputs, read_weights
+    from unskew.cli.outputs import check_outputs, warnings_as_notes
+    from unskew.cli.reports import format_diagnosis, write_report
     from unskew.files import whole_files
 
     outputs = [] if report is None else [report]
     check_outputs(outputs, [sample, population, *([] if weights is None else [weights])])
-    roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
-    sides = both_sides(sample, population, roles, weight=population_weight, quiet=quiet)
-    with whole_files(outputs) as temporaries, sides as (rows, people):
-        judged = None if weights is None else read_weights(weights, rows)
-        with told_as_notes():
-            found = diagnosis_of(
-                rows.features, people, judged, y=rows.labels, sample_weight=rows.design
+    roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
+    inputs = open_inputs(sample, population, roles, quiet=quiet)
+    with whole_files(outputs) as temporaries, inputs as (rows, opened):
+        given = None if weights is None else read_weights(weights, rows)
+        with warnings_as_notes():
+            diagnosis = make_diagnosis(
+                rows.features, opened, given, y=rows.labels, sample_weight=rows.design
             )
         for temporary, path in zip(temporaries, outputs, strict=True):
-            write_report(found, temporary, path)
+            write_report(diagnosis, temporary, path)
     if as_json:
-        typer.echo(found.to_json(), nl=False)
+        typer.echo(diagnosis.to_json(), nl=False)
     elif not quiet:
-        typer.echo("\n".join(lines_of(found)))
+        typer.echo("\n".join(format_diagnosis(diagnosis)))
         for path in outputs:
             typer.echo(f"Written: {path}")

@@ -1,47 +1,42 @@
-"""Sample and population of a command: which columns are features, which play other parts."""
+"""Sample and population of a command: which columns are features, which have other roles."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.cli.outputs import print_note
 from unskew.errors import InputError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unskew import Population, Progress
+    from unskew import Population
 
-__all__ = [
-    "Roles",
-    "SampleFile",
-    "both_sides",
-    "identifiers_of",
-    "read_rows",
-    "read_weights",
-]
+__all__ = ["Roles", "SampleFile", "open_inputs", "read_rows", "read_weights", "row_identifiers"]
 
 STDIN = "-"
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What the options say of columns; entries of a list may be several names with commas."""
+    """The columns that the options name; an entry of a list may hold several names with commas."""
 
     target: str | None = None
     identifier: str | None = None
-    weight: str | None = None
-    columns: Sequence[str] = ()
-    exclude: Sequence[str] = ()
+    sample_weight: str | None = None
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
+    population_weight: str | None = None
 
 
 @dataclass(frozen=True)
 class SampleFile:
-    """A sample, its columns sorted by the parts that they play."""
+    """A sample, its columns sorted by their roles."""
 
     features: pa.Table
     labels: Any
@@ -53,6 +48,27 @@ class SampleFile:
         return int(self.features.num_rows)
 
 
+@contextmanager
+def open_inputs(
+    sample: str, population: str, roles: Roles, *, quiet: bool, checkpoint: Path | None = None
+) -> Iterator[tuple[SampleFile, Population]]:
+    """Give sample and population; passes over the population in the block show their progress."""
+    from rich.console import Console
+
+    from unskew.cli.progress import population_progress, show_progress
+
+    rows = open_sample(sample, roles)
+    console = Console(stderr=True, highlight=False)
+    with show_progress("Reading the population", console, quiet=quiet) as show:
+        options = {
+            "weight": roles.population_weight,
+            "progress": population_progress(show),
+            "checkpoint": checkpoint,
+        }
+        names = rows.features.column_names
+        yield rows, _open_population(population, names, roles.target, quiet, options)
+
+
 def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
     """Read a file or glob, or standard input for "-"."""
     from unskew import read_sample
@@ -61,91 +77,44 @@ def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
     return read_sample(data, identifiers=[identifier] if identifier else [])
 
 
-@contextmanager
-def both_sides(
-    sample: str,
-    population: str,
-    roles: Roles,
-    *,
-    weight: str | None,
-    quiet: bool,
-    checkpoint: Path | None = None,
-) -> Iterator[tuple[SampleFile, Population]]:
-    """Give sample and population; passes over the population in the block are shown."""
-    from rich.console import Console
-
-    from unskew.cli.outputs import note_to_stderr
-    from unskew.cli.progress import of_a_pass, progress_shown
-
-    rows = open_sample(sample, roles)
-    console = Console(stderr=True, highlight=False)
-    with progress_shown("Reading the population", console, quiet=quiet) as show:
-        yield (
-            rows,
-            open_population(
-                population,
-                rows,
-                target=roles.target,
-                weight=weight,
-                checkpoint=checkpoint,
-                progress=of_a_pass(show),
-                note=(lambda _: None) if quiet else note_to_stderr,
-            ),
-        )
-
-
 def open_sample(source: str, roles: Roles) -> SampleFile:
-    """Read the sample and tell its features from its other columns."""
+    """Read the sample and separate its features from its other columns."""
     table = read_rows(source, identifier=roles.identifier)
-    for option, name in (
-        ("--target", roles.target),
-        ("--id", roles.identifier),
-        ("--sample-weight", roles.weight),
-    ):
-        if name is not None:
-            _check_present(option, name, table)
-    features = _features(table, roles)
+    weight = roles.sample_weight
     return SampleFile(
-        features=table.select(features),
-        labels=_labels(table, roles.target),
-        design=_design(table, roles.weight),
-        identifiers=identifiers_of(table, roles.identifier),
+        features=table.select(_features(table, roles)),
+        labels=None if roles.target is None else _labels(table, roles.target),
+        design=None if weight is None else _numbers(table, weight, "--sample-weight"),
+        identifiers=row_identifiers(table, roles.identifier),
     )
 
 
-def open_population(
-    source: str,
-    sample: SampleFile,
-    *,
-    target: str | None = None,
-    weight: str | None = None,
-    checkpoint: Path | None = None,
-    progress: Callable[[Progress], object] | None = None,
-    note: Callable[[str], None],
+def _open_population(
+    source: str, features: list[str], target: str | None, quiet: bool, options: dict[str, Any]
 ) -> Population:
-    """Open the population with the sample's features; say which of its columns are left out."""
+    """Open the population with the sample's features, and note which columns are ignored."""
     from unskew import Population
 
     if source == STDIN:
-        raise ParameterError("Only SAMPLE may be - (standard input): POPULATION may be read again.")
-    options: dict[str, Any] = {"weight": weight, "progress": progress, "checkpoint": checkpoint}
+        raise ParameterError(
+            "Only SAMPLE can be - (standard input): POPULATION may be read more than once."
+        )
     population = Population(source, **options)
-    features = sample.features.column_names
-    missing = [name for name in features if name not in population.columns]
-    if missing:
+    if missing := [name for name in features if name not in population.columns]:
         raise InputError(
-            f"The population lacks {_listing(missing)}, which the sample has; its columns are "
-            f"{_listing(population.columns)}. Name what is no feature by --target, --id or "
-            "--sample-weight, or leave it out by --exclude."
+            f"The population lacks {_join(missing)}, which the sample has. Its columns are "
+            f"{_join(population.columns)}. If it is not a feature, name it with --target, --id "
+            "or --sample-weight, or drop it with --exclude."
         )
     extra = [name for name in population.columns if name not in features]
-    if target in extra:
-        note(f"The population's '{target}' is the target, and not used.")
-    if others := [name for name in extra if name != target]:
-        note(f"The population's {_listing(others)}: no feature of the sample, and not used.")
-    if extra:
-        population = Population(source, columns=features, **options)
-    return population
+    if not extra:
+        return population
+    others = [name for name in extra if name != target]
+    if target in extra and not quiet:
+        print_note(f"Ignoring population column '{target}': it is the target.")
+    if others and not quiet:
+        print_note(f"Ignoring population columns that are not features: {_join(others)}.")
+    return Population(source, columns=features, **options)
 
 
 def read_weights(source: str, sample: SampleFile) -> Any:
@@ -157,25 +126,24 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     table = read_rows(source, identifier=name)
     if name not in table.column_names or "weight" not in table.column_names:
         raise InputError(
-            f"The weights in '{source}' must have columns '{name}' and 'weight'; they have "
-            f"{_listing(table.column_names)}. --id names the column that both files share."
+            f"'{source}' must have the columns '{name}' and 'weight'; it has "
+            f"{_join(table.column_names)}. Name the column that both files share with --id."
         )
-    theirs = identifiers_of(table, name).column(name)
-    mine = sample.identifiers.column(name)
-    if theirs.type != mine.type:
-        theirs, mine = (column.cast("string") for column in (theirs, mine))
-    places = pc.index_in(mine, value_set=theirs.combine_chunks())
-    if len(theirs) != len(mine) or places.null_count:
+    theirs = row_identifiers(table, name).column(name)
+    ours = sample.identifiers.column(name)
+    if theirs.type != ours.type:
+        theirs, ours = (column.cast("string") for column in (theirs, ours))
+    places = pc.index_in(ours, value_set=theirs.combine_chunks())
+    if len(theirs) != len(ours) or places.null_count:
         raise InputError(
-            f"The weights in '{source}' are not this sample's: {len(theirs):,} rows against "
-            f"{len(mine):,}, and {places.null_count:,} of the sample's have none."
+            f"The weights in '{source}' do not match the sample: they have {len(theirs):,} rows, "
+            f"the sample {len(ours):,}, of which {places.null_count:,} have no weight."
         )
-    values = numbers_of(table, "weight", source)
-    return values[np.asarray(places.to_numpy())]
+    return _numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
-def identifiers_of(table: pa.Table, identifier: str | None) -> pa.Table:
-    """Return the column that names the rows, or their numbers."""
+def row_identifiers(table: pa.Table, identifier: str | None) -> pa.Table:
+    """Return the column that identifies the rows, or their numbers."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -183,108 +151,102 @@ def identifiers_of(table: pa.Table, identifier: str | None) -> pa.Table:
     if identifier is None:
         return pa.table({"row": np.arange(table.num_rows)})
     if identifier == "weight":
-        raise ParameterError("--id weight: the column of weights has that name. Rename it.")
-    column = _check_present("--id", identifier, table)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        raise ParameterError("--id weight: the output's weights have this name. Rename the column.")
+    column = _decoded(_column(table, identifier, "--id"))
     if column.null_count:
         raise InputError(
-            f"The column '{identifier}' of --id is missing in {column.null_count:,} rows."
+            f"Column '{identifier}' (--id) is missing in {column.null_count:,} rows; every row "
+            "needs an identifier."
         )
     counts = pc.value_counts(column.combine_chunks())
-    twice = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(twice):
-        first = twice[0]
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        value, count = repeated[0]["values"], repeated[0]["counts"].as_py()
         raise InputError(
-            f"The column '{identifier}' of --id does not name rows: '{first['values']}' occurs "
-            f"{first['counts'].as_py():,} times."
+            f"Column '{identifier}' (--id) does not identify rows: '{value}' occurs {count:,} "
+            "times."
         )
     return pa.table({identifier: column})
 
 
-def numbers_of(table: pa.Table, name: str, option: str) -> Any:
-    """Return a column of numbers, missing ones as NaN."""
-    import pyarrow as pa
-
-    column = _check_present(option, name, table)
-    try:
-        return column.cast(pa.float64()).to_numpy()
-    except pa.ArrowException as error:
-        raise InputTypeError(
-            f"The column '{name}' of {option} must hold numbers; it is of type {column.type}."
-        ) from error
-
-
-def _check_present(option: str, name: str, table: pa.Table) -> Any:
-    if name not in table.column_names:
-        raise InputError(
-            f"{option} names '{name}', which is not a column of the sample. Its columns are "
-            f"{_listing(table.column_names)}."
-        )
-    return table.column(name)
-
-
 def _features(table: pa.Table, roles: Roles) -> list[str]:
-    parts: dict[str, str] = {}
-    for option, name in (
-        ("--sample-weight", roles.weight),
-        ("--id", roles.identifier),
-        ("--target", roles.target),
+    chosen, excluded = _split(table, roles.columns), _split(table, roles.exclude)
+    option_of: dict[str, str] = {}
+    for option, names in (
+        ("--columns", chosen),
+        ("--sample-weight", [roles.sample_weight]),
+        ("--id", [roles.identifier]),
+        ("--target", [roles.target]),
     ):
-        if name is None:
-            continue
-        if name in parts:
-            raise ParameterError(
-                f"{parts[name]} and {option} both name '{name}'; a column has one role."
-            )
-        parts[name] = option
-    excluded = _names(roles.exclude, "--exclude", table)
+        for name in names:
+            if name is None:
+                continue
+            _column(table, name, option)
+            if name in option_of:
+                raise ParameterError(
+                    f"{option_of[name]} and {option} both name '{name}'; a column has one role."
+                )
+            option_of[name] = option
+    for name in excluded:
+        _column(table, name, "--exclude")
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    chosen = _names(roles.columns, "--columns", table) or [
-        name for name in table.column_names if name not in parts and name not in index
-    ]
-    if clash := [name for name in chosen if name in parts]:
-        raise ParameterError(f"'{clash[0]}' is named by --columns and by {parts[clash[0]]}.")
-    features = [name for name in chosen if name not in excluded]
+    free = [name for name in table.column_names if name not in option_of and name not in index]
+    features = [name for name in chosen or free if name not in excluded]
     if not features:
-        raise InputError("No column of the sample is left to be a feature.")
+        raise InputError("No feature is left: every column is excluded or has another role.")
     return features
 
 
-def _names(given: Sequence[str], option: str, table: pa.Table) -> list[str]:
-    """Return the columns that are named, in a list with commas or by themselves."""
-    names = []
-    for entry in given:
-        names += [entry] if entry in table.column_names else entry.split(",")
-    for name in names:
-        _check_present(option, name, table)
-    return list(dict.fromkeys(names))
+def _split(table: pa.Table, given: Sequence[str] | None) -> list[str]:
+    """Return the names in a list whose entries are names or names with commas between them."""
+    names = [[entry] if entry in table.column_names else entry.split(",") for entry in given or ()]
+    return list(dict.fromkeys(name for entry in names for name in entry))
 
 
-def _labels(table: pa.Table, target: str | None) -> Any:
-    import pyarrow as pa
+def _labels(table: pa.Table, target: str) -> Any:
     import pyarrow.compute as pc
 
-    if target is None:
-        return None
-    column = table.column(target)
-    if pa.types.is_dictionary(column.type):
-        column = column.combine_chunks().dictionary_decode()
+    column = _decoded(table.column(target))
     missing = pc.sum(pc.is_null(column, nan_is_null=True)).as_py()
     if missing:
         raise InputError(
             f"The target '{target}' is missing in {missing:,} of {len(column):,} rows of the "
             "sample; every row needs one. Drop those rows."
         )
-    return (
-        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-    )
+    return column.to_numpy()
 
 
-def _design(table: pa.Table, weight: str | None) -> Any:
-    return None if weight is None else numbers_of(table, weight, "--sample-weight")
+def _numbers(table: pa.Table, name: str, origin: str) -> Any:
+    """Return a column of numbers, missing ones as NaN."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    try:
+        return column.cast(pa.float64()).to_numpy()
+    except pa.ArrowException as error:
+        raise InputTypeError(
+            f"Column '{name}' ({origin}) must hold numbers; its type is {column.type}."
+        ) from error
 
 
-def _listing(names: Sequence[str]) -> str:
+def _column(table: pa.Table, name: str, option: str) -> Any:
+    if name not in table.column_names:
+        raise InputError(
+            f"{option} names '{name}', which is not a column of the sample. Its columns are "
+            f"{_join(table.column_names)}."
+        )
+    return table.column(name)
+
+
+def _decoded(column: Any) -> Any:
+    """Return the values of a column that may be of categories."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _join(names: Sequence[str]) -> str:
     shown = ", ".join(f"'{name}'" for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -1,4 +1,4 @@
-"""The weighters by the names that the command line gives them."""
+"""The weighters by their names on the command line."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 
 from unskew.errors import ParameterError
 
-__all__ = ["Method", "make_weighter"]
+__all__ = ["Method", "Total", "make_weighter"]
 
 
 class Method(StrEnum):
-    """What ``--method`` takes; the weighters are in :data:`_CLASSES`."""
+    """The values of ``--method``; the weighters are in :data:`_CLASSES`."""
 
     TREE = "tree"
     KMM = "kmm"
+    RATIO = "ratio"
     CLUSTER = "cluster"
     HISTOGRAM = "histogram"
     FREQUENCY = "frequency"
 
 
 class Total(StrEnum):
-    """What ``--total`` takes."""
+    """The values of ``--total``."""
 
     SAMPLE = "sample"
     POPULATION = "population"
@@ -32,16 +33,17 @@ class Total(StrEnum):
 _CLASSES = {
     Method.TREE: "TreeWeights",
     Method.KMM: "KernelMeanMatching",
+    Method.RATIO: "DensityRatioWeights",
     Method.CLUSTER: "ClusterWeights",
     Method.HISTOGRAM: "HistogramWeights",
     Method.FREQUENCY: "FrequencyWeights",
 }
 
-_BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered"}
+_BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
 
 def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:
-    """Return the weighter that ``--method`` names, with the parameters that ``--set`` gives it."""
+    """Return the weighter that ``--method`` names, with the parameters of ``--set``."""
     import unskew
 
     weighter = getattr(unskew, _CLASSES[method])(**options)
@@ -59,12 +61,12 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
             raise ParameterError(
                 f"--set {name}: --method {method} has no such parameter. It has {', '.join(known)}."
             )
-        weighter.set_params(**{name: _value(text.strip())})
+        weighter.set_params(**{name: _parse(text.strip())})
     return weighter
 
 
-def _value(text: str) -> Any:
-    """Return a number, None, True, a list or a dict where the text is one, else the text."""
+def _parse(text: str) -> Any:
+    """Return the number, None, boolean, list or dict that the text denotes, else the text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -7,96 +7,58 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.cli.completion import columns_of
-
-__all__ = [
-    "Columns",
-    "Exclude",
-    "Identifier",
-    "IdentifierOfNew",
-    "Population",
-    "PopulationWeight",
-    "Quiet",
-    "Report",
-    "Sample",
-    "SampleWeight",
-    "Target",
-]
+from unskew.cli.completion import complete_columns
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
-
-Sample = Annotated[
-    str,
-    typer.Argument(
-        metavar="SAMPLE",
-        help="The rows to weigh: a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for "
-        "CSV from standard input.",
-        show_default=False,
-    ),
-]
-Population = Annotated[
-    str,
-    typer.Argument(
-        metavar="POPULATION",
-        help="Rows as the world draws them: a Parquet or CSV file, a glob in quotes, or a folder.",
-        show_default=False,
-    ),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="The label's column in SAMPLE; POPULATION needs none.",
-        autocompletion=columns_of(_SAMPLE),
-    ),
-]
+_ROWS = "a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for CSV from standard input."
 
 
-def _identifier(position: int) -> Any:
+def _argument(name: str, help_text: str) -> Any:
+    return typer.Argument(metavar=name, help=help_text, show_default=False)
+
+
+def _column(help_text: str, position: int = _SAMPLE, *names: str, metavar: str = "COLUMN") -> Any:
+    """Return an option that names columns of the file at a position among the arguments."""
     return typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Names the rows; otherwise they have numbers, from 0.",
-        autocompletion=columns_of(position),
+        *names, metavar=metavar, help=help_text, autocompletion=complete_columns(position)
     )
 
 
-Identifier = Annotated[str | None, _identifier(_SAMPLE)]
-IdentifierOfNew = Annotated[str | None, _identifier(_NEW)]
+_IDENTIFIER = "The column that identifies the rows. Default: row numbers from 0."
+
+Sample = Annotated[str, _argument("SAMPLE", f"The rows to weigh: {_ROWS}")]
+New = Annotated[str, _argument("NEW", f"The rows to weigh: {_ROWS}")]
+Weighter = Annotated[Path, _argument("WEIGHTER", "The file that unskew weigh --save has written.")]
+Population = Annotated[
+    str,
+    _argument(
+        "POPULATION",
+        "The population, or an unbiased reference sample of it: a Parquet or CSV file, a glob in "
+        "quotes, or a folder.",
+    ),
+]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="Where to write the weights: .parquet or .csv.")
+]
+Target = Annotated[
+    str | None, _column("The label's column in SAMPLE; POPULATION does not need it.")
+]
+Identifier = Annotated[str | None, _column(_IDENTIFIER, _SAMPLE, "--id")]
+IdentifierOfNew = Annotated[str | None, _column(_IDENTIFIER, _NEW, "--id")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="COLUMN,…",
-        help="The features. Default: every column without another part.",
-        autocompletion=columns_of(_SAMPLE),
-    ),
+    _column("The features. Default: every column without another role.", metavar="COLUMN,…"),
 ]
 Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN,…",
-        help="Columns of SAMPLE that are no features.",
-        autocompletion=columns_of(_SAMPLE),
-    ),
+    list[str] | None, _column("Columns of SAMPLE that are not features.", metavar="COLUMN,…")
 ]
-SampleWeight = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Design weights of SAMPLE's rows.",
-        autocompletion=columns_of(_SAMPLE),
-    ),
-]
+SampleWeight = Annotated[str | None, _column("Design weights of SAMPLE's rows.")]
 PopulationWeight = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Design weights of POPULATION's rows.",
-        autocompletion=columns_of(_POPULATION),
-    ),
+    str | None, _column("Design weights of POPULATION's rows.", _POPULATION)
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write a report for people (.html): one file, no network."),
+    typer.Option(metavar="FILE", help="Write a report (.html): one file that needs no network."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random draws.")]

@@ -1,4 +1,4 @@
-"""What a command writes: tables of weights, and notes on standard error."""
+"""What a command writes: tables, and notes on standard error."""
 
 from __future__ import annotations
 
@@ -14,78 +14,82 @@ from unskew.errors import ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_output", "check_outputs", "note_to_stderr", "told_as_notes", "write_weights"]
+__all__ = ["check_outputs", "check_table", "print_note", "warnings_as_notes", "write_table",
+           "write_weights"]  # fmt: skip
 
-_TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
+_CSV = (".csv", ".csv.gz")
+_TABLES = (".parquet", ".pq", *_CSV)
 
 
-def check_output(path: Path) -> Path:
-    """Refuse a name that does not tell the format of a table."""
+def check_table(path: Path) -> Path:
+    """Refuse a name whose ending is not that of a table."""
     if not path.name.lower().endswith(_TABLES):
         raise ParameterError(
-            f"The output '{path}' must end with one of {', '.join(_TABLES)}: that tells its format."
+            f"The output '{path}' must end in one of {', '.join(_TABLES)}, which selects the "
+            "format."
         )
     return path
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[str]) -> None:
-    """Refuse to write two outputs to one file, or where an input is, or will be the next time."""
+    """Refuse two outputs in one file, and an output that is an input now or in the next run."""
     places = [path.resolve() for path in outputs]
     for place, path in zip(places, outputs, strict=True):
         if places.count(place) > 1:
             raise ParameterError(f"Two outputs have the same name, '{path}'.")
         for given in inputs:
-            if _is_among(place, Path(given)):
+            if _is_part_of(place, Path(given).resolve()):
                 raise ParameterError(
-                    f"The output '{path}' is among the input '{given}'. Write it elsewhere."
+                    f"The output '{path}' is part of the input '{given}'. Write it elsewhere."
                 )
 
 
-def _is_among(place: Path, given: Path) -> bool:
-    resolved = given.resolve()
-    if place == resolved:
-        return True
+def _is_part_of(place: Path, given: Path) -> bool:
+    if place == given or not place.name.lower().endswith(_TABLES):
+        return place == given
     # A table in a folder, or one that a glob matches, would be read as an input the next time.
-    in_folder = resolved.is_dir() and place.is_relative_to(resolved)
-    return place.name.lower().endswith(_TABLES) and (in_folder or _matches(place, resolved))
-
-
-def _matches(place: Path, pattern: Path) -> bool:
-    if "**" not in pattern.parts:
-        return place.match(str(pattern))
-    beginning = Path(*pattern.parts[: pattern.parts.index("**")])
-    return place.is_relative_to(beginning) and place.match(pattern.name)
+    if "**" in given.parts:
+        beginning = Path(*given.parts[: given.parts.index("**")])
+        return place.is_relative_to(beginning) and place.match(given.name)
+    return place.match(str(given)) or (given.is_dir() and place.is_relative_to(given))
 
 
 def write_weights(identifiers: pa.Table, weights: Any, temporary: Path, path: Path) -> None:
-    """Write a table of weights to a temporary file in the format that ``path`` tells."""
+    """Write identifiers and weights to a temporary file that will become ``path``."""
+    import pyarrow as pa
+
+    table = identifiers.append_column("weight", pa.array(weights, pa.float64()))
+    write_table(table, temporary, path)
+
+
+def write_table(table: pa.Table, temporary: Path, path: Path) -> None:
+    """Write a table to a temporary file that will become ``path``, whose ending is the format."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
 
     from unskew.files import writing
 
-    table = identifiers.append_column("weight", pa.array(weights, pa.float64()))
     name = path.name.lower()
     with writing(path):
-        if name.endswith((".parquet", ".pq")):
+        if not name.endswith(_CSV):
             pq.write_table(table, temporary)
             return
-        packed = "gzip" if name.endswith(".gz") else None
-        with pa.output_stream(str(temporary), compression=packed) as stream:
+        compression = "gzip" if name.endswith(".gz") else None
+        with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(table, stream)
 
 
-def note_to_stderr(text: str) -> None:
-    """Print a remark that is no error."""
+def print_note(text: str) -> None:
+    """Print a remark that is not an error."""
     print(f"unskew: note: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def told_as_notes() -> Iterator[None]:
-    """Turn warnings in a block that succeeds into notes, each once."""
+def warnings_as_notes() -> Iterator[None]:
+    """Print the warnings of a block that succeeds as notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        note_to_stderr(message)
+        print_note(message)

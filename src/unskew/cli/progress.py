@@ -1,4 +1,4 @@
-"""How far the work is: a bar on a terminal, elsewhere a plain line now and then."""
+"""Progress of long work: a bar on a terminal, elsewhere a plain line now and then."""
 
 from __future__ import annotations
 
@@ -12,38 +12,43 @@ if TYPE_CHECKING:
 
     from unskew import Progress
 
-__all__ = ["Show", "of_a_pass", "progress_shown"]
+__all__ = ["Show", "population_progress", "show_progress"]
 
 PLAIN_EVERY = 15.0
 """Seconds between lines of progress where there is no terminal."""
 
 
 class Show(Protocol):
-    """Is told how far the work is."""
+    """Shows how much of the work is done."""
 
     def __call__(self, share: float | None, done: str, seconds_left: float | None = None) -> None:
-        """Show the share that is done, if it is known, and in words what that is.
+        """Show the share that is done, if it is known, and a description of it.
 
-        Without ``seconds_left`` the time left follows from the time that the share has taken.
+        Without ``seconds_left`` the time left is estimated from the share and the time so far.
         """
 
 
 @contextmanager
-def progress_shown(description: str, console: Console, *, quiet: bool = False) -> Iterator[Show]:
-    """Give a function that shows how far the work is."""
-    if quiet:
-        yield _show_nothing
-    elif console.is_terminal:
-        with _bar(description, console) as show:
-            yield show
-    else:
-        yield _PlainLines(console)
+def show_progress(description: str, console: Console, *, quiet: bool = False) -> Iterator[Show]:
+    """Give a function that shows how much of the work is done."""
+    started = monotonic()
+    with _display(description, console, quiet) as display:
+
+        def show(share: float | None, done: str, seconds_left: float | None = None) -> None:
+            if seconds_left is None and share:
+                seconds_left = (monotonic() - started) * (1 / share - 1)
+            if seconds_left is not None:
+                minutes, seconds = divmod(round(seconds_left), 60)
+                done += f", about {minutes}:{seconds:02d} left"
+            display(share, done)
+
+        yield show
 
 
-def of_a_pass(show: Show) -> Callable[[Progress], None]:
+def population_progress(show: Show) -> Callable[[Progress], None]:
     """Return a callback for ``Population(progress=...)`` that shows rows, files and time left."""
 
-    def tell(progress: Progress) -> None:
+    def update(progress: Progress) -> None:
         done = f"{progress.rows:,} rows"
         if progress.total_rows is not None:
             done = f"{progress.rows:,} of {progress.total_rows:,} rows"
@@ -51,49 +56,32 @@ def of_a_pass(show: Show) -> Callable[[Progress], None]:
             done += f", {progress.files:,} of {progress.total_files:,} files"
         show(progress.share, done, progress.seconds_left)
 
-    return tell
-
-
-def _show_nothing(share: float | None, done: str, seconds_left: float | None = None) -> None:
-    pass
+    return update
 
 
 @contextmanager
-def _bar(description: str, console: Console) -> Iterator[Show]:
-    from rich.progress import BarColumn, Progress, TextColumn
+def _display(
+    description: str, console: Console, quiet: bool
+) -> Iterator[Callable[[float | None, str], None]]:
+    """Give a function that displays a share and a text, where they can be seen."""
+    if quiet:
+        yield lambda *_: None
+    elif not console.is_terminal:
+        last = monotonic()
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
-    started = monotonic()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(description, total=None, said="")
+        def print_line(_: float | None, text: str) -> None:
+            nonlocal last
+            if monotonic() - last >= PLAIN_EVERY:
+                last = monotonic()
+                console.print(text, soft_wrap=True, markup=False)
 
-        def show(share: float | None, done: str, seconds_left: float | None = None) -> None:
-            said = _said(share, done, seconds_left, monotonic() - started)
-            total = None if share is None else 1.0  # without one the bar goes to and fro
-            bar.update(task, total=total, completed=share or 0.0, said=said)
+        yield print_line
+    else:
+        from rich.progress import BarColumn, Progress, TextColumn
 
-        yield show
-
-
-class _PlainLines:
-    """Prints a line now and then."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._started = self._last = monotonic()
-
-    def __call__(self, share: float | None, done: str, seconds_left: float | None = None) -> None:
-        now = monotonic()
-        if now - self._last >= PLAIN_EVERY:
-            self._last = now
-            said = _said(share, done, seconds_left, now - self._started)
-            self._console.print(said, soft_wrap=True, markup=False)
-
-
-def _said(share: float | None, done: str, seconds_left: float | None, elapsed: float) -> str:
-    if seconds_left is None and share:
-        seconds_left = elapsed * (1 / share - 1)
-    if seconds_left is None:
-        return done
-    minutes, seconds = divmod(round(seconds_left), 60)
-    return f"{done}, about {minutes}:{seconds:02d} left"
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(description, total=None, text="")
+            yield lambda share, text: bar.update(
+                task, total=None if share is None else 1.0, completed=share or 0.0, text=text
+            )

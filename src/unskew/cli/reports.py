@@ -1,21 +1,22 @@
-"""What commands show of a diagnosis: a page in a file, lines on a terminal."""
+"""A diagnosis as a page in a file or as lines on a terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
 
-__all__ = ["lines_of", "write_report"]
+__all__ = ["format_diagnosis", "format_effective_size", "format_regions", "write_report"]
 
 _MOST = 5
 """How many columns and regions are shown; the report has them all."""
 
 
 def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
-    """Write the page to a temporary file that will be ``path``."""
+    """Write the page to a temporary file that will become ``path``."""
     from unskew.files import writing
 
     page = diagnosis.to_html()
@@ -23,29 +24,39 @@ def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
         temporary.write_text(page, encoding="utf-8")
 
 
-def lines_of(diagnosis: Diagnosis) -> list[str]:
+def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
     """Return the diagnosis in a few lines."""
-    lines = [diagnosis.verdict.headline, *(f"  {text}" for text in diagnosis.verdict.sentences)]
-    lines.append("Most biased columns (standardised mean difference):")
-    lines += [f"  {_balance(feature)}" for feature in diagnosis.bias.features[:_MOST]]
-    lines += regions(diagnosis.overlap.rules)
-    return lines
+    return [
+        diagnosis.verdict.headline,
+        *(f"  {text}" for text in diagnosis.verdict.sentences),
+        "Most biased columns (standardised mean difference):",
+        *(f"  {_format_balance(feature)}" for feature in diagnosis.bias.features[:_MOST]),
+        *format_regions(diagnosis.overlap.rules),
+    ]
 
 
-def regions(rules: tuple[object, ...]) -> list[str]:
-    """Return where the sample does not reach, in a few lines."""
+def format_effective_size(weights: Any) -> str:
+    """Return a line with the effective sample size of some weights."""
+    from unskew import effective_sample_size
+
+    effective = effective_sample_size(weights)
+    return f"Effective sample size: {effective:,.1f} ({effective / len(weights):.0%} of the rows)."
+
+
+def format_regions(rules: Sequence[object]) -> list[str]:
+    """Return the regions that the sample does not cover, in a few lines."""
     if not rules:
         return []
     more = [f"  … and {len(rules) - _MOST} more"] if len(rules) > _MOST else []
-    return ["Where the sample does not reach:", *(f"  {rule}" for rule in rules[:_MOST]), *more]
+    return ["Regions not covered by the sample:", *(f"  {rule}" for rule in rules[:_MOST]), *more]
 
 
-def _balance(feature: FeatureBalance) -> str:
-    before = _number(feature.before.mean)
+def _format_balance(feature: FeatureBalance) -> str:
+    before = _format_number(feature.before.mean)
     if feature.after is None:
         return f"{feature.name}: {before}"
-    return f"{feature.name}: {before}, with the weights {_number(feature.after.mean)}"
+    return f"{feature.name}: {before}, with the weights {_format_number(feature.after.mean)}"
 
 
-def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:+.2f}"
+def _format_number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:+.2f}"

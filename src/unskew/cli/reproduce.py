@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unskew.cli import options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from unskew.experiments.run import Finished
     from unskew.experiments.table import TextTable
 
-_READING = (
+_LEGEND = (
     "Ours and the paper's: mean ± standard deviation over draws, for the direction w with the "
     "largest gain of Ideal over Unweighted. The paper lets Ideal's and Clustered's weights sum to "
     "about n, Unweighted's and KMM's to m, and that alone moves the error: the columns Σw=m and "
@@ -23,46 +25,38 @@ _READING = (
 )
 
 
+def _list(help_text: str) -> Any:
+    return typer.Option(help=f"{help_text}; repeat for more. Default: all.")
+
+
 def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the sets as Parquet; else that of UNSKEW_DATA; else OpenML."
+            help="Folder with the data sets as Parquet. Default: UNSKEW_DATA, else OpenML."
         ),
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(help="A set to run; repeat for more. Default: all."),
-    ] = None,
+    sets: Annotated[list[str] | None, _list("A data set to run")] = None,
     draws: Annotated[int, typer.Option(min=1, help="Biased samples per set and panel.")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the results and finished draws.")
     ] = Path("unskew-table-1"),
-    scaling: Annotated[
-        list[str] | None,
-        typer.Option(help="range or standard; repeat for more. Default: both."),
-    ] = None,
-    total: Annotated[
-        list[str] | None,
-        typer.Option(help="paper, sample or population; repeat for more. Default: all."),
-    ] = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(help="logistic, quadratic, threshold or label; repeat. Default: all."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Another seed, other draws.")] = 0,
+    scaling: Annotated[list[str] | None, _list("range or standard")] = None,
+    total: Annotated[list[str] | None, _list("paper, sample or population")] = None,
+    mechanism: Annotated[list[str] | None, _list("logistic, quadratic, threshold or label")] = None,
+    seed: options.Seed = 0,
 ) -> None:
     """Repeat the paper's experiment, and show our figures beside the printed ones.
 
-    A run can be stopped at any time: called again with the same output folder, it makes only the
+    A run can be stopped at any time: run again with the same output folder, it makes only the
     draws that are missing.
 
     [bold]Example:[/bold] unskew reproduce --data DIR --sets housing --sets abalone -o results
     """
     from rich.console import Console
 
-    from unskew.cli.progress import progress_shown
+    from unskew.cli.progress import show_progress
     from unskew.errors import ParameterError
     from unskew.experiments.datasets import KNOWN, available_sets, load
     from unskew.experiments.plan import Plan
@@ -70,32 +64,32 @@ def reproduce(
     from unskew.experiments.run import run
 
     console = Console(highlight=False)
-    options: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         name: tuple(dict.fromkeys(given))
         for name, given in (("scalings", scaling), ("totals", total), ("mechanisms", mechanism))
         if given
     }
-    if "paper" not in options.get("totals", ("paper",)):
+    if "paper" not in chosen.get("totals", ("paper",)):
         raise ParameterError("--total must include paper, by which the direction is chosen.")
     names = sets or available_sets(data)
     loaded = {each.name: each for each in (load(name, data) for name in names)}
     if not sets and (absent := [name for name in KNOWN if name not in loaded]):
-        console.print(f"Not in the data folder, and so left out: {', '.join(absent)}.")
-    plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **options)
-    with progress_shown("Drawing, weighing, training", console) as show:
+        console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
+    plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **chosen)
+    with show_progress("Drawing, weighing, training", console) as show:
 
-        def tell(finished: Finished) -> None:
+        def update(finished: Finished) -> None:
             draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
             show(finished.share, f"{draws} ({finished.case.set})")
 
-        report = report_on(plan, run(plan, output, jobs=jobs, progress=tell))
+        report = report_on(plan, run(plan, output, jobs=jobs, progress=update))
     _write(plan, report, output)
     _draw(plan, report, output, console)
     _print(plan, report, output, console)
 
 
 def _write(plan: Plan, report: Report, folder: Path) -> None:
-    """Write every result file whole."""
+    """Write the result files, each whole or not at all."""
     import json
 
     from unskew.experiments.table import markdown, tables, verdict
@@ -118,7 +112,7 @@ def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
         return  # the figure shows the paper's table
     if not has_matplotlib():
         console.print(
-            "No figure: it needs matplotlib. pip install 'unskew[reproduce]' and run again.",
+            "No figure: matplotlib is missing. Run pip install 'unskew[reproduce]' and rerun.",
             markup=False,
         )
         return
@@ -135,7 +129,7 @@ def _print(plan: Plan, report: Report, folder: Path, console: Console) -> None:
         for scaling in plan.scalings:
             _print_table(paper_table(report.results, scaling), console)
             console.print(verdict(report.results, scaling))
-        console.print(_READING, style="dim")
+        console.print(_LEGEND, style="dim")
     if report.run["warnings"]:
         console.print(f"{sum(report.run['warnings'].values())} draws gave warnings: see run.json.")
     console.print(

@@ -14,22 +14,42 @@ from unskew.cli.methods import Method, Total, make_weighter
 if TYPE_CHECKING:
     from unskew.cli.inputs import SampleFile
 
-MOST_UNCOVERED = 0.05
-"""The share of the population out of the sample's reach above which weights are refused."""
+MAX_UNCOVERED = 0.05
+"""The share of the population that may be uncovered by the sample before weights are refused."""
+
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
+]
+_Save = Annotated[
+    Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
+]
+_AllowUncovered = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        metavar="SHARE",
+        help="Refuse if more of the population than this is not covered by the sample.",
+    ),
+]
+_Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Save the progress of the pass in OUTPUT.checkpoint, and resume from there if a run "
+        "with the same arguments was killed.",
+    ),
+]
 
 
 def weigh(
     sample: options.Sample,
     population: options.Population,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the weights go: .parquet or .csv.")
-    ],
+    output: options.Output,
     target: options.Target = None,
     method: Annotated[Method, typer.Option(help="How to weigh.")] = Method.TREE,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
-    ] = None,
+    setting: _Settings = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
@@ -39,34 +59,16 @@ def weigh(
         Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
     ] = Total.SAMPLE,
     report: options.Report = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="Keep the fitted weighter for unskew apply (.skops)."),
-    ] = None,
-    allow_uncovered: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            metavar="SHARE",
-            help="Refuse if more of the population than this is out of the sample's reach.",
-        ),
-    ] = MOST_UNCOVERED,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Keep what the pass has gathered in OUTPUT.checkpoint, and go on from there if a "
-            "run with the same arguments was killed.",
-        ),
-    ] = False,
+    save: _Save = None,
+    allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
+    resume: _Resume = False,
     quiet: options.Quiet = False,
 ) -> None:
-    r"""Weigh a sample so that it stands for the population.
+    r"""Weigh a sample so that it represents the population.
 
     Writes one weight for each row of SAMPLE, in its order. POPULATION is read
     once, in bounded memory. Exit code 3 means refused: too much of the
-    population is out of the sample's reach.
+    population is not covered by the sample.
 
     [bold]Weights from a label that only the sample has:[/bold]
 
@@ -83,60 +85,57 @@ def weigh(
       --columns age,town --population-weight persons -o weights.parquet
     """
     from unskew import diagnose, save_weighter
-    from unskew.cli.inputs import Roles, both_sides
-    from unskew.cli.outputs import check_output, check_outputs, told_as_notes, write_weights
+    from unskew.cli.inputs import Roles, open_inputs
+    from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
     from unskew.cli.reports import write_report
     from unskew.files import whole_files, writing
 
     started = monotonic()
-    # An overlap of 1 has it measured with care, and leaves the refusal to us.
+    # With overlap=1.0 the overlap is measured in full, and it is refused below, not in fit.
     weighter = make_weighter(method, setting or [], total=total.value, overlap=1.0)
     _check_method(weighter, method, target, save)
-    outputs = [check_output(output), *(path for path in (report, save) if path is not None)]
+    outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
     check_outputs(outputs, [sample, population])
-    roles = Roles(target, identifier, sample_weight, columns or (), exclude or ())
+    roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
     checkpoint = output.with_name(f"{output.name}.checkpoint") if resume else None
-    sides = both_sides(
-        sample, population, roles, weight=population_weight, quiet=quiet, checkpoint=checkpoint
-    )
-    # The files come first, so that a bad path is known before the work.
-    with whole_files(outputs) as temporaries, sides as (rows, people):
-        place = dict(zip(outputs, temporaries, strict=True))
+    inputs = open_inputs(sample, population, roles, quiet=quiet, checkpoint=checkpoint)
+    # The files come first, so that a bad path is found before the work.
+    with whole_files(outputs) as temporaries, inputs as (rows, opened):
+        temporary = dict(zip(outputs, temporaries, strict=True))
         data = {"y": rows.labels, "sample_weight": rows.design}
-        with told_as_notes():
-            weighter.fit(rows.features, population=people, **data)
+        with warnings_as_notes():
+            weighter.fit(rows.features, population=opened, **data)
             _check_overlap(weighter, allow_uncovered)
-        write_weights(rows.identifiers, weighter.weights_, place[output], output)
+        write_weights(rows.identifiers, weighter.weights_, temporary[output], output)
         if save is not None:
-            with writing(save), place[save].open("wb") as file:
+            with writing(save), temporary[save].open("wb") as file:
                 save_weighter(weighter, file)
         if report is not None:
-            with told_as_notes():
-                found = diagnose(rows.features, people.without_checkpoint(), weighter, **data)
-            write_report(found, place[report], report)
+            with warnings_as_notes():
+                diagnosis = diagnose(rows.features, opened.without_checkpoint(), weighter, **data)
+            write_report(diagnosis, temporary[report], report)
     if not quiet:
-        for line in _summary(rows, people.size, weighter, method, monotonic() - started):
-            typer.echo(line)
+        _print_summary(rows, opened.size, weighter, method, monotonic() - started)
         typer.echo("Written: " + ", ".join(map(str, outputs)))
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
-    """Refuse what can be known to fail before anything is read."""
+    """Refuse what is known to fail before anything is read."""
     from unskew import ParameterError
 
     if target is None and method is Method.TREE:
         raise ParameterError(
-            "--method tree grows its tree on the labels: name their column by --target, or take "
-            "another --method."
+            "--method tree needs labels to grow its tree: name their column with --target, or "
+            "choose another --method."
         )
     if save is not None and not hasattr(weighter, "weigh"):
         raise ParameterError(
-            "--save: this method cannot weigh new rows as it is. Add --set method=inductive."
+            f"--save: --method {method} cannot weigh new rows. Use --method ratio."
         )
 
 
 def _uncovered(weighter: Any) -> float:
-    """Return the share out of reach, by the method itself or by regions and distances."""
+    """Return the uncovered share, by the method itself or by regions and distances."""
     return max(weighter.uncovered_, weighter.overlap_.uncovered)
 
 
@@ -146,29 +145,28 @@ def _check_overlap(weighter: Any, allowed: float) -> None:
     share, rules = _uncovered(weighter), weighter.overlap_.rules
     if share <= allowed:
         return
-    where = "; ".join(map(str, rules[:3])) + (f"; and {len(rules) - 3} more" if rules[3:] else "")
+    where = [str(rule) for rule in rules[:3]] + [f"and {len(rules) - 3} more"] * (len(rules) > 3)
     if share > weighter.overlap_.uncovered:
-        where = f"as {type(weighter).__name__} counts it" + (f"; {where}" if where else "")
+        where.insert(0, f"measured by {type(weighter).__name__}")
     raise OverlapError(
-        f"Refused: {share:.1%} of the population is out of the sample's reach ({where}), and no "
-        f"weights make the sample stand for it. At most {allowed:.1%} is allowed; "
-        f"--allow-uncovered {share + 0.0005:.3f} would go on.",
+        f"Refused: {share:.1%} of the population is not covered by the sample "
+        f"({'; '.join(where)}), so no weights can make the sample represent it. At most "
+        f"{allowed:.1%} is allowed; --allow-uncovered {share + 0.0005:.3f} would allow it.",
         share,
         rules,
     )
 
 
-def _summary(
+def _print_summary(
     rows: SampleFile, population_rows: int, weighter: Any, method: Method, seconds: float
-) -> list[str]:
-    from unskew import effective_sample_size
-    from unskew.cli.reports import regions
+) -> None:
+    from unskew.cli.reports import format_effective_size, format_regions
 
-    effective = effective_sample_size(weighter.weights_)
-    return [
+    for line in (
         f"{len(rows):,} sample rows weighed against {population_rows:,} population rows by "
         f"{method} in {seconds:.1f} s.",
-        f"Effective sample size: {effective:,.1f} ({effective / len(rows):.0%} of the rows).",
-        f"Out of the sample's reach: {_uncovered(weighter):.2%} of the population.",
-        *regions(weighter.overlap_.rules),
-    ]
+        format_effective_size(weighter.weights_),
+        f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.",
+        *format_regions(weighter.overlap_.rules),
+    ):
+        typer.echo(line)

@@ -1,7 +1,7 @@
-"""Made-up patients: the data that the demonstration uses.
+"""Synthetic patients: the data of the demonstration.
 
-Nothing here was measured. The table is drawn from the formulas below, so that it can be inside the
-package, have any size, and come with the true answer. Yearly cost follows J-shaped curves in age
+The table is drawn from the formulas below, so that it is part of the package, has any size, and
+comes with the true answer. Yearly cost follows J-shaped curves in age
 and body mass index, as risks in medicine often do, so that a straight line fitted to some of the
 patients is wrong about the others.
 """
@@ -27,7 +27,7 @@ class Clinic(NamedTuple):
 
 
 def make_clinic(n_patients: int, *, random_state: Any = None) -> Clinic:
-    """Draw patients, evenly, with their yearly cost in thousands.
+    """Draw patients at random, with their yearly cost in thousands.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The paper's nine regression sets, from a folder of your own or from OpenML; nothing is bundled.
+"""The paper's nine regression sets, from a local folder or from OpenML; no data set is bundled.
 
 A folder holds one Parquet file per set, the target in the last column, and a ``datasets.json`` that
 describes them. A folder may hold further sets: each is one entry of ``datasets.json`` with a
@@ -86,7 +86,7 @@ class DataSet:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all values, by which kept draws know their data again."""
+        """A digest of all values, which ties kept draws to their data."""
         return sha256(self.X.tobytes() + self.y.tobytes()).hexdigest()[:16]
 
 
@@ -112,7 +112,7 @@ def load(name: str, folder: Path | str | None = None) -> DataSet:
     available = available_sets(place)
     spelt = {_spelling(each): each for each in available}
     if _spelling(name) not in spelt:
-        where = f"'{place}' has no data set '{name}'" if place else f"There is no set '{name}'"
+        where = f"'{place}' has no data set '{name}'" if place else f"Unknown data set '{name}'"
         raise ParameterError(f"{where}. Choose from {', '.join(available)}.")
     name = spelt[_spelling(name)]
     table, source = _from_folder(name, place) if place else _from_openml(name)
@@ -134,7 +134,7 @@ def _folder(folder: Path | str | None) -> Path | None:
         return None
     path, how = Path(given), "" if folder else f" ({FOLDER_VARIABLE})"
     if not path.is_dir():
-        raise InputFileError(f"The data folder '{path}'{how} is not there, or is no folder.")
+        raise InputFileError(f"The data folder '{path}'{how} does not exist or is not a folder.")
     return path
 
 
@@ -146,7 +146,7 @@ def _descriptions(folder: Path) -> dict[str, dict[str, Any]]:
         described = {str(entry.get("paper_name", entry["name"])): entry for entry in entries}
     except FileNotFoundError:
         raise InputFileError(
-            f"'{folder}' has no datasets.json, which says what its Parquet files hold."
+            f"'{folder}' has no datasets.json, which describes its Parquet files."
         ) from None
     except OSError as error:
         raise InputError(f"'{index}' cannot be read: {error.strerror}.") from error
@@ -168,7 +168,9 @@ def _from_folder(name: str, folder: Path) -> tuple[pa.Table, str]:
     if entry.get("sha256", sha256(content).hexdigest()) != sha256(content).hexdigest():
         raise InputError(f"'{path}' is not the file that datasets.json describes: sha256 differs.")
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        # No thread of Arrow's may hold Python's memory when the interpreter shuts down: see
+        # https://github.com/apache/arrow/issues/34314.
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"'{path}' cannot be read as Parquet: {error}") from error
     target = str(entry.get("target", table.column_names[-1] if table.num_columns else ""))
@@ -183,7 +185,8 @@ def _check_counts(entry: dict[str, Any], table: pa.Table, source: str) -> None:
     for what, found in (("rows", table.num_rows), ("features", table.num_columns - 1)):
         if entry.get(what, found) != found:
             raise InputError(
-                f"'{source}' has {found} {what}; datasets.json says {entry[what]}. Is it whole?"
+                f"'{source}' has {found} {what}; datasets.json expects {entry[what]}. Is the file "
+                "complete?"
             )
 
 
@@ -193,16 +196,16 @@ def _from_openml(name: str) -> tuple[pa.Table, str]:
     identity = KNOWN[name].openml
     try:
         with warnings.catch_warnings():
-            # What keeps it from its retries is told once, in the error below.
+            # The error below reports what fails; a warning for each retry would repeat it.
             warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
             fetched = fetch_openml(data_id=identity, as_frame=True)
         frame, target = fetched.data, fetched.target
         columns = {column: _as_arrow(frame[column]) for column in frame.columns}
     except Exception as error:  # pandas missing, no network, a damaged cache mean the same here
         raise InputError(
-            f"{name} could not be had from OpenML ({type(error).__name__}: {error}). Either give a "
-            f"folder that holds it as Parquet, by --data or the environment variable "
-            f"{FOLDER_VARIABLE}; or let the computer reach OpenML (data set {identity}), which "
+            f"{name} could not be downloaded from OpenML ({type(error).__name__}: {error}). Either "
+            f"give a folder that holds it as Parquet, by --data or the environment variable "
+            f"{FOLDER_VARIABLE}; or connect to OpenML (data set {identity}), which "
             "needs pandas: pip install 'unskew[reproduce]'."
         ) from error
     return pa.table({**columns, str(target.name): _as_arrow(target)}), f"OpenML {identity}"

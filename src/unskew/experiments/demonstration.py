@@ -1,4 +1,4 @@
-"""The main job in small: a biased sample, three sets of weights, the true error of each.
+"""A small demonstration: a biased sample, three sets of weights, the true error of each.
 
 Each draw makes a fresh population and a fresh direction of bias, so that no seed is a lucky one.
 """
@@ -29,7 +29,7 @@ N_TEST = 4_000
 
 @dataclass(frozen=True)
 class Draw:
-    """One biased sample and what each set of weights made of it."""
+    """One biased sample, and the weights and error of each method."""
 
     population: NDArray[np.float64]
     sample: NDArray[np.float64]
@@ -41,7 +41,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one set of weights achieved over all draws.
+    """The results of one set of weights over all draws.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def _draw(random: np.random.RandomState) -> Draw:
     weighters = {
         "unweighted": unskew.Unweighted(),
         "ideal": unskew.KnownProbability(probabilities[mask]),
-        "tree": unskew.TreeWeights(overlap="ignore"),  # the errors below tell what that costs
+        "tree": unskew.TreeWeights(overlap="ignore"),  # the errors below show what that costs
     }
     models: dict[str, Any] = {
         method: unskew.Reweighted(LinearRegression(), weighter).fit(

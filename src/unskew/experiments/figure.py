@@ -25,7 +25,7 @@ def draw_results(rows: Sequence[Row], scaling: str, path: Path) -> None:
     """Draw one panel per total weight: dots are means, bars standard deviations over draws.
 
     Crosses are the paper's means, with its standard deviations, where it has any. It needs
-    matplotlib, but none of its global state. The file is a PNG whatever its name.
+    matplotlib, but none of its global state. The file is always a PNG.
     """
     from matplotlib.figure import Figure
 

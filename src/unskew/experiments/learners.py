@@ -1,8 +1,8 @@
-"""The learners with which weights are judged.
+"""The learners that evaluate the weights.
 
 A learner takes a sample, its labels and the test rows, and returns a function from weights to
 predictions: what does not depend on the weights is then done once for all methods. Any estimator of
-scikit-learn's makes one, and takes part once it stands in ``LEARNERS``:
+scikit-learn can be added to ``LEARNERS``:
 
     LEARNERS["ridge"] = estimator(Ridge())
 """

@@ -1,6 +1,6 @@
 """The kinds of weights that the experiment compares.
 
-Another one takes part once it stands in ``METHODS``:
+To compare another one, add it to ``METHODS``:
 
     METHODS["Histogram"] = Method(lambda _: HistogramWeights())
 """

@@ -24,7 +24,7 @@ Work = tuple[Case, dict[str, list[str]]]
 """A draw, and for each method that takes part the totals to train with."""
 
 FORMAT = 1
-"""Goes up when a draw of the same name would come out differently."""
+"""Increases when a draw of the same name would give another result."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ class Plan:
         Of the chosen direction under logistic selection, and of each other mechanism.
     scalings, mechanisms, totals : tuple of str
         Keys of ``SCALINGS``, ``MECHANISMS`` and ``TOTALS``. Mechanisms other than "logistic" run
-        under the first scaling only, and with a direction of its own in each draw: nothing is
-        chosen there.
+        under the first scaling only, and with a new direction in each draw: no direction
+        is chosen there.
     methods : dict of Method
-        By name. Kept draws know a method by its name alone: give another method another name.
+        By name. Kept draws identify a method by its name alone, so different methods need
+        different names.
     learner : str
         A key of ``LEARNERS``.
     reading : Reading
@@ -54,7 +55,7 @@ class Plan:
     averaging_draws : int
         The first draws of each direction that enter the average over all directions, with every
         method, under the first scaling and the ``averaging_totals`` only; never more than
-        ``draws``. With 0 there is no such average.
+        ``draws``. 0 leaves this average out.
     """
 
     sets: tuple[DataSet, ...]

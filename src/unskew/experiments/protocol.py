@@ -1,6 +1,6 @@
-"""One draw of the experiment: split, select, weigh, train, judge.
+"""One draw of the experiment: split, select, weigh, train, evaluate.
 
-Each draw has a random stream of its own that follows from the seed and from the draw's name, so
+Each draw has its own random stream, which depends only on the seed and from the draw's name, so
 that draws can be made in any order and by any number of processes.
 """
 
@@ -49,7 +49,7 @@ class Reading:
     target : scaler class
         How the target is scaled.
     selecting : scaler class
-        How the inputs are scaled for the selection along w, whatever the learner is given.
+        How the inputs are scaled for the selection along w; the learner's own scaling is separate.
     shuffled : bool
         Whether each draw splits the rows anew, or the population is always the first n rows.
     """
@@ -190,7 +190,7 @@ def _run(
         }
         scores[name] = Scores(
             ess=effective_sample_size(weights),
-            # A total that was not asked for, but is the same number as one that was, comes free.
+            # Weights of another total that happen to be the same numbers need no second training.
             nmse={total: errors[sum_] for total, sum_ in sums.items() if sum_ in errors},
         )
         watch.lap("training")
@@ -208,7 +208,7 @@ def _draw(case: Case, data: DataSet, seed: int, reading: Reading) -> tuple[Drawn
     X = SCALINGS[case.scaling]().fit_transform(data.X)
     selecting = reading.selecting().fit_transform(data.X)
     y = reading.target().fit_transform(data.y.reshape(-1, 1)).ravel()
-    # The scaling is no part of the name: the same rows are drawn under each.
+    # The scaling is not part of the name, so that the same rows are drawn under each.
     random = random_stream(seed, case.set, case.mechanism, case.direction, case.draw)
     rows = random.permutation(len(y)) if reading.shuffled else np.arange(len(y))
     in_population, in_test = rows[: data.n], rows[data.n : data.n + data.n_test]

@@ -1,8 +1,8 @@
-"""Finished draws, kept in a file so that a run can be stopped and taken up again.
+"""Finished draws, kept in a file so that a run can be stopped and resumed.
 
-The file is only ever added to, one line of JSON per draw. A line that was cut off when the run was
-killed is passed over, and its draw made again. Settings stand in the first line and each data set's
-fingerprint before its first draw: draws made otherwise are refused, not mixed.
+The file is only appended to, one line of JSON per draw. A line that was cut off when the run was
+killed is ignored, and its draw is made again. The first line holds the settings, and each data
+set's fingerprint precedes its first draw: draws of other settings or data are refused, not mixed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE_NAME = "draws.jsonl"
 
 
 class Kept(NamedTuple):
-    """All finished draws, and the calls that made them, as far as they came to their end."""
+    """All finished draws, and the calls that made them, if they completed."""
 
     outcomes: dict[Case, Outcome]
     calls: list[dict[str, Any]]
@@ -37,7 +37,7 @@ class Records:
     folder : Path
         Made if it is not there.
     settings : dict
-        Whatever decides what a draw gives, apart from the data.
+        Everything that determines the result of a draw, apart from the data.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:

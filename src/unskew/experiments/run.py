@@ -111,8 +111,8 @@ def _work(plan: Plan, work: list[Work], records: Records, jobs: int, tally: _Tal
                 tally.count(done)
         except BrokenProcessPool as error:
             raise UnskewError(
-                "A process was ended from outside, perhaps for want of memory. Finished draws are "
-                "kept: run again, with fewer jobs if need be."
+                "A worker process was killed, perhaps because memory ran out. Finished draws are "
+                "kept: run again, with fewer jobs if necessary."
             ) from error
 
 

@@ -89,7 +89,7 @@ def quadratic_selection(
     r"""Select rows far out along a direction, on either side; those in the middle are rare.
 
     As :func:`logistic_selection`, with v the standardised *square* of the projection: the logarithm
-    of the odds is no linear function of x, nor is it monotone.
+    of the odds is neither a linear nor a monotone function of x.
 
     .. math:: v = \mathrm{slope} \cdot \frac{z^2 - \overline{z^2}}{\sigma_{z^2}}, \qquad
               z = w \cdot (x - \bar x)
@@ -117,9 +117,10 @@ def threshold_selection(
     r"""Select rows by one column alone: often on one side of its median, rarely on the other.
 
     The column is the axis nearest to ``direction`` (its entry with the largest absolute value), and
-    the entry's sign says which side is selected often. As ``v`` jumps from -slope/2 to slope/2, the
-    odds of the two sides differ by :math:`e^{\mathrm{slope}}`; with the default, 12 and 88 % are
-    selected. Values at the median belong to the lower side, unless no value lies above it.
+    the entry's sign determines which side is selected often. As ``v`` jumps from -slope/2 to
+    slope/2, the odds of the two sides differ by :math:`e^{\mathrm{slope}}`; with the default, 12
+    and 88 % are selected. Values at the median belong to the lower side, unless no value is
+    above it.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def label_selection(
 
     .. math:: v = \mathrm{slope} \cdot \frac{y - \bar y}{\sigma_y}
 
-    No weights that are functions of x can undo it, except as far as x tells y: the paper's
+    No weights that are functions of x can correct it, except as far as x predicts y: the paper's
     assumption :math:`\Pr[s \mid x, y] = \Pr[s \mid x]` does not hold. ``direction`` is not used.
 
     Examples
@@ -163,7 +164,7 @@ def label_selection(
     """
     rows, _, random = _checked(X, direction, random_state)
     if y is None:
-        raise InputError("y is None: label_selection selects by the labels. Pass them.")
+        raise InputError("y is None: label_selection selects by the labels. Pass y.")
     labels = _numbers(y, "y")
     if labels.shape != (len(rows),) or not np.isfinite(labels).all():
         raise InputError(f"y must have a finite number for each of the {len(rows)} rows of X.")
@@ -192,7 +193,7 @@ def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = values.std()
     if not np.isfinite(spread):
-        raise InputError("X holds values too large to take their variance. Rescale it.")
+        raise InputError("X holds values too large to compute their variance. Rescale it.")
     return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
 
 

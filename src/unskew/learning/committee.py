@@ -1,4 +1,4 @@
-"""Several fitted learners that answer as one."""
+"""The average of several fitted learners."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Committee:
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of classes, or the coefficient of determination."""
-        judge = accuracy_score if is_classifier(self.members[0]) else r2_score
-        return float(judge(y, self.predict(X), sample_weight=sample_weight))
+        metric = accuracy_score if is_classifier(self.members[0]) else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         votes = [member.predict(X)[:, None] == self.classes_ for member in self.members]

@@ -1,4 +1,4 @@
-"""A weighted sample as an unweighted one, for learners that take no weights."""
+"""Resampling: an unweighted sample in place of a weighted one, for learners without weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def multiplicities(weights: FloatArray, size: int, random: np.random.RandomState
     The paper's :math:`S'`, in which a row's multiplicity reflects its weight. Rounding is by
     systematic sampling: a row that should occur :math:`a` times occurs :math:`\lfloor a \rfloor` or
     :math:`\lceil a \rceil` times and :math:`a` times on average, so that rows with small weights
-    are not lost on the whole.
+    are kept in proportion.
 
     Examples
     --------
@@ -25,9 +25,10 @@ def multiplicities(weights: FloatArray, size: int, random: np.random.RandomState
     reached = np.cumsum(weights)
     reached *= size / reached[-1]
     reached[-1] = size
-    # A comb of teeth one apart, placed at random: each row gets the teeth within its stretch.
-    teeth_below = np.ceil(reached - random.uniform()).astype(np.int64)
-    return np.diff(np.clip(teeth_below, 0, size), prepend=0)
+    # Systematic sampling: points one apart with a random offset; each row gets those that fall
+    # into its interval of the cumulated weights.
+    points_below = np.ceil(reached - random.uniform()).astype(np.int64)
+    return np.diff(np.clip(points_below, 0, size), prepend=0)
 
 
 def rejection(weights: FloatArray, random: np.random.RandomState) -> BoolArray:

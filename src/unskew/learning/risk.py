@@ -1,4 +1,4 @@
-"""The error of a hypothesis on a weighted sample."""
+"""The weighted mean loss of predictions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def weighted_risk(
             f"{truth.shape} and {prediction.shape}."
         )
     if not len(truth):
-        raise InputError("y_true is empty: there is no row to judge.")
+        raise InputError("y_true is empty; give at least one row.")
     vector = check_weights(weights, name="weights", n_rows=len(truth))
     if isinstance(loss, str) and loss not in _LOSSES:
         raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got '{loss}'.")
@@ -69,7 +69,9 @@ def weighted_risk(
     try:
         losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"The loss could not be taken of y_true and y_pred: {error}") from error
+        raise InputError(
+            f"The loss could not be computed from y_true and y_pred: {error}"
+        ) from error
     if losses.shape != truth.shape:
         raise InputError(f"loss must return one number per row; got shape {losses.shape}.")
     if not np.isfinite(losses).all():

@@ -1,4 +1,4 @@
-"""Where a learner takes its weights."""
+"""The keyword under which a learner takes sample weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["weight_keyword"]
 def weight_keyword(learner: Any) -> str | None:
     """Return the keyword under which ``learner.fit`` takes weights, or None if it takes none.
 
-    Looks into pipelines, whose last step learns, and into whatever wraps one learner or several.
+    Looks into pipelines, at their last step, and into meta-estimators of one learner or several.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class SymmetricMatrix(Protocol):
 
 
 class BlockMatrix(SymmetricMatrix, Protocol):
-    """One of which blocks can be had too."""
+    """A symmetric matrix whose blocks can be computed too."""
 
     def block(self, rows: IntArray, columns: IntArray, *, exact: bool) -> FloatArray:
         """Return K[rows][:, columns] as a new array, in double precision if it is to be exact."""
@@ -50,7 +50,7 @@ Matrix = TypeVar("Matrix", bound=SymmetricMatrix)
 
 @dataclass(frozen=True)
 class Certificate:
-    """What can be said of a solution without trusting the solver.
+    """How good a solution is, computed independently of the solver.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Certificate:
     iterations : int
         Gradient steps, or rounds of exchange.
     tolerance : float
-        The violation that was asked for.
+        The largest violation that was allowed.
     converged : bool
         Whether the violation is within the tolerance.
     """

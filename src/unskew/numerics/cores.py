@@ -22,7 +22,7 @@ def available_cores() -> int:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
-    # SciPy has a BLAS of its own, which a controller from before it was loaded does not know.
+    # SciPy has its own BLAS, which a controller created before it was loaded does not control.
     with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         yield
 

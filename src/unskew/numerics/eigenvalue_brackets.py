@@ -96,7 +96,7 @@ def largest_eigenvalue(
         if not (image > 0).all():
             if (image < 0).any():
                 raise InputError("The matrix has negative entries, for which no bracket holds.")
-            break  # a row of zeros: the last bracket stands
+            break  # a row of zeros: keep the last bracket
         ratios = image / v
         # All terms are positive, so a product's rounding error is relative.
         slack = (m + 16) * EPSILON

@@ -28,9 +28,16 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 __all__ = ["Box", "Condition", "empty_boxes"]
 
 MAX_DEPTH = 6
+"""Conditions of a box at most; each further one must pay for its choices (see above), and nobody
+reads longer rules. Not tuned."""
+
 MAX_LEAVES = 256
+"""Leaves of a tree at most. Never reached at this depth; it makes scikit-learn grow the tree from
+the best split on."""
+
 BORDER = 0.1
-"""The share of a box next to its borders in which unseen points do not speak against it."""
+"""The share of a box next to its borders in which points that the tree has not seen are allowed: a
+tree puts borders only where the points that it saw end. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +48,10 @@ class Condition:
     ----------
     feature : int
     above : bool
-        Whether it asks for values greater than ``border``; otherwise at most ``border``.
+        Whether it requires values greater than ``border``; otherwise at most ``border``.
     border : float
     gap : tuple of float
-        Any border in this interval, closed on the left, tells the two sets apart as well.
+        Any border in this interval, closed on the left, separates the two sets as well.
     """
 
     feature: int
@@ -53,7 +60,7 @@ class Condition:
     gap: tuple[float, float]
 
     def holds(self, points: FloatArray) -> BoolArray:
-        """Return which points fulfil it; a missing value fulfils none."""
+        """Return which points satisfy it; a missing value satisfies no condition."""
         values = points[:, self.feature]
         return values > self.border if self.above else values <= self.border
 
@@ -82,9 +89,9 @@ def empty_boxes(
     """Return boxes without any of the points in which much of the others' mass lies.
 
     The tails beyond the extreme points of each feature are looked at one by one. Boxes of several
-    conditions are the leaves without points of a tree that tells the two sets apart, grown on one
+    conditions are the leaves without points of a tree that separates the two sets, grown on one
     half of the points and kept if the other half leaves them empty too: where points are few but
-    not absent, a tree can always carve out a region that happens to hold none of those it saw.
+    not absent, a tree can always find a region that happens to hold none of those it saw.
 
     Parameters
     ----------
@@ -94,8 +101,8 @@ def empty_boxes(
     mass : ndarray of shape (r,)
         Of the others.
     grow_on : int
-        How many points, and how many of the others, a tree is grown on at most; that a box is
-        empty, and how large it is, is told by all.
+        How many points, and how many of the others, a tree is grown on at most; whether a
+        box is empty, and how large it is, is checked with all of them.
     chance : float
         See the module's text.
     seed : int
@@ -113,13 +120,16 @@ def empty_boxes(
     >>> [(box.conditions[0].above, round(box.share, 2)) for box in found]
     [(True, 0.3)]
     """
+    # 1) Tails of single features.
     search = _Search(points, others, mass / mass.sum(), chance)
     found = [box for box in search.tails() if search.is_large(box, box.share)]
+    # 2) Boxes of several conditions: each half of the points grows a tree, the other checks it.
     half = np.random.RandomState(seed).permutation(len(points))
     first, second = half[: len(half) // 2], half[len(half) // 2 :]
     for seen, unseen in ((first, second), (second, first)):
         if len(seen) and len(unseen):
             found += search.boxes(seen[:grow_on], unseen, grow_on, seed)
+    # 3) Without those that larger boxes cover.
     return search.distinct(found)
 
 
@@ -159,19 +169,23 @@ class _Search:
         """Yield boxes that the points seen leave empty, and the unseen ones too."""
         some = np.random.RandomState(seed).permutation(len(self.others))[:grow_on]
         for path in _leaves_without(self.points[seen], self.others[some], self.mass[some], seed):
+            # 1) Drop the conditions of a leaf that exclude no point.
             wide = self._without_useless(path, self.points[seen])
             if not self.share(wide):  # a leaf of missing values, which no condition describes
                 continue
+            # 2) Unseen points within its core refute the box.
             if _all_hold(self._core(wide), self.points[unseen]).any():
                 continue
+            # 3) Shrink the box until it holds no point at all, then widen it up to the next point.
             conditions = self._emptied(wide)
             if conditions:
                 box = Box(conditions, self.share(conditions))
+                # 4) Report it if it is too large to be empty by chance.
                 if self.is_large(box, box.share):
                     yield box
 
     def distinct(self, boxes: Sequence[Box]) -> list[Box]:
-        """Keep a box only if what it adds to those before it would do by itself."""
+        """Keep a box only if the mass that it adds to those before it is large by itself."""
         left = np.ones(len(self.others), dtype=bool)
         kept: list[Box] = []
         for box in sorted(boxes, key=lambda box: (-box.share, len(box.conditions))):
@@ -184,7 +198,7 @@ class _Search:
     def _without_useless(
         self, path: Sequence[Condition], points: FloatArray
     ) -> tuple[Condition, ...]:
-        """Drop conditions that keep no point out, the one first whose going wins the most mass."""
+        """Drop conditions that exclude no point, first the one whose removal adds the most mass."""
         kept = list(path)
         while len(kept) > 1:
             rests = [[c for c in kept if c is not condition] for condition in kept]
@@ -197,7 +211,7 @@ class _Search:
     def _core(self, conditions: Sequence[Condition]) -> list[Condition]:
         """Return the box less the ``BORDER`` of its mass that lies next to its borders.
 
-        There points may lie that the tree has not seen, even if the box is truly empty.
+        Points that the tree has not seen may lie there even if the box is truly empty.
         """
         held = _all_hold(conditions, self.others)
         inside = np.array([self.others[held, c.feature] for c in conditions])
@@ -251,7 +265,7 @@ def _excluding(condition: Condition, row: FloatArray) -> Condition:
 def _leaves_without(
     points: FloatArray, others: FloatArray, mass: FloatArray, seed: int
 ) -> list[tuple[Condition, ...]]:
-    """Return the conditions of each leaf without points, of a tree that tells the sets apart."""
+    """Return the conditions of each leaf without points, of a tree that separates the sets."""
     from sklearn.tree import DecisionTreeClassifier
 
     stacked = np.concatenate([points, others])

@@ -14,9 +14,13 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 __all__ = ["FAR_FACTOR", "OUTERMOST", "far_rows"]
 
 OUTERMOST = 0.005
-"""The share of the set's own points that are taken to be outliers of it."""
+"""The share of the set's own points that may be outliers of it: the scale of "far" is the distance
+of the point at this upper quantile, which a few isolated points do not change. Not tuned."""
+
 FAR_FACTOR = 1.5
-"""How many times farther than those a point must be to be out of reach."""
+"""How many times farther than that a point must be to lie outside the set's support. More than 1,
+because the quantile is an estimate. Not tuned."""
+
 _FIRST_POINTS = 64
 _TREE_COLUMNS = 3
 """Up to so many columns a k-d tree is faster than comparing all pairs."""
@@ -31,13 +35,13 @@ def far_rows(
     chance: float = 0.01,
     seed: int = 0,
 ) -> BoolArray:
-    """Return which of the others are out of reach of the points.
+    """Return which of the others lie outside the support of the points.
 
     A point's distance is that to the nearest other point of the set, repeated ones counting once.
     If both sets were draws from one distribution, the others' distances would be like the points'
     own, and the share of them beyond the k-th largest of m would be a draw of Beta(k, m + 1 - k);
     ``FAR_FACTOR`` times that distance it is less still. Unless more mass lies there than ``chance``
-    allows, with as many others as there effectively are, none is called far.
+    allows, given the effective number of others, no point is called far.
 
     Parameters
     ----------
@@ -46,9 +50,10 @@ def far_rows(
     mass : ndarray of shape (r,)
         Of the others; it sums to one.
     judge_on : int
-        How many of the points, drawn evenly, say how far apart points are. Who is far from these is
-        compared with all of them.
+        How many of the points, drawn at random, determine the distance between points. Others that
+        are far from these are compared with all of them.
     chance : float
+        The probability of calling any point far if both sets have one distribution.
     seed : int
         Of the draw.
 
@@ -62,6 +67,7 @@ def far_rows(
     >>> far_rows(line, np.array([[0.5], [7.0], [9.0]]), np.full(3, 1 / 3)).tolist()
     [False, True, True]
     """
+    # 1) How far apart points of the set are: the distance of an outer point from its neighbour.
     random = np.random.RandomState(seed)
     chosen = random.permutation(len(points))[:judge_on]
     some = random.permutation(np.unique(points[chosen], axis=0))
@@ -71,12 +77,14 @@ def far_rows(
     with one_blas_thread():
         k = max(1, int(OUTERMOST * len(some)))
         limit = FAR_FACTOR * float(np.sort(_nearest_distances(some))[-k])
+        # 2) Who is farther than that from some of the points, and then from all of them.
         far = _beyond(others, some, limit)
     if len(chosen) < len(points) and far.any():
         from sklearn.neighbors import NearestNeighbors
 
         everyone = NearestNeighbors(n_neighbors=1).fit(points)
         far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
+    # 3) Whether more mass is far than chance allows.
     effective = max(1, int(1 / (mass @ mass)))
     allowed = stats.betabinom.ppf(1 - chance, effective, k, len(some) + 1 - k) / effective
     return far if float(mass[far].sum()) > allowed else none

@@ -2,9 +2,12 @@ r"""Linear systems on the free entries of a program, for one set of entries afte
 
 .. math:: (K_{FF} + \rho) x + \mu = r, \qquad \textstyle\sum_i x_i = s
 
-Sets F follow each other and differ less and less. A set is solved by conjugate gradients where they
-converge soon, which they do where the kernel is narrow and sets are large; else by a Cholesky
-factor, which also serves the sets that follow as long as they differ by few entries.
+Sets F follow each other and differ less and less. For each set,
+
+1. conjugate gradients are tried if it is large: they converge fast where the kernel is narrow;
+2. otherwise, and from the first set on which they were too slow, a Cholesky factor is used: that of
+   an earlier set, with a border for the few entries that came or went, or else a new one;
+3. a factor is in single precision, and in double precision once single precision has failed.
 """
 
 from __future__ import annotations
@@ -20,8 +23,36 @@ from unskew.numerics.typing import FloatArray, IntArray
 __all__ = ["FreeSystem"]
 
 _FEW_CHANGES = 1 / 20
+"""A factor is reused for a set that differs from its own by at most this share of entries; a border
+of c entries takes c solves with the factor. Measured as in :mod:`~unskew.numerics.exchange`: a
+quarter of it takes 1.05 times the work in factors, four times 0.89 times, and neither takes less
+time."""
+
 _MANY_ROWS = 1500
+"""Sets larger than this try conjugate gradients first. Not tuned: up to here, a factor takes a few
+hundredths of a second."""
+
 _N_LANDMARKS = 100
+"""Rows of the preconditioner, spread over the set: few enough to cost less than one product with
+the block, and enough for the directions in which a kernel matrix is largest. Not tuned."""
+
+_N_EXPLAINED = 500
+"""About how many rows estimate which part of the diagonal the landmarks leave unexplained."""
+
+_LEAST_REST = 1e-3
+"""The least δ of the preconditioner, so that it stays far from singular in single precision."""
+
+_ROWS_PER_STEP, _LEAST_STEPS = 40, 30
+"""Conjugate gradients are given up after a step for every 40 rows, because a factor is cheaper
+then: a step takes 2 n² operations at the speed of memory, a factor n³ / 3 at that of the cache. By
+this count; not tuned."""
+
+_ITERATED_ACCURACY = 1e-4
+"""The residual, relative to the largest entry of the right side, below which single precision has
+nothing more to give; the caller refines the rest."""
+
+_MORE_PROXIMITY = 100
+"""By how much ρ grows where even double precision cannot factor the block. Not tuned."""
 
 
 class FreeSystem:
@@ -33,7 +64,6 @@ class FreeSystem:
         K.
     proximity : float
         ρ.
-
     exact : bool
         Whether K is factored in double precision. It becomes true when single precision fails.
     """
@@ -47,7 +77,7 @@ class FreeSystem:
         self._factored: _Factored | None = None
 
     def move_to(self, rows: IntArray) -> None:
-        """Turn to the system of these entries, of which there is at least one."""
+        """Select the system of these entries, of which there is at least one."""
         self._rows = rows
         self._ones: FloatArray | None = None
         self._iterated = None
@@ -66,7 +96,7 @@ class FreeSystem:
             found = self._iterated.solve(right, total, guess, accuracy)
             if found is not None:
                 return found
-            self._iterates, self._iterated = False, None  # this kernel needs factors
+            self._iterates, self._iterated = False, None  # too slow once: from here on by factors
         factored = self._factor()
         if total is None:
             return factored.solve(right), 0.0
@@ -77,8 +107,8 @@ class FreeSystem:
         return alone - multiplier * self._ones, multiplier
 
     def _factor(self) -> _Factored:
-        """Return a factor that serves the rows: the last one, or a new one."""
-        if self._factored is None or not self._factored.turn_to(self._rows):
+        """Return a factor for the rows: the last one if it can be reused, or a new one."""
+        if self._factored is None or not self._factored.select(self._rows):
             self._factored = None  # frees its memory first
             self._factored = _Factored(self._matrix, self._rows, self._proximity, exact=self.exact)
             self.exact = self._factored.exact
@@ -86,7 +116,7 @@ class FreeSystem:
 
 
 class _Factored:
-    """A Cholesky factor of one set of rows, which serves sets that differ from it by few."""
+    """A Cholesky factor of one set of rows, reusable for sets that differ from it by few."""
 
     def __init__(
         self, matrix: BlockMatrix, rows: IntArray, proximity: float, *, exact: bool
@@ -119,11 +149,11 @@ class _Factored:
             if info == 0:
                 return factor
             if self.exact:
-                self._proximity *= 100
+                self._proximity *= _MORE_PROXIMITY
             self.exact = True
 
-    def turn_to(self, rows: IntArray) -> bool:
-        """Turn to a set of rows, if it is near enough to this one; return whether it is."""
+    def select(self, rows: IntArray) -> bool:
+        """Select a set of rows, if it is near enough to this one; return whether it is."""
         if self._changes is not None and self._changes.rows is rows:
             return True
         came, went = (
@@ -137,7 +167,7 @@ class _Factored:
         return True
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Solve for the set that it turned to last, at first its own."""
+        """Solve for the selected set, at first its own."""
         return self.solve_own(right) if self._changes is None else self._changes.solve(right)
 
     def inverse_columns(self, keys: Sequence[int], columns: FloatArray) -> FloatArray:
@@ -157,7 +187,7 @@ class _Factored:
 
 
 class _Changes:
-    """What a few rows that came and a few that went do to a factored system.
+    """A factored system with a few rows added and a few removed.
 
     Rows that came are a border of the block, rows that went are held at zero by another; both leave
     a small indefinite system, their Schur complement.
@@ -209,13 +239,14 @@ class _Iterated:
         chosen = np.linspace(0, len(rows) - 1, _N_LANDMARKS).astype(np.intp)
         self._cross = np.ascontiguousarray(self._block[:, chosen])
         own = self._cross[chosen].astype(np.float64)
-        np.einsum("ii->i", own)[:] *= 1 + 1e-6
-        some = self._cross[:: max(1, len(rows) // 500)].astype(np.float64)
+        np.einsum("ii->i", own)[:] *= 1 + 1e-6  # repeated rows make it singular
+        # δ is the mean of what the landmarks leave of the diagonal.
+        some = self._cross[:: max(1, len(rows) // _N_EXPLAINED)].astype(np.float64)
         explained = np.einsum("ij,ji->i", some, np.linalg.solve(own, some.T))
-        self._rest = max(float(diagonal.mean() - explained.mean()), 1e-3)
+        self._rest = max(float(diagonal.mean() - explained.mean()), _LEAST_REST)
         square = (self._cross.T @ self._cross).astype(np.float64)
         self._inner = np.linalg.inv(self._rest * own + square)
-        self._most = max(len(rows) // 40, 30)  # beyond, a factor is cheaper
+        self._most = max(len(rows) // _ROWS_PER_STEP, _LEAST_STEPS)
         self._ones = self._precondition(np.ones(len(rows), dtype=np.float32))
 
     def _precondition(self, vector: FloatArray) -> FloatArray:
@@ -235,7 +266,7 @@ class _Iterated:
         """Return x and μ, or None if convergence is too slow."""
         point: FloatArray = guess.astype(np.float32)
         residual = right.astype(np.float32) - self._block @ point
-        accuracy = max(accuracy, 1e-4 * float(np.abs(right).max()))
+        accuracy = max(accuracy, _ITERATED_ACCURACY * float(np.abs(right).max()))
         direction = step = self._direction(residual, total)
         length = residual @ step
         for _ in range(self._most):

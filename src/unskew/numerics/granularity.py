@@ -1,12 +1,15 @@
-r"""How fine a partition should be: what its counts leave open against what its cells smooth over.
+r"""How fine a partition should be: the variance of small cells against the bias of large ones.
 
-Small cells have counts from which little follows; large ones give rows the same weight that should
-not have it. The first can be bounded: the largest average relative error of the weights that the
-counts allow (:mod:`unskew.numerics.joint_region`). The second cannot be seen on one partition, but
-shows in the comparison with finer ones: what the weights differ by beyond the noise of the finer
-ones' counts has been smoothed over. The partition with the least sum of both is chosen, in the
-manner of Goldenshluger and Lepski, "Bandwidth selection in kernel density estimation: oracle
-inequalities and adaptive minimax optimality", Annals of Statistics 39 (2011).
+1. **Estimation.** Small cells have uncertain counts. Their error can be bounded: the largest
+   average relative error of the weights that the counts allow
+   (:mod:`unskew.numerics.joint_region`).
+2. **Smoothing.** Large cells give one weight to rows that should have several. This cannot be seen
+   on one partition, but by comparison with finer ones: the difference of the weights beyond the
+   noise of the finer ones' counts has been smoothed over.
+3. **Choice.** The partition with the least sum of both is chosen.
+
+The method is that of Goldenshluger and Lepski, "Bandwidth selection in kernel density estimation:
+oracle inequalities and adaptive minimax optimality", Annals of Statistics 39 (2011).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Granularity(NamedTuple):
     Attributes
     ----------
     estimation : tuple of float
-        What the counts leave open, as a share of the weights' sum.
+        A bound on the error of the counts, as a share of the weights' sum.
     smoothing : tuple of float
         By how much a partition differs from finer ones beyond the noise of their counts.
     chosen : int
@@ -44,7 +47,7 @@ def estimation_bound(sample: FloatArray, population: FloatArray, delta: float) -
     r"""Return the largest :math:`\sum_C n_C |t_C| / n` that the counts of the cells allow.
 
     That is the worst l1 distance of the weights over their sum. Counts need not be whole here: this
-    guides a choice and certifies nothing.
+    guides a choice and is not a certificate.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def estimation_bound(sample: FloatArray, population: FloatArray, delta: float) -
     >>> round(estimation_bound(many, 2 * many, 0.05), 2)
     0.09
     """
-    rows = np.maximum(population, sample)  # more sample than population rows: no part of it
+    rows = np.maximum(population, sample)  # the sample may not be part of the population
     used = rows > 0
     return worst_sum(
         relative_errors(sample[used], rows[used], delta), rows[used] / rows[used].sum()
@@ -85,7 +88,7 @@ def choose_granularity(
     Parameters
     ----------
     estimation, noise : sequence of float
-        For each partition, what its counts leave open and what they err by on average.
+        For each partition, the bound on the error of its counts, and their average error.
     weights : sequence of ndarray of shape (m,)
         The weights of the sample's rows on each, in any scale.
 

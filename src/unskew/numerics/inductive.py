@@ -6,11 +6,11 @@ With :math:`\Phi_{il} = K(x_i, c_l)`, the coefficients minimise the squared dist
 sample's mean from the population's, plus a multiple of :math:`\alpha^\top K_{cc} \alpha`, the
 squared norm of the function, with :math:`0 \le w(x_i) \le B` on the sample and a mean of one there.
 The dual of this program has one entry for each constraint and the shape of
-:mod:`~unskew.numerics.box_simplex`. Elsewhere the function is cut at zero and at the bound.
+:mod:`~unskew.numerics.box_simplex`. Elsewhere the function is clipped to [0, B].
 
-As it has a formula, it can be judged on rows that were held out, and so the multiple, and the
-kernel, can be chosen. While choosing, constraints are met by cutting alone, which leaves a linear
-system.
+Because the weights are a function, they can be evaluated on held-out rows, which allows choosing
+the multiple and the kernel by cross-validation. During that choice, the constraints are met by
+clipping alone, which leaves a linear system.
 """
 
 from __future__ import annotations
@@ -41,11 +41,23 @@ MOST_ROWS_EXACT = 10_000
 """Beyond, the kernel between sample rows is Nyström's approximation on the centres."""
 
 MOST_ROWS_JUDGED = 1_000
+"""Rows of the sample at most that cross-validation uses, to bound its time: it solves as many
+systems as there are kernels, smoothings and folds. Not tuned."""
+
 N_FOLDS = 5
+"""The usual number. Not tuned."""
+
 SMOOTHINGS = 10.0 ** np.arange(-9.0, 1.0)
+"""The multiples among which cross-validation chooses, relative to the size of the quadratic form:
+from hardly any smoothing to an almost constant function."""
 
 _TOLERANCE = 1e-6
+"""Of the dual, whose solution gives the weights to about six digits."""
+
 _NO_BOUND = 1e4
+"""The upper bound of a dual variable, which has none; a solution there means that no function of
+these centres meets the constraints. The dual is scaled so that the diagonal of its matrix is about
+1. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +67,11 @@ class InductiveWeights:
     Attributes
     ----------
     low, high : ndarray of shape (d,)
-        The sample's range: beyond it the function knows nothing and keeps its value at the edge.
+        The sample's range; outside it the function keeps its value at the edge.
     bound : float
         The largest weight, never above the sample's own.
     even : float
-        The share a of a constant weight of one; zero but where nothing else meets the bound.
+        The share a of uniform weights; zero unless nothing else meets the bound.
     """
 
     kernel: Kernel
@@ -109,21 +121,23 @@ class InductiveProblem:
         self._penalty = self._penalty * (np.trace(self._quadratic) / np.trace(self._penalty))
 
     def solve_cut(self, smoothing: float) -> InductiveWeights:
-        """Return the function without its constraints, cut at zero and scaled to mean one."""
+        """Return the function without its constraints, clipped at zero and scaled to mean one."""
         factor = self._factor(smoothing)
         return self._with_mean_one(_solve_factored(factor, self._linear), np.inf)
 
     def solve(self, smoothing: float, bound: float) -> tuple[InductiveWeights, Certificate]:
         """Return the function that meets the constraints, and the certificate of their dual.
 
-        Where no function of these centres meets them, it is the cut one, evened by a constant until
-        it meets the bound; the certificate has then not converged.
+        Where no function of these centres meets them, it is the clipped one, mixed with uniform
+        weights until it meets the bound; the certificate has then not converged.
         """
+        # 1) The minimiser without bounds, moved to a mean of one.
         factor = self._factor(smoothing)
         shares = self.design @ self.basis / self.design.sum()
         free, mean = (_solve_factored(factor, side) for side in (self._linear, shares))
         pull = shares @ mean
         middle = free + mean * ((1 - shares @ free) / pull)  # of mean one, not yet within bounds
+        # 2) The dual: a price for each bound of each row. It has the shape of BoxSimplex.
         half = solve_triangular(factor, self.basis.T, lower=True)
         # The part of each constraint that moves the function without moving its mean.
         straight = solve_triangular(factor, shares, lower=True) / np.sqrt(pull)
@@ -140,13 +154,15 @@ class InductiveProblem:
             dual, tolerance=_TOLERANCE, start=np.zeros(2 * len(values)), max_iterations=200
         )
         if not certificate.converged:  # too few centres to meet the constraints
-            return self._evened(free, bound), certificate
+            return self._mixed(free, bound), certificate
+        # 3) From prices back to the function.
         pushes = half @ (prices[: len(values)] - prices[len(values) :]) / scale**2
         found = self._with_mean_one(
             middle + solve_triangular(factor, pushes, lower=True, trans="T"), bound
         )
         weights = found.at(self.basis)
-        # What the prices of the constraints say is left: zero where each is met or has no price.
+        # 4) The certificate. The gap is complementary slackness: zero where each bound is met
+        #    exactly or has no price.
         gap = prices @ np.concatenate([weights, bound - weights]) / scale**2
         objective = found.coefficients @ (0.5 * self._quadratic @ found.coefficients - self._linear)
         size = self.design.sum()
@@ -159,7 +175,7 @@ class InductiveProblem:
         )
 
     def _factor(self, smoothing: float) -> FloatArray:
-        """Return the Cholesky factor of the quadratic form, a little off singular if need be."""
+        """Return the Cholesky factor of the quadratic form, with as little jitter as it needs."""
         size = len(self._linear)
         jitter = 1e-12 * np.trace(self._quadratic) / size
         while True:
@@ -184,8 +200,8 @@ class InductiveProblem:
             min(bound, scale * float(values.max())),
         )
 
-    def _evened(self, coefficients: FloatArray, bound: float) -> InductiveWeights:
-        """Return the cut function with as much of a constant as the bound needs."""
+    def _mixed(self, coefficients: FloatArray, bound: float) -> InductiveWeights:
+        """Return the clipped function, mixed with as much uniform weight as the bound needs."""
         cut = self._with_mean_one(coefficients, np.inf)
         even = max(0.0, (cut.bound - bound) / max(cut.bound - 1.0, 1e-300))
         return replace(cut, bound=min(bound, cut.bound), even=min(even, 1.0))
@@ -243,11 +259,13 @@ def choose_smoothing(
     Up to a constant, the squared distance between w and the true ratio is
     :math:`\frac12 \mathrm{mean}_S w^2 - \mathrm{mean}_U w`. The first mean is over rows that the
     fit did not see; the second needs the population's mean kernel value at the centres, which are
-    sample rows, so that the one pass has brought it already. At most 1,000 rows are judged.
+    sample rows, so that it is known from the one pass. At most 1,000 rows are used.
     """
+    # 1) Choose rows, centres first, and split them into folds.
     others = np.setdiff1d(np.arange(len(points)), components)
     rows = np.concatenate([components, random.permutation(others)])[:MOST_ROWS_JUDGED]
     folds = random.permutation(len(rows)) % min(N_FOLDS, len(rows))
+    # 2) The held-out loss of each kernel and smoothing.
     losses = np.empty((len(kernels), len(SMOOTHINGS), folds.max() + 1))
     for candidate, (kernel, mean) in enumerate(zip(kernels, means, strict=True)):
         for fold in range(folds.max() + 1):
@@ -262,6 +280,7 @@ def choose_smoothing(
                 losses[candidate, place, fold] = (
                     0.5 * square - mean[train][centres] @ fitted.coefficients
                 )
+    # 3) Of those that are as good as the best, the simplest.
     return _simplest_of_the_best(losses)
 
 
@@ -316,7 +335,7 @@ def column_stretches(
 
     Differences of mean and of log spread, in standard errors, add up to about a chi-squared with
     two degrees of freedom where there are none; what exceeds its 99 % quantile counts. If nothing
-    does, all columns are alike.
+    does, all columns are treated alike.
     """
     error = sum(np.sum(w**2) / np.sum(w) ** 2 for w in (design, weight))
     means = [np.average(p, axis=0, weights=w) for p, w in ((points, design), (others, weight))]

@@ -191,7 +191,7 @@ class CustomKernel(Kernel):
         return np.asarray(rows, dtype=np.float64)
 
     def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return what the function says, once it is known to be usable."""
+        """Return the values of the function, if they are usable."""
         if not len(left) or not len(right):  # which not every function takes
             return np.empty((len(left), len(right)))
         values = np.asarray(self.function(left, right), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The nearest of a few centres, whoever computes it and in however many pieces.
+"""The nearest of a few centres, the same on every machine and for every size of block.
 
 One matrix product in single precision gives all distances up to rounding, which differs with the
 size of the blocks; rows for which that could matter are compared once more, in double precision,
@@ -16,7 +16,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 __all__ = ["NearestCentre"]
 
 _FAR = 1e15
-"""A row's squared length, in units of the centres' spread, beyond which single precision ends."""
+"""A row's squared length, in units of the centres' spread, beyond which rows are always compared in
+double precision: the margin below would be larger than any distance between centres."""
 
 
 class NearestCentre:
@@ -36,23 +37,28 @@ class NearestCentre:
         """Return the number of each row's nearest centre."""
         nearest = np.empty(len(values), dtype=np.int64)
         middle, scale, narrow = self._narrow_centres
-        # What a difference of two sums of d + 1 products may be off by: their sizes add up to
-        # (d + ‖(1, x)‖²) / 2 at the most, as no entry of a centre is above 1. Doubled, for the
+        # The rounding error of a difference of two sums of d + 1 products: their sizes add up to at
+        # most (d + ‖(1, x)‖²) / 2, because no entry of a centre is above 1. Doubled, because the
         # entries are rounded too.
         n_terms = len(narrow)
         precision = 2 * n_terms * np.finfo(np.float32).eps
         for part in blocks(len(values), self.n_cells):
+            # 1) All distances in single precision, relative to the middle of the centres.
             rows = values[part]
             everyone = np.arange(len(rows))
             points = np.ones((len(rows), len(narrow)), dtype=np.float32)
-            with np.errstate(over="ignore", invalid="ignore"):  # such rows are compared once more
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # such rows are compared in double precision
                 points[:, 1:] = (rows - middle) / scale
                 distances = points @ narrow
                 lengths = np.einsum("ij,ij->i", points, points)
+            # 2) The nearest centre, and how much farther the second is.
             found = distances.argmin(axis=1)
             least = distances[everyone, found]
             distances[everyone, found] = np.inf
             margin = distances.min(axis=1) - least
+            # 3) Where rounding could have changed the order, compare in double precision.
             sure = (margin > precision * (n_terms + lengths)) & (lengths < _FAR)
             if not sure.all():
                 found[~sure] = self._squares(rows[~sure]).argmin(axis=1)

@@ -1,7 +1,7 @@
 """Random keys for rows that depend only on the row's number.
 
-A reservoir that keeps the rows with the smallest keys is the same whoever reads the rows, in
-however many pieces and on however many threads.
+A reservoir that keeps the rows with the smallest keys is the same however the rows
+are split and on however many threads they are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be said of a vector of weights by itself."""
+"""Checks and properties of a vector of weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_weights", "effective_sample_size", "scale_to_total"]
 
 
 def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
-    """Return weights as a float vector, or say what is wrong with them.
+    """Return weights as a float vector, or raise what is wrong with them.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def check_weight_values(vector: FloatArray, *, name: str, start: int = 0) -> Non
 def effective_sample_size(weights: ArrayLike) -> float:
     r"""Return Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`.
 
-    As many evenly weighted rows would give a mean of the same variance, where weights and outcomes
+    As many equally weighted rows would give a mean of the same variance, where weights and outcomes
     are unrelated. It lies between 1 and the number of positive weights.
 
     Parameters
@@ -101,7 +101,7 @@ def effective_sample_size(weights: ArrayLike) -> float:
     """
     vector = check_weights(weights, name="weights")
     if not len(vector):
-        raise InputError("weights is empty: there is no row to speak of.")
+        raise InputError("weights is empty; give at least one row.")
     relative = vector / vector.max()  # so that neither sum can overflow or vanish
     return float(relative.sum() ** 2 / (relative @ relative))
 

@@ -76,7 +76,22 @@ def _from_bytes(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tab
     if not content.startswith(b"PAR1"):
         return _parse_csv(content, path, identifiers)
     with reading(path, "Parquet"):
-        return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
+        source = pa.BufferReader(_arrow_memory(content))
+        return pq.ParquetFile(source, page_checksum_verification=True).read()
+
+
+def _arrow_memory(content: bytes) -> pa.Buffer:
+    """Copy bytes to memory that Arrow's threads can release without Python.
+
+    One of them may be the last to hold what it has read. To release Python's memory it needs the
+    interpreter's lock, and if the interpreter is shutting down just then, CPython before 3.14 ends
+    the thread in the middle of a destructor, which aborts the process: "terminate called without
+    an active exception". See https://github.com/apache/arrow/issues/34314 and
+    https://github.com/python/cpython/issues/87135.
+    """
+    stream = pa.BufferOutputStream()
+    stream.write(content)
+    return stream.getvalue()
 
 
 def _read_parquet(storage: Storage, path: str) -> pa.Table:
@@ -94,7 +109,7 @@ def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tabl
     header = content.partition(b"\n")[0]
     with reading(path, "CSV"):
         table = csv.read_csv(
-            pa.BufferReader(content),
+            pa.BufferReader(_arrow_memory(content)),
             # In one block, because PyArrow infers the types from the first block.
             read_options=csv.ReadOptions(block_size=min(max(len(content), 1), _LARGEST_BLOCK)),
             # In a file with one column, an empty line is a missing value.

@@ -136,8 +136,8 @@ class Weighter(BaseEstimator, ABC):
         self
         """
         self._check_parameters()
-        target = population if isinstance(population, Margins) else Population.of(population)
         given = self._open(X, y, sample_weight)
+        target = population if isinstance(population, Margins) else Population.of(population)
         self.columns_ = columns_to_weigh_by(
             self.columns, given.rows, target, apart=self._own_column_names()
         )
@@ -194,7 +194,7 @@ class Weighter(BaseEstimator, ABC):
         if question is not None and not target.can_answer(question):
             raise InputError(
                 f"{type(self).__name__} needs rows of the population; Margins hold only totals. "
-                "Use a weighter whose question is sums or counts of categories, or pass rows: "
+                "KnownProbability and Unweighted need no rows; for the others pass rows: "
                 "Population(data)."
             )
         drawn = None

@@ -54,9 +54,12 @@ class Cells(NamedTuple):
 
 
 class CountedCells(NamedTuple):
-    """A partition whose cells have been counted in sample and population."""
+    """A partition whose cells have been counted in sample and population.
 
-    locator: CellLocator
+    ``locator`` is its :class:`CellLocator`.
+    """
+
+    locator: Any
     sample_counts: FloatArray
     population_counts: FloatArray
     uncovered: float
@@ -126,7 +129,8 @@ class CellWeighter(InductiveWeighter, ABC):
         self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
             raise OverlapError(
-                f'{self.uncovered_:.1%} is {self.uncovered_means} (empty="raise").',
+                f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or "
+                'holds values that no sample row has (empty="raise").',
                 self.uncovered_,
             )
         self.population_counts_: FloatArray = chosen.population_counts

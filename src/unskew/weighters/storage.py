@@ -106,6 +106,11 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         data = skops.io.dumps(weighter, compression=zipfile.ZIP_DEFLATED)
     except (UnsupportedTypeException, TypeError) as error:
         raise ParameterError(f"{name} cannot be saved: {error}") from error
+    if nameless := [kind for kind in _untrusted(data, Path("the weighter")) if "<" in kind]:
+        raise ParameterError(
+            f"{name} cannot be saved: it holds {', '.join(nameless)}, which could not be found "
+            "when the file is loaded. Define it at the top level of a module."
+        )
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_ABOUT, json.dumps(_about()))

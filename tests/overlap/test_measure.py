@@ -25,7 +25,8 @@ from unskew import (
     Unweighted,
     diagnose,
 )
-from unskew.weighters.overlap import measure_overlap
+from unskew.overlap import measure_overlap
+from unskew.population import Sample
 
 ASKING = [
     TreeWeights(),
@@ -61,11 +62,8 @@ def told(keep, m=3000, n=5000, seed=0):
         )
 
     sample, population = make(m), make(n)
-    rows = [
-        pa.RecordBatch.from_pandas(frame, preserve_index=False)
-        for frame in (sample[keep(sample)], population)
-    ]
-    overlap = measure_overlap(*rows, np.ones(n), whole=True)
+    rows = pa.RecordBatch.from_pandas(population, preserve_index=False)
+    overlap = measure_overlap(Sample.of(sample[keep(sample)]), rows, np.ones(n), whole=True)
     return overlap, 1 - keep(population).mean()
 
 
@@ -113,7 +111,7 @@ class TestDisjointSupports:
     def test_they_are_refused_on_request(self, weighter):
         sample, population = apart()
         weighter.set_params(overlap="raise")
-        with pytest.raises(OverlapError, match="out of the sample's reach") as caught:
+        with pytest.raises(OverlapError, match="not covered by the sample") as caught:
             weighter.fit(sample, sample[:, 0], population=population)
         assert caught.value.share == pytest.approx(1.0)
         assert caught.value.rules

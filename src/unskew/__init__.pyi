@@ -1,0 +1,39 @@
+# The public names: each line imports one of them from the module that defines it.
+
+from unskew import theory as theory
+from unskew.diagnostics.diagnose import diagnose as diagnose
+from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
+from unskew.errors import InputError as InputError
+from unskew.errors import InputFileError as InputFileError
+from unskew.errors import InputTypeError as InputTypeError
+from unskew.errors import LearnerError as LearnerError
+from unskew.errors import OverlapError as OverlapError
+from unskew.errors import OverlapWarning as OverlapWarning
+from unskew.errors import ParameterError as ParameterError
+from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
+from unskew.errors import UnreadableFileError as UnreadableFileError
+from unskew.errors import UnskewError as UnskewError
+from unskew.learning.reweighted import Reweighted as Reweighted
+from unskew.learning.risk import weighted_risk as weighted_risk
+from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
+from unskew.overlap.overlap import Overlap as Overlap
+from unskew.overlap.overlap import OverlapRule as OverlapRule
+from unskew.population.margins import Margins as Margins
+from unskew.population.population import Population as Population
+from unskew.population.progress import Progress as Progress
+from unskew.population.sample_files import read_sample as read_sample
+from unskew.population.spark_sample import SparkSample as SparkSample
+from unskew.population.summaries import Summary as Summary
+from unskew.weighters.cluster import ClusterWeights as ClusterWeights
+from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
+from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
+from unskew.weighters.histogram import HistogramWeights as HistogramWeights
+from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
+from unskew.weighters.known_probability import KnownProbability as KnownProbability
+from unskew.weighters.storage import load_weighter as load_weighter
+from unskew.weighters.storage import save_weighter as save_weighter
+from unskew.weighters.tree import TreeWeights as TreeWeights
+from unskew.weighters.unweighted import Unweighted as Unweighted
+
+__version__: str
+__all__: list[str]

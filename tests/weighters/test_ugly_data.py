@@ -1,0 +1,142 @@
+"""Every public weighter on all ugly data: it gives proper weights or names what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from tests.weighters.ugly_data import FACTORIES, Problem
+
+import unskew
+from unskew.weighters.base import Weighter
+
+
+def one_half(X):
+    return np.full(len(X), 0.5)
+
+
+# Weighters that need an argument, and those with more than one way of working. All others are made
+# without arguments, so that a new one is tested as soon as it is public.
+CONSTRUCTED = {
+    "FrequencyWeights": [unskew.FrequencyWeights(), unskew.FrequencyWeights(empty="drop")],
+    "DensityRatioWeights": [
+        unskew.DensityRatioWeights(),
+        unskew.DensityRatioWeights(bandwidth="paper"),
+    ],
+    "KernelMeanMatching": [
+        unskew.KernelMeanMatching(),
+        unskew.KernelMeanMatching(method="low-rank"),
+    ],
+    "KnownProbability": [unskew.KnownProbability(one_half)],
+    "TreeWeights": [
+        unskew.TreeWeights(),
+        unskew.TreeWeights(min_samples_leaf=1),
+        unskew.TreeWeights(honest=True),
+    ],
+}
+
+
+FAR = "huge_values one_huge_value largest_doubles"
+# What fails today: a reason, then the weighters, and for each the names of its factories.
+KNOWN = {
+    "the refusal does not name the column": {
+        "ClusterWeights()": FAR,
+        "FrequencyWeights()": f"{FAR} huge_values_in_the_population",
+        "HistogramWeights()": "huge_values one_huge_value huge_values_in_the_population",
+        "KernelMeanMatching()": FAR,
+        "KernelMeanMatching(method='low-rank')": FAR,
+        "DensityRatioWeights(bandwidth='paper')": FAR,
+        "DensityRatioWeights()": FAR,
+    },
+    "NumPy warns of an overflow": {
+        "ClusterWeights()": "huge_values_in_the_population",
+        "HistogramWeights()": "largest_doubles",
+    },
+    "an IndexError, since no loss is finite": {
+        "DensityRatioWeights()": ("huge_values_in_the_population tiny_weights huge_weights"),
+    },
+    "the refusal does not name empty=": {
+        "FrequencyWeights(empty='drop')": (
+            "no_category_in_common missing_in_the_population duplicates_far_from_the_population "
+            "unique_ids far_population nearly_apart single_beside_double_precision "
+            "one_positive_population_weight"
+        ),
+    },
+    "scikit-learn's own warning comes through": {"ClusterWeights()": "one_positive_design_weight"},
+    "the refusal does not name sample_weight": {
+        "TreeWeights(honest=True)": "one_positive_design_weight"
+    },
+}
+
+
+def weighters() -> Iterator[Weighter]:
+    for name in unskew.__all__:
+        public = getattr(unskew, name)
+        if inspect.isclass(public) and issubclass(public, Weighter):
+            yield from CONSTRUCTED.get(name) or [public()]
+
+
+def products() -> Iterator[object]:
+    reasons = {
+        (weighter, name): reason
+        for reason, failures in KNOWN.items()
+        for weighter, names in failures.items()
+        for name in names.split()
+    }
+    for weighter in weighters():
+        shown = str(weighter).partition(" at 0x")[0]
+        for name, factory in FACTORIES.items():
+            reason = reasons.pop((shown, name), None)
+            marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+            yield pytest.param(weighter, factory, id=f"{shown}-{name}", marks=marks)
+    assert not reasons, f"No such combination: {list(reasons)}"
+
+
+def check_weights(weighter: Weighter, problem: Problem) -> None:
+    m = len(problem.labels)
+    weights = weighter.weights_
+    assert weights.shape == (m,)
+    assert np.isfinite(weights).all()
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(m, rel=1e-9)
+    assert 0 <= getattr(weighter, "uncovered_", 0.0) <= 1
+    if hasattr(weighter, "weigh"):
+        design = 1.0 if problem.sample_weight is None else np.asarray(problem.sample_weight)
+        assert weighter.weigh(problem.sample) * design == pytest.approx(weights, rel=1e-9, abs=0)
+
+
+def check_refusal(error: unskew.UnskewError, problem: Problem) -> None:
+    assert isinstance(error, problem.refused or unskew.UnskewError)
+    message = str(error)
+    assert "\n" not in message
+    if isinstance(error, unskew.OverlapError):  # the data are as they are: what can be changed?
+        assert "empty=" in message or "overlap=" in message
+    else:
+        assert problem.cause in message
+
+
+@pytest.mark.parametrize(("weighter", "factory"), list(products()))
+def test_proper_weights_or_a_clear_refusal(weighter, factory):
+    problem = factory()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fitted = clone(weighter).fit(
+                problem.sample,
+                problem.labels,
+                population=problem.population,
+                sample_weight=problem.sample_weight,
+            )
+        except unskew.UnskewError as error:
+            check_refusal(error, problem)
+        else:
+            assert problem.refused is None
+            check_weights(fitted, problem)
+    for warning in caught:  # unskew's own point at the line that called it
+        assert issubclass(warning.category, unskew.OverlapWarning | ConvergenceWarning)
+        assert warning.filename == __file__, str(warning)
