@@ -115,9 +115,7 @@ def diagnose(
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         classifier, expected_share = comparison.discrimination(family, after)
         bias = Bias(
-            features=measure_balance(
-                codes, totals.columns, sample.values, before, after, theirs, drawn.weight
-            ),
+            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
             mmd=comparison.discrepancy(after),
             classifier=classifier,
         )
