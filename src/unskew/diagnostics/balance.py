@@ -120,10 +120,10 @@ def _missing_difference(mass: float, their_mass: float) -> Difference:
 
 def _share_differences(mine: ArrayLike, theirs: ArrayLike) -> FloatArray:
     """Return standardised differences of shares; the sample's deviation if theirs is zero."""
-    variances = [
-        np.maximum(np.multiply(share, np.subtract(1, share)), 0) for share in (theirs, mine)
-    ]
-    return _standardised(np.subtract(mine, theirs), np.sqrt(np.where(variances[0] > 0, *variances)))
+    sample, population = np.asarray(mine), np.asarray(theirs)
+    variance = population * (1 - population)
+    variance = np.where(variance > 0, variance, sample * (1 - sample))
+    return _standardised(sample - population, np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _standardised(difference: ArrayLike, deviation: ArrayLike) -> FloatArray:
@@ -160,7 +160,7 @@ def _category_balance(
     population = np.append(totals.counts, totals.unseen)
     population = population / (population.sum() + totals.missing)
     # A category's code is its rank; the last place is that of the unseen categories.
-    shares = [side.counted(np.arange(n_categories), n_categories + 1) for side in sides]
+    shares = [side.counted(np.arange(float(n_categories)), n_categories + 1) for side in sides]
     differences = [_category_difference(share, population, labels) for share in shares]
     importance = np.maximum(population, shares[0])[:-1]
     ranked = np.argsort(-importance, kind="stable")

@@ -102,7 +102,7 @@ class ColumnTotals(Summary):
         return [
             CategoryTotals(float(sums[0]), float(sums[1]), sums[2:])
             if scaling is None
-            else _number_totals(*sums.tolist(), *scaling)
+            else _number_totals(sums, *scaling)
             for sums, scaling in zip(parts, self._scaling, strict=True)
         ]
 
@@ -120,9 +120,8 @@ def _sums_of_numbers(
     return np.array([total - mass, mass, weighted.sum(), weighted @ distances])
 
 
-def _number_totals(
-    missing: float, mass: float, total: float, squares: float, centre: float, scale: float
-) -> NumberTotals:
+def _number_totals(sums: FloatArray, centre: float, scale: float) -> NumberTotals:
+    missing, mass, total, squares = sums.tolist()
     if not mass:
         return NumberTotals(missing, 0.0, float("nan"), float("nan"))
     mean = total / mass

@@ -293,8 +293,7 @@ class Diagnosis:
 
         Numbers that JSON cannot hold become text: "inf", "-inf", "nan".
         """
-        plain = _plain(asdict(self))
-        assert isinstance(plain, dict)
+        plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def to_json(self, path: str | Path | None = None) -> str:
