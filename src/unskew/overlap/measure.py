@@ -61,7 +61,7 @@ def measure_overlap(
         for column, values in enumerate(theirs.T)
         if (where := codes.is_unseen(values, column)).any()
     ]
-    covered = ~_any_of([where for _, where in regions], len(rows))
+    covered = ~_any_of(regions, len(rows))
     # 2) Boxes among the other rows.
     if covered.any():
         masses = np.concatenate([np.full(len(mine), 1 / len(mine)), mass])
@@ -74,7 +74,7 @@ def measure_overlap(
         share = float(mass[where].sum())
         rules.append(OverlapRule(text, share, _margin(share, error), 0, len(mine)))
     # 3) Rows far from every sample row.
-    explained = _any_of([where for _, where in regions], len(rows))
+    explained = _any_of(regions, len(rows))
     space, points = sample.points("standard")
     others = bounded(space.of_codes(theirs))
     uncovered = explained | far_rows(bounded(points), others, mass, judge_on=grow_on, seed=seed)
@@ -101,8 +101,9 @@ def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
 
-def _any_of(masks: Sequence[BoolArray], n_rows: int) -> BoolArray:
-    return np.any(masks, axis=0) if masks else np.zeros(n_rows, dtype=bool)
+def _any_of(regions: Sequence[tuple[str, BoolArray]], n_rows: int) -> BoolArray:
+    nowhere = np.zeros(n_rows, dtype=bool)
+    return np.any([nowhere, *(where for _, where in regions)], axis=0)
 
 
 def bounded(points: FloatArray) -> FloatArray:
