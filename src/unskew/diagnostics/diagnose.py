@@ -207,8 +207,10 @@ def _bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ...]:
         BoundStatement(
             theorem=bound.reference,
             statement=f"{bound.statement}: "
-            + (f"at most {float(bound):.3g}." if np.isfinite(float(bound)) else "no bound.")
-            + (f" This says nothing: {bound.reason}." if bound.vacuous and bound.reason else ""),
+            + (f"at most {bound:.3g}." if np.isfinite(bound) else "no bound.")
+            + (
+                f" This bound is vacuous: {bound.reason}." if bound.vacuous and bound.reason else ""
+            ),
             value=float(bound),
             vacuous=bound.vacuous,
             assumptions=bound.assumptions,

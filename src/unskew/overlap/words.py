@@ -79,16 +79,10 @@ def shortest_between(low: float, high: float) -> str:
         step = Decimal(1).scaleb(-digits)
         number = (Decimal(low) / step).to_integral_value(ROUND_CEILING) * step
         if number < Decimal(high):
-            return _grouped(number)
+            if 1e-4 <= abs(number) < 1e15:
+                return f"{number.normalize():,f}"
+            return f"{float(number):zg}"
     return f"{low:,.17g}"
-
-
-def _grouped(number: Decimal) -> str:
-    if number == 0:
-        return "0"
-    if 1e-4 <= abs(number) < 1e15:
-        return f"{number.normalize():,f}"
-    return f"{float(number):g}"
 
 
 def describe_unseen(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: BoolArray) -> str:

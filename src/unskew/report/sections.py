@@ -59,12 +59,11 @@ def build_report(diagnosis: Diagnosis) -> Report:
 def key_figures(diagnosis: Diagnosis) -> Section:
     """Return the numbers to see at a glance."""
     overlap, weights, rows = diagnosis.overlap, diagnosis.weights, count(diagnosis.sample_rows)
+    margin = _margin(overlap)
     figures = [
         Figure("Sample", rows, None, "rows"),
         Figure("Population", count(diagnosis.population_rows), None, "rows"),
-        Figure(
-            "Not covered", share(overlap.uncovered), None, _margin(overlap) or "of the population"
-        ),
+        Figure("Not covered", share(overlap.uncovered), None, margin or "of the population"),
         _test_figure("Classifier AUC", diagnosis.bias.classifier, "0.50 is no difference"),
         _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference"),
     ]
