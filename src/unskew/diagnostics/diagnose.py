@@ -27,7 +27,6 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
-from unskew.theory.bound import Bound
 from unskew.weighters.base import Family
 from unskew.weighters.cells import CellWeighter
 
@@ -195,25 +194,23 @@ def _given_weights(weights: Any, n_rows: int) -> FloatArray | None:
 
 def _bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ...]:
     """Return what the theory says, where it applies."""
-    bounds: list[Bound] = [importance_weighting_bound(weights)]
+    bounds = [importance_weighting_bound(weights)]
     if isinstance(weighter, CellWeighter):
         counts = np.stack([weighter.population_counts_, weighter.sample_counts_])
         population, sample = counts = counts[:, counts[1] > 0]
         # Only for a sample that is part of the population, without design weights.
         if (sample <= population).all() and (counts == np.round(counts)).all():
-            given = {"population_counts": population, "sample_counts": sample}
-            bounds.append(cluster_distance_bound(**given, norm="l1"))
-    return tuple(
-        BoundStatement(
-            theorem=bound.reference,
-            statement=f"{bound.statement}: "
-            + (f"at most {bound:.3g}." if np.isfinite(bound) else "no bound.")
-            + (
-                f" This bound is vacuous: {bound.reason}." if bound.vacuous and bound.reason else ""
-            ),
-            value=float(bound),
-            vacuous=bound.vacuous,
-            assumptions=bound.assumptions,
+            found = cluster_distance_bound(
+                population_counts=population, sample_counts=sample, norm="l1"
+            )
+            bounds.append(found)
+    statements = []
+    for bound in bounds:
+        text = f"{bound.statement}: "
+        text += f"at most {bound:.3g}." if np.isfinite(bound) else "no bound."
+        if bound.vacuous and bound.reason:
+            text += f" This bound is vacuous: {bound.reason}."
+        statements.append(
+            BoundStatement(bound.reference, text, bound.value, bound.vacuous, bound.assumptions)
         )
-        for bound in bounds
-    )
+    return tuple(statements)
