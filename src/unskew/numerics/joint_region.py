@@ -27,13 +27,13 @@ which linear and quadratic functions of t can be maximised.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
 
 from unskew.numerics.binomial_intervals import binomial_divergence, clopper_pearson, sidak
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import FloatArray
 
 __all__ = [
     "RelativeErrors",
@@ -83,27 +83,32 @@ class RelativeErrors:
     Attributes
     ----------
     low, high : ndarray of shape (k,)
-        Each cell's limits, of which the first is not positive and the second not negative.
+        Each cell's limits, of which the first is not positive and the second not negative; both
+        are zero in cells without sample rows, which have no weight.
     stiffness : ndarray of shape (k,)
         The least part of the radius that a squared error uses up; infinite where both
         limits are zero.
     radius : float
         What all cells together can use up.
-    reached : ndarray of bool of shape (k,)
-        Which cells hold sample rows; the others have no weight, and limits of zero.
     """
 
     low: FloatArray
     high: FloatArray
     stiffness: FloatArray
     radius: float
-    reached: BoolArray
 
     @property
     def size(self) -> FloatArray:
         """The largest error of each cell in either direction."""
         largest: FloatArray = np.maximum(self.high, -self.low)
         return largest
+
+    def first(self, n_cells: int) -> RelativeErrors:
+        """Return the region's part for the first cells."""
+        kept = slice(n_cells)
+        return replace(
+            self, low=self.low[kept], high=self.high[kept], stiffness=self.stiffness[kept]
+        )
 
 
 def relative_errors(sample: FloatArray, population: FloatArray, delta: float) -> RelativeErrors:
@@ -128,7 +133,7 @@ def relative_errors(sample: FloatArray, population: FloatArray, delta: float) ->
         )
         # The divergence over the squared error falls with the error, so its least is at an end.
         stiffness[moved] = np.minimum(stiffness[moved], cost / limit[moved] ** 2)
-    return RelativeErrors(low, high, stiffness, joint_radius(population, delta / 2), reached)
+    return RelativeErrors(low, high, stiffness, joint_radius(population, delta / 2))
 
 
 def worst_sum(region: RelativeErrors, factors: FloatArray) -> float:

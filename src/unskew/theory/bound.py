@@ -30,7 +30,7 @@ class Bound(float):
     assumptions : tuple of str
         What must hold for it.
     vacuous : bool
-        Whether it is no better than a trivial bound.
+        Whether it is no better than a trivial bound; so it is where a ``reason`` is given.
     reference : str
         The theorem that gives it.
     form : {"paper", "corrected"}
@@ -62,10 +62,10 @@ class Bound(float):
 
     value: float
     terms: Mapping[str, float]
-    assumptions: tuple[str, ...]
-    vacuous: bool
-    reference: str
-    form: Form
+    assumptions: tuple[str, ...] = ()
+    vacuous: bool = False
+    reference: str = ""
+    form: Form = "corrected"
     statement: str = ""
     reason: str = ""
     remarks: tuple[str, ...] = ()
@@ -78,6 +78,7 @@ class Bound(float):
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
+        object.__setattr__(self, "vacuous", self.vacuous or bool(self.reason))
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         state = {part.name: getattr(self, part.name) for part in fields(self)}

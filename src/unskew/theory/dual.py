@@ -115,9 +115,7 @@ def dual_certificate(
             "without an unpenalised offset",
             "the same lambda with both weightings",
         ),
-        vacuous=False,
         reference="strong convexity of the objective",
-        form="corrected",
         statement="The distance in the kernel's norm from what the other weights would give",
     )
 

@@ -162,10 +162,7 @@ def _kappa(kernel: Any) -> float:
 def _kernel(name: str, gamma: float | None) -> Callable[[FloatArray], FloatArray]:
     def matrix(rows: FloatArray) -> FloatArray:
         if name != "rbf" or gamma is None:
-            parameters = {} if name == "cosine" else {"gamma": gamma}
-            if name == "chi2" and gamma is None:
-                parameters = {}
-            return np.asarray(pairwise_kernels(rows, metric=name, **parameters))
+            return np.asarray(pairwise_kernels(rows, metric=name, filter_params=True, gamma=gamma))
         gaussian = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
         prepared = gaussian.prepare(rows - rows.mean(axis=0))
         return fill_matrix(gaussian, prepared, prepared, np.empty((len(rows), len(rows))))

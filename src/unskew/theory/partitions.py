@@ -60,15 +60,7 @@ class CountedCells:
         """Return the region that holds the relative errors with probability 1 − δ."""
         successes = np.append(self.successes, np.zeros(self.unseen))
         trials = np.append(self.trials, np.ones(self.unseen))
-        region = relative_errors(successes, trials, delta)
-        k = len(self.successes)
-        return RelativeErrors(
-            region.low[:k],
-            region.high[:k],
-            region.stiffness[:k],
-            region.radius,
-            region.reached[:k],
-        )
+        return relative_errors(successes, trials, delta).first(len(self.successes))
 
     def ratios(self, rows: IntArray, errors: FloatArray) -> FloatArray:
         """Return perfect over estimated weight of these rows, for relative errors of the cells."""

@@ -19,7 +19,7 @@ from unskew.numerics.joint_region import relative_errors, worst_squares, worst_s
 from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import Bound
 from unskew.theory.checks import check_counts, check_option, check_probability
-from unskew.theory.frequency import PARTITION, distance_of
+from unskew.theory.frequency import PARTITION, Parts, distance_of, largest_part
 
 __all__ = ["Intervals", "cell_intervals", "worst_case_distance"]
 
@@ -125,17 +125,12 @@ def worst_case_distance(
             worst_sum(errors, linear) if norm == "l1" else math.sqrt(worst_squares(errors, square))
         )
     worst = int(np.argmax(linear * size if norm == "l1" else square * size**2))
-    terms["largest part: cell"] = worst
-    terms["its sample count"] = sample[worst]
-    terms["its population count"] = population[worst]
+    terms |= largest_part(worst, population, sample)
+    with_region = ", with a joint region" if region == "joint" else ""
     return distance_of(
-        value,
+        Parts(value, terms, PARTITION),
         norm,
         population,
         sample,
-        terms=terms,
-        assumptions=PARTITION,
-        reference="Clopper and Pearson (1934) for each cell"
-        + (", with a joint region" if region == "joint" else ""),
-        form="corrected",
+        reference=f"Clopper and Pearson (1934) for each cell{with_region}",
     )

@@ -13,6 +13,7 @@ W and λ must be in the same units; see :mod:`unskew.theory.regularisation`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,10 +79,7 @@ def distance(W: ArrayLike, V: ArrayLike, *, norm: str) -> Bound:
     return Bound(
         value=_distance(first, second, norm),
         terms={"sum of W": float(first.sum()), "sum of V": float(second.sum())},
-        assumptions=(),
-        vacuous=False,
         reference=f"{PAPER}, section 3",
-        form="corrected",
         statement=f"The {norm} distance between two weightings of {len(first)} rows",
     )
 
@@ -183,7 +181,6 @@ def stability_coefficient(
         value=lipschitz**2 * reach * spread / (2 * lam),
         terms=terms,
         assumptions=STABLE,
-        vacuous=False,
         reference=f"{PAPER}, Theorem 1",
         form=form,
         statement=f"The change of the loss at any point, per unit of {norm} distance between the "
@@ -268,12 +265,9 @@ def removal_bound(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max, form=form
     )
     moved = 2 / size if norm == "l1" else 1 / math.sqrt(size * (size - 1))
-    return Bound(
-        value=coefficient.value * moved,
+    return replace(
+        risk_bound(coefficient=coefficient, distance=moved),
         terms={"coefficient": coefficient, "distance": moved, "sample_size": size},
-        assumptions=STABLE,
-        vacuous=False,
         reference=f"{PAPER}, section 3.1, after Theorem 1",
-        form=coefficient.form,
         statement="The change of the loss at any point when one row is removed",
     )
