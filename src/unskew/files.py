@@ -106,12 +106,9 @@ def _remove_left_behind(place: Path) -> None:
 
 
 def _remove_unless_locked(path: str) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with open(path, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(path)
-    finally:
-        os.close(descriptor)
 
 
 def _flush_to_disk(path: Path) -> None:

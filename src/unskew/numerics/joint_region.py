@@ -40,6 +40,7 @@ __all__ = [
     "joint_radius",
     "log_moment",
     "relative_errors",
+    "relative_limits",
     "worst_norm",
     "worst_squares",
     "worst_sum",
@@ -111,6 +112,20 @@ class RelativeErrors:
         )
 
 
+def relative_limits(
+    sample: FloatArray, population: FloatArray, delta: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits of the relative errors, which all hold with probability at least 1 − δ.
+
+    They are zero in cells without sample rows, which have no weight.
+    """
+    lower, upper = clopper_pearson(sample, population, sidak(delta, len(sample)))
+    reached = sample > 0
+    rate = np.where(reached, sample / population, 1.0)
+    high = np.where(reached, rate / np.where(reached, lower, 1.0) - 1, 0.0)
+    return np.where(reached, rate / upper - 1, 0.0), high
+
+
 def relative_errors(sample: FloatArray, population: FloatArray, delta: float) -> RelativeErrors:
     """Return the region that holds the true errors with probability at least 1 − δ.
 
@@ -120,17 +135,12 @@ def relative_errors(sample: FloatArray, population: FloatArray, delta: float) ->
     >>> region.low.round(2), region.high.round(2)
     (array([-0.15, -0.2 ]), array([0.22, 0.34]))
     """
-    lower, upper = clopper_pearson(sample, population, sidak(delta / 2, len(sample)))
-    reached = sample > 0
-    rate = np.where(reached, sample / population, 1.0)
-    low = np.where(reached, rate / upper - 1, 0.0)
-    high = np.where(reached, rate / np.where(reached, lower, 1.0) - 1, 0.0)
+    low, high = relative_limits(sample, population, delta / 2)
     stiffness = np.full(len(sample), np.inf)
     for limit in (low, high):
-        moved = reached & (limit != 0)
-        cost = binomial_divergence(
-            sample[moved], population[moved], rate[moved] / (1 + limit[moved])
-        )
+        moved = limit != 0
+        rate = sample[moved] / population[moved]
+        cost = binomial_divergence(sample[moved], population[moved], rate / (1 + limit[moved]))
         # The divergence over the squared error falls with the error, so its least is at an end.
         stiffness[moved] = np.minimum(stiffness[moved], cost / limit[moved] ** 2)
     return RelativeErrors(low, high, stiffness, joint_radius(population, delta / 2))

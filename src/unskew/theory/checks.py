@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import float_vector
 
 __all__ = [
     "check_at_least",
@@ -95,12 +96,7 @@ def check_counts(
 
 
 def _whole(counts: ArrayLike, name: str) -> FloatArray:
-    try:
-        vector = np.asarray(counts, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers, one per cell: {error}.") from error
-    if vector.ndim != 1:
-        raise InputError(f"{name} must have one number per cell; got shape {vector.shape}.")
+    vector = float_vector(counts, name=name, per="cell")
     wrong = ~((vector >= 0) & (vector == np.floor(vector)) & np.isfinite(vector))
     if wrong.any():
         cell = int(np.flatnonzero(wrong)[0])

@@ -74,11 +74,8 @@ class KernelModel:
 
 def read_model(model: Any) -> KernelModel:
     """Return the kernel expansion of a fitted Reweighted, or raise why it is not covered."""
-    for attribute in ("estimator", "weighter"):
-        if not hasattr(model, attribute):
-            raise InputTypeError(
-                f"certificate takes a fitted Reweighted; got {type(model).__name__}."
-            )
+    if not (hasattr(model, "estimator") and hasattr(model, "weighter")):
+        raise InputTypeError(f"certificate takes a fitted Reweighted; got {type(model).__name__}.")
     check_is_fitted(model, "weights_")
     if getattr(model, "resample", None) is not None:
         not_covered(

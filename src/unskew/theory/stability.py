@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import rel_entr
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
@@ -91,11 +92,8 @@ def _distance(first: FloatArray, second: FloatArray, norm: str) -> float:
         return float(np.linalg.norm(first - second))
     if norm == "hellinger":
         return float(np.linalg.norm(np.sqrt(first) - np.sqrt(second)) / math.sqrt(2))
-    used = first > 0
-    if (second[used] == 0).any():
-        return math.inf
-    terms = first[used] * np.log(first[used] / second[used])
-    return max(0.0, math.fsum(terms))  # rounding can leave -1e-17 where W equals V
+    # Rounding can leave -1e-17 where W equals V.
+    return max(0.0, math.fsum(rel_entr(first, second)))
 
 
 def _check_distribution(weights: FloatArray, name: str, norm: str) -> None:
