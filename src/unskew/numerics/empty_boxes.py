@@ -142,7 +142,7 @@ class _Search:
         self.points, self.others, self.mass = points, others, mass
         marks = np.isin(np.concatenate([points, others]), (0.0, 1.0)).all(axis=0)
         # log c of the module's text, for each feature
-        self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
+        self._log_choices = np.log(2.0 * points.shape[1] * np.where(marks, 1, len(points)))
         self._log_chance = np.log(chance)
         effective = 1.0 / float(mass @ mass)
         self._evidence = effective * np.log1p(len(points) / effective)  # of all the others' mass

@@ -87,20 +87,19 @@ def frequency_bound(
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
     if form == "corrected":
-        value = float(_radius(population, delta).max())
         terms = {"cells": len(population), "smallest population count": population.min()}
-        assumptions = PARTITION
+        parts = Parts(float(_radius(population, delta).max()), terms, PARTITION)
     else:
-        value, terms, assumptions = _printed_radius(population, sample, delta, smallest_mass)
+        parts = _printed_radius(population, sample, delta, smallest_mass)
     return Bound(
-        value=value,
-        terms={**terms, "delta": delta},
-        assumptions=assumptions,
+        value=parts.value,
+        terms={**parts.terms, "delta": delta},
+        assumptions=parts.assumptions,
         reference=f"{PAPER}, Lemma 3",
         form=form,
         statement=f"The error of every estimated probability of selection, with probability "
         f"{1 - delta:.6g}",
-        reason="two probabilities never differ by more than 1" if value >= 1 else "",
+        reason="two probabilities never differ by more than 1" if parts.value >= 1 else "",
     )
 
 
