@@ -19,7 +19,7 @@ from unskew.theory.checks import check_probability
 from unskew.theory.cluster import cluster_bound
 from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel, read_model
-from unskew.theory.mean_certificate import mean_certificate, no_smaller_than
+from unskew.theory.mean_certificate import mean_certificate, why_vacuous
 from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
 from unskew.theory.refit_spread import refit_spread
 from unskew.theory.regularisation import lipschitz_constant
@@ -229,7 +229,7 @@ class _Certifier:
             f"{PAPER}, Theorems 1 and 2, beside it",
             statement=f"{self.likely}, estimating the weights has moved the predictions "
             "(root mean square over the weighted sample)",
-            reason=no_smaller_than(spread, value) if value > 0 else "",
+            reason=why_vacuous(value, spread) if value > 0 else "",
             remarks=tuple(remarks),
         )
 
@@ -295,7 +295,7 @@ class _Certifier:
             reference="strong convexity and the counts of the pruned tree",
             statement=f"{self.likely}, estimating the weights has moved the predictions, on "
             "coarser cells",
-            reason=no_smaller_than(spread, moves.on_average),
+            reason=why_vacuous(moves.on_average, spread),
         )
 
     def _theorems(self) -> tuple[Bound, Bound, Bound]:

@@ -21,7 +21,7 @@ from unskew.theory.bound import Bound
 from unskew.theory.fitted import KernelModel, not_covered
 from unskew.theory.kernel_mean_matching import mean_matching_bound
 
-__all__ = ["mean_certificate", "mean_distance", "no_smaller_than"]
+__all__ = ["mean_certificate", "mean_distance", "why_vacuous"]
 
 N_FREQUENCIES = 256
 """As many as kernel mean matching asks the population for; the interval depends on it."""
@@ -104,7 +104,7 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
         terms={**bound.terms, "spread of the predictions": spread, "delta": delta},
         assumptions=(*bound.assumptions, *assumption),
         statement=f"{certain}, the weighted sample's mean prediction differs from the population's",
-        reason=no_smaller_than(spread, bound.value),
+        reason=why_vacuous(bound.value, spread),
         remarks=(
             "Kernel mean matching does not determine single weights, so no bound on them or on the "
             "model is given (Theorem 4's is infinite where the kernel matrix is singular up to "
@@ -113,7 +113,7 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
     )
 
 
-def no_smaller_than(spread: float, value: float) -> str:
+def why_vacuous(value: float, spread: float) -> str:
     """Return why a bound on the change of predictions is vacuous, or nothing where it is not."""
     return "" if value < spread else "the predictions themselves differ by no more than that"
 
