@@ -25,8 +25,6 @@ try:
 except ImportError:  # not on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["whole_file", "whole_files", "write_whole", "writing"]
-
 _SUFFIX = ".unfinished"
 _LOCKED_AFTER = 60.0
 """Seconds after which a temporary file without a lock was left behind: a running process locks its

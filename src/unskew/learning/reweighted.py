@@ -31,8 +31,6 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
 from unskew.weighters.typing import OnUncovered
 
-__all__ = ["Reweighted"]
-
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     def check(model: Reweighted) -> bool:

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.weight_vectors import check_weights
 
-__all__ = ["weighted_risk"]
-
 Loss = Callable[[Any, Any], ArrayLike]
 
 _LOSSES: Mapping[str, Loss] = {

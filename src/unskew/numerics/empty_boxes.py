@@ -25,8 +25,6 @@ import numpy as np
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Box", "Condition", "empty_boxes"]
-
 MAX_DEPTH = 6
 """Conditions of a box at most; each further one must pay for its choices (see above), and nobody
 reads longer rules. Not tuned."""

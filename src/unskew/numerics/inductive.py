@@ -29,14 +29,6 @@ from unskew.numerics.kernels import Kernel, blocks, fill_matrix, in_threads
 from unskew.numerics.low_rank import NystromFeatures
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = [
-    "InductiveProblem",
-    "InductiveWeights",
-    "Smoothing",
-    "choose_smoothing",
-    "column_stretches",
-]
-
 MOST_ROWS_EXACT = 10_000
 """Beyond, the kernel between sample rows is Nyström's approximation on the centres."""
 

@@ -35,17 +35,6 @@ from scipy.linalg import eigh
 from unskew.numerics.binomial_intervals import binomial_divergence, clopper_pearson, sidak
 from unskew.numerics.typing import FloatArray
 
-__all__ = [
-    "RelativeErrors",
-    "joint_radius",
-    "log_moment",
-    "relative_errors",
-    "relative_limits",
-    "worst_norm",
-    "worst_squares",
-    "worst_sum",
-]
-
 SMALL_CELL = 20
 """Rows from which on the smaller factor 1 + 0.1 s holds; proved, see above."""
 

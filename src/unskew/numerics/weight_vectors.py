@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["check_weights", "effective_sample_size", "scale_to_total"]
-
 
 def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
     """Return weights as a float vector, or raise what is wrong with them.

@@ -9,8 +9,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-__all__ = ["Bound", "Form"]
-
 Form = Literal["paper", "corrected"]
 
 

@@ -25,8 +25,6 @@ from unskew.theory.refit_spread import refit_spread
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
 
-__all__ = ["certificate"]
-
 FEW_ROWS = 10
 """Where cells hold fewer rows than this on average, the curvature is not used: the certificate is
 vacuous there either way, and would cost more than the fit. Not tuned."""

@@ -12,15 +12,6 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import float_vector
 
-__all__ = [
-    "check_at_least",
-    "check_counts",
-    "check_kappa",
-    "check_option",
-    "check_positive",
-    "check_probability",
-]
-
 
 def check_probability(value: Any, *, name: str) -> float:
     """Return a probability strictly between zero and one."""

@@ -31,8 +31,6 @@ from unskew.theory.frequency import (
 )
 from unskew.theory.stability import PAPER, risk_bound, stability_coefficient
 
-__all__ = ["cluster_bound", "cluster_distance_bound"]
-
 
 def cluster_distance_bound(
     *,

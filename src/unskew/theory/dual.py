@@ -36,8 +36,6 @@ from unskew.numerics.weight_vectors import check_weights
 from unskew.theory.bound import Bound
 from unskew.theory.checks import check_positive
 
-__all__ = ["RidgeCurvature", "dual_certificate"]
-
 
 def dual_certificate(
     *,

@@ -11,8 +11,6 @@ from unskew.numerics.weight_vectors import check_weights, effective_sample_size
 from unskew.theory.bound import Bound
 from unskew.theory.checks import check_at_least, check_probability
 
-__all__ = ["importance_weighting_bound"]
-
 
 def importance_weighting_bound(
     weights: ArrayLike,

@@ -17,8 +17,6 @@ from unskew.errors import InputTypeError, LearnerError
 from unskew.numerics.kernels import GaussianKernel, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["KernelModel", "not_covered", "read_model"]
-
 BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 """Kernels with a known bound κ on K(x, x)."""
 

@@ -25,8 +25,6 @@ from unskew.theory.bound import Bound, Form
 from unskew.theory.checks import check_at_least, check_counts, check_option, check_probability
 from unskew.theory.stability import FORMS, PAPER
 
-__all__ = ["PARTITION", "Parts", "frequency_bound", "frequency_distance_bound", "weights_distance"]
-
 PARTITION = (
     "the sample is the part of the population that was selected, each row independently",
     "the cells were fixed without looking at who was selected",

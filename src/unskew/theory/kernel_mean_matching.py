@@ -21,14 +21,6 @@ from unskew.theory.checks import (
 )
 from unskew.theory.stability import FORMS, PAPER, risk_bound, stability_coefficient
 
-__all__ = [
-    "kmm_bound",
-    "kmm_distance_bound",
-    "mean_matching_bound",
-    "prefer_clusters_over_kmm",
-    "rounding_floor",
-]
-
 PRINTED = (
     "the perfect weights satisfy the program's constraints",
     "sample and population were drawn independently",

@@ -21,8 +21,6 @@ from unskew.theory.bound import Bound
 from unskew.theory.fitted import KernelModel, not_covered
 from unskew.theory.kernel_mean_matching import mean_matching_bound
 
-__all__ = ["mean_certificate", "mean_distance", "why_vacuous"]
-
 N_FREQUENCIES = 256
 """As many as kernel mean matching asks the population for; the interval depends on it."""
 

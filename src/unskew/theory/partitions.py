@@ -13,8 +13,6 @@ from unskew.theory.fitted import not_covered
 from unskew.theory.frequency import PARTITION
 from unskew.weighters.cells import CellWeighter
 
-__all__ = ["CountedCells", "coarser", "read_cells", "sums_by"]
-
 MOST_UNCOVERED = 0.01
 """The share of the population without sample rows up to which the certificate neglects it, and says
 so among its assumptions: the share at which weighters begin to warn."""

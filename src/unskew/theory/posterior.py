@@ -21,8 +21,6 @@ from unskew.theory.bound import Bound
 from unskew.theory.checks import check_counts, check_option, check_probability
 from unskew.theory.frequency import PARTITION, Parts, distance_of, largest_part
 
-__all__ = ["Intervals", "cell_intervals", "worst_case_distance"]
-
 
 class Intervals(NamedTuple):
     """Limits of the probability of selection in each cell."""

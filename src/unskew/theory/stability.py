@@ -25,8 +25,6 @@ from unskew.numerics.weight_vectors import check_weights
 from unskew.theory.bound import Bound, Form
 from unskew.theory.checks import check_at_least, check_kappa, check_option, check_positive
 
-__all__ = ["FORMS", "STABLE", "distance", "removal_bound", "risk_bound", "stability_coefficient"]
-
 PAPER = "Cortes et al. (2008)"
 NORMS = ("l1", "l2", "relative-entropy", "hellinger")
 FORMS = ("paper", "corrected")
