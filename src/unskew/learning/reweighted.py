@@ -31,8 +31,6 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
 from unskew.weighters.typing import OnUncovered
 
-__all__ = ["Reweighted"]
-
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     def check(model: Reweighted) -> bool:
@@ -267,15 +265,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = copy.deepcopy(inner.classifier_tags)
-        tags.regressor_tags = copy.deepcopy(inner.regressor_tags)
-        tags.target_tags = copy.deepcopy(inner.target_tags)
+        inner = copy.deepcopy(get_tags(self.estimator))
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
+            setattr(tags, name, getattr(inner, name))
+        for name in ("allow_nan", "string", "categorical"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.string = inner.input_tags.string
-        tags.input_tags.categorical = inner.input_tags.categorical
         tags.input_tags.sparse = False  # the weighter reads tables
         return tags
 
