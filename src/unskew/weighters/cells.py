@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -74,10 +75,11 @@ class CountedCells(NamedTuple):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CellWeighter(InductiveWeighter, ABC):
     """Weighs by the counts of sample and population in the cells of a partition."""
 
-    empty: Any
+    empty: Empty = "merge"
 
     assumes: ClassVar[str] = "within a cell, every row is equally likely to be selected"
     uncovered_means: ClassVar[str] = (
