@@ -230,13 +230,13 @@ def _number_distribution(
 ) -> Distribution:
     everyone = (*sides, population)
     values = np.concatenate([side.present.values for side in everyone])
-    distinct = np.unique(values)
-    if len(distinct) <= MAX_BINS:
+    few = len(np.unique(values[:1000])) <= MAX_BINS  # mostly so many rows show that it is not
+    if few and len(distinct := np.unique(values)) <= MAX_BINS:
         labels = _distinct_texts(codes, column, distinct)
         return _distribution(labels, None, [side.shares_of_values(distinct) for side in everyone])
     low, high = np.quantile(values, [0.005, 0.995])
     if not high > low:
-        low, high = distinct[0], distinct[-1]
+        low, high = values.min(), values.max()
     edges = np.linspace(low, high, MAX_BINS + 1)
     borders = _distinct_texts(codes, column, edges)
     labels = [f"{a} – {b}" for a, b in pairwise(borders)]

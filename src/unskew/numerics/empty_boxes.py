@@ -139,7 +139,9 @@ class _Search:
     def __init__(
         self, points: FloatArray, others: FloatArray, mass: FloatArray, chance: float
     ) -> None:
-        self.points, self.others, self.mass = points, others, mass
+        # By column, for a condition looks at one.
+        self.points, self.others = np.asfortranarray(points), np.asfortranarray(others)
+        self.mass = mass
         marks = [_is_mark(*pair) for pair in zip(points.T, others.T, strict=True)]
         # log c of the module's text, for each feature
         self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
@@ -211,13 +213,13 @@ class _Search:
 
         Points that the tree has not seen may lie there even if the box is truly empty.
         """
-        inside = self.others[_all_hold(conditions, self.others)]
+        held = _all_hold(conditions, self.others)
+        inside = np.array([self.others[held, c.feature] for c in conditions])
         part = BORDER / len(conditions)
+        low, high = np.quantile(inside, (part, 1 - part), axis=1)
         return [
-            replace(
-                c, border=float(np.quantile(inside[:, c.feature], part if c.above else 1 - part))
-            )
-            for c in conditions
+            replace(c, border=float(a if c.above else b))
+            for c, a, b in zip(conditions, low, high, strict=True)
         ]
 
     def _emptied(self, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
