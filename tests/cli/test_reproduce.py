@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unskew.cli import main
-from unskew.cli.reproduce import _print_table
+from unskew.cli.outputs import print_table
 from unskew.experiments.records import FILE_NAME
 from unskew.experiments.table import paper_table
 
@@ -100,7 +100,7 @@ def test_the_table_fits_a_narrow_terminal():
         for total in ("paper", "sample", "population")
     ]
     console = Console(width=80, file=io.StringIO(), record=True)
-    _print_table(paper_table(rows, "standard"), console)
+    print_table(paper_table(rows, "standard"), console)
     text = console.export_text()
     assert "…" not in text
     for word in ("cal-housing", "Unweighted", "0.123±0.123", "+0.000", "100%"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,7 +31,7 @@ def apply(
 
     unskew apply weighter.skops later-answers.csv -o later-weights.csv
     """
-    from unskew import load_weighter
+    from unskew import InputError, UnskewError, load_weighter
     from unskew.cli.inputs import read_rows, row_identifiers
     from unskew.cli.outputs import (
         check_outputs,
@@ -53,7 +52,14 @@ def apply(
         if others and not quiet:
             print_note(f"Ignoring columns that are not features: {', '.join(sorted(others))}.")
         with warnings_as_notes():
-            weights = _weigh(loaded, features, weighter)
+            try:
+                weights = loaded.weigh(features)
+            except UnskewError:
+                raise
+            except Exception as error:  # the file's parts may be valid and yet not fit together
+                raise InputError(
+                    f"The weighter in '{weighter}' does not work ({type(error).__name__}: {error})."
+                ) from error
         write_weights(row_identifiers(rows, identifier), weights, temporary, output)
     if not quiet:
         typer.echo(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
@@ -74,16 +80,3 @@ def _features(rows: pa.Table, weighter: Any) -> pa.Table:
             f"columns are {', '.join(rows.column_names[:10])}."
         )
     return rows.select(fitted)
-
-
-def _weigh(weighter: Any, features: pa.Table, path: Path) -> Any:
-    from unskew import InputError, UnskewError
-
-    try:
-        return weighter.weigh(features)
-    except UnskewError:
-        raise
-    except Exception as error:  # the file's parts may be valid and yet not fit together
-        raise InputError(
-            f"The weighter in '{path}' does not work ({type(error).__name__}: {error})."
-        ) from error

@@ -105,30 +105,25 @@ def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
 
 
 def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -> None:
-    from rich import box
-    from rich.table import Table
+    from unskew.cli.outputs import print_table
+    from unskew.experiments.table import TextTable
 
     covered = sum(draw.covered for draw in draws) / len(draws)
     sizes = sum(len(draw.sample) for draw in draws) / len(draws)
-    table = Table(
-        title=f"{sizes:,.0f} selected patients a draw", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    table.add_column("weights", no_wrap=True)
-    headings = ("test error", "change", "better in", "effective\nsample", "coverage")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("weights", "test error", "change", "better in", "effective\nsample", "coverage")
+    rows: list[tuple[str, ...]] = []
     for outcome in outcomes:
         baseline = outcome.method == "unweighted"
-        mean, margin = outcome.change
-        table.add_row(
+        row = (
             outcome.method,
             _with_spread(f"{outcome.error:.3f}", outcome.spread),
-            "" if baseline else _with_spread(f"{mean:+.3f}", margin),
+            "" if baseline else _with_spread(f"{outcome.change[0]:+.3f}", outcome.change[1]),
             "" if baseline else f"{outcome.better} of {len(draws)}",
             f"{outcome.effective:.0%}",
             f"{covered:.1%}" if outcome.method == "tree" else "",
         )
-    console.print(table)
+        rows.append(row)
+    print_table(TextTable(f"{sizes:,.0f} selected patients a draw", headings, rows, 1), console)
 
 
 def _with_spread(mean: str, spread: float) -> str:

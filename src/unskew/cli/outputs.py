@@ -13,9 +13,12 @@ from unskew.errors import ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
-__all__ = ["check_outputs", "check_table", "print_note", "warnings_as_notes", "write_table",
-           "write_weights"]  # fmt: skip
+    from unskew.experiments.table import TextTable
+
+__all__ = ["check_outputs", "check_table", "print_note", "print_table", "warnings_as_notes",
+           "write_table", "write_weights"]  # fmt: skip
 
 _CSV = (".csv", ".csv.gz")
 _TABLES = (".parquet", ".pq", *_CSV)
@@ -78,6 +81,24 @@ def write_table(table: pa.Table, temporary: Path, path: Path) -> None:
         compression = "gzip" if name.endswith(".gz") else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(table, stream)
+
+
+def print_table(table: TextTable, console: Console) -> None:
+    """Print a table; where several columns are words, its rows are grouped by the first."""
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(title=table.title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    for place, heading in enumerate(table.headings):
+        side: Any = "left" if place < table.words else "right"
+        shown.add_column(heading, justify=side, no_wrap=True)
+    last = None
+    for row in table.rows:
+        if table.words > 1 and last not in (None, row[0]):
+            shown.add_section()
+        shown.add_row("" if row[0] == last else row[0], *row[1:])
+        last = row[0]
+    console.print(shown)
 
 
 def print_note(text: str) -> None:

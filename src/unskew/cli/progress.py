@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,17 +31,28 @@ class Show(Protocol):
 @contextmanager
 def show_progress(description: str, console: Console, *, quiet: bool = False) -> Iterator[Show]:
     """Give a function that shows how much of the work is done."""
-    started = monotonic()
-    with _display(description, console, quiet) as display:
+    from rich.progress import BarColumn, Progress, TextColumn
 
-        def show(share: float | None, done: str, seconds_left: float | None = None) -> None:
-            if seconds_left is None and share:
-                seconds_left = (monotonic() - started) * (1 / share - 1)
-            if seconds_left is not None:
-                minutes, seconds = divmod(round(seconds_left), 60)
-                done += f", about {minutes}:{seconds:02d} left"
-            display(share, done)
+    started = last = monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(description, total=None, text="")
 
+    def show(share: float | None, done: str, seconds_left: float | None = None) -> None:
+        nonlocal last
+        if seconds_left is None and share:
+            seconds_left = (monotonic() - started) * (1 / share - 1)
+        if seconds_left is not None:
+            minutes, seconds = divmod(round(seconds_left), 60)
+            done += f", about {minutes}:{seconds:02d} left"
+        if console.is_terminal:
+            total = None if share is None else 1.0
+            bar.update(task, total=total, completed=share or 0.0, text=done)
+        elif not quiet and monotonic() - last >= PLAIN_EVERY:
+            last = monotonic()
+            console.print(done, soft_wrap=True, markup=False)
+
+    with bar if console.is_terminal and not quiet else nullcontext():
         yield show
 
 
@@ -57,31 +68,3 @@ def population_progress(show: Show) -> Callable[[Progress], None]:
         show(progress.share, done, progress.seconds_left)
 
     return update
-
-
-@contextmanager
-def _display(
-    description: str, console: Console, quiet: bool
-) -> Iterator[Callable[[float | None, str], None]]:
-    """Give a function that displays a share and a text, where they can be seen."""
-    if quiet:
-        yield lambda *_: None
-    elif not console.is_terminal:
-        last = monotonic()
-
-        def print_line(_: float | None, text: str) -> None:
-            nonlocal last
-            if monotonic() - last >= PLAIN_EVERY:
-                last = monotonic()
-                console.print(text, soft_wrap=True, markup=False)
-
-        yield print_line
-    else:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(description, total=None, text="")
-            yield lambda share, text: bar.update(
-                task, total=None if share is None else 1.0, completed=share or 0.0, text=text
-            )

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unskew.experiments.plan import Plan
     from unskew.experiments.results import Report
     from unskew.experiments.run import Finished
-    from unskew.experiments.table import TextTable
 
 _LEGEND = (
     "Ours and the paper's: mean ± standard deviation over draws, for the direction w with the "
@@ -93,15 +92,13 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
     import json
 
     from unskew.experiments.table import markdown, tables, verdict
-    from unskew.files import whole_file
+    from unskew.files import write_whole
 
     for name, content in report._asdict().items():
-        with whole_file(folder / f"{name}.json") as temporary:
-            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_whole(folder / f"{name}.json", json.dumps(content, indent=1) + "\n")
     parts = [f"## {table.title}\n\n{markdown(table)}\n" for table in tables(plan, report)]
     parts += [f"{scaling}: {verdict(report.results, scaling)}\n" for scaling in plan.scalings]
-    with whole_file(folder / "table.md") as temporary:
-        temporary.write_text("\n".join(parts), encoding="utf-8")
+    write_whole(folder / "table.md", "\n".join(parts))
 
 
 def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
@@ -123,11 +120,12 @@ def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
 def _print(plan: Plan, report: Report, folder: Path, console: Console) -> None:
     from rich.markup import escape
 
+    from unskew.cli.outputs import print_table
     from unskew.experiments.table import paper_table, verdict
 
     if "logistic" in plan.mechanisms:
         for scaling in plan.scalings:
-            _print_table(paper_table(report.results, scaling), console)
+            print_table(paper_table(report.results, scaling), console)
             console.print(verdict(report.results, scaling))
         console.print(_LEGEND, style="dim")
     if report.run["warnings"]:
@@ -136,20 +134,3 @@ def _print(plan: Plan, report: Report, folder: Path, console: Console) -> None:
         f"All results, with intervals: [bold]{escape(str(folder / 'table.md'))}[/bold]",
         soft_wrap=True,
     )
-
-
-def _print_table(table: TextTable, console: Console) -> None:
-    from rich import box
-    from rich.table import Table
-
-    shown = Table(title=table.title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    for place, heading in enumerate(table.headings):
-        side: Any = "left" if place < table.words else "right"
-        shown.add_column(heading, justify=side, no_wrap=True)
-    last = None
-    for row in table.rows:
-        if last not in (None, row[0]):
-            shown.add_section()
-        shown.add_row("" if row[0] == last else row[0], *row[1:])
-        last = row[0]
-    console.print(shown)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,7 +29,7 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, measure_overlap
+from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
 from unskew.population.about import About
 from unskew.population.column_names import columns_to_weigh_by
 from unskew.population.margins import Margins
@@ -41,6 +41,7 @@ from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
 from unskew.weighters.shared_docs import with_shared_docs
+from unskew.weighters.typing import Columns, OnUncovered, Total
 
 __all__ = ["Family", "InductiveWeighter", "Weighter"]
 
@@ -50,15 +51,15 @@ WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Weighter(BaseEstimator, ABC):
     """Gives every row of a biased sample a weight, so that the sample represents the population."""
 
-    columns: Any
-    total: Any
-    overlap: Any
-    random_state: Any
-    overlap_: Overlap | None
-    uncovered_: float
+    # The parameters of every weighter; a subclass that is a dataclass adds its own.
+    columns: Columns = None
+    total: Total = "sample"
+    overlap: OnUncovered = "warn"
+    random_state: Any = 0
 
     # A weighter describes itself; nothing outside recognises one by its class.
     assumes: ClassVar[str]
@@ -89,10 +90,7 @@ class Weighter(BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__ is not None and not inspect.isabstract(cls):
-            parameter = inspect.signature(cls).parameters.get("overlap")
-            cls.__doc__ = with_shared_docs(
-                cls.__doc__, overlap="warn" if parameter is None else str(parameter.default)
-            )
+            cls.__doc__ = with_shared_docs(cls.__doc__, overlap=str(cls.overlap))
 
     @abstractmethod
     def _question(self, sample: Sample, about: About) -> Summary | None:
@@ -135,7 +133,12 @@ class Weighter(BaseEstimator, ABC):
         -------
         self
         """
-        self._check_parameters()
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise ParameterError(str(error)) from None
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
         target = population if isinstance(population, Margins) else Population.of(population)
         self.columns_ = columns_to_weigh_by(
@@ -145,7 +148,6 @@ class Weighter(BaseEstimator, ABC):
         among = None if self.columns is None else given.rows.table.column_names
         target = target.matched(sample.rows, among=among, ignored=self._own_column_names())
         answer, drawn = self._ask(sample, target)
-        self.__dict__.pop("uncovered_", None)
         raw = self._solve(sample, answer)
         self._measure_overlap(sample, target, drawn)
         _check_marks(target, sample.size)
@@ -153,7 +155,6 @@ class Weighter(BaseEstimator, ABC):
         mass = target.mass if target.about.margins is None or self.total != "sample" else 0.0
         total = float(sample.size) if self.total == "sample" else mass
         self.scale_, weights = sample.scaled(raw, self._rule, self._rule_columns(), total)
-        self.__dict__.pop("weights_", None)
         if weights is not None:
             self.weights_: FloatArray = weights
         return self
@@ -161,9 +162,13 @@ class Weighter(BaseEstimator, ABC):
     def _open(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Return the sample with all columns of X, and remember what they are."""
         given = open_sample(X, y, sample_weight)
-        self.__dict__.pop("subsample_size_", None)
         if not given.in_memory:
-            self._check_can_weigh_new_rows()
+            if not hasattr(self, "weigh"):
+                raise InputError(
+                    f"X is a distributed table, and {type(self).__name__} weighs only rows in "
+                    "memory. Use a weighter that can weigh new rows, such as TreeWeights, or bring "
+                    "the sample into memory: X.toArrow()."
+                )
             self.subsample_size_ = len(given)
         rows = given.rows
         if not len(rows):
@@ -173,18 +178,9 @@ class Weighter(BaseEstimator, ABC):
                 " while a minimum of 1 is required."
             )
         self.n_features_in_ = rows.table.num_columns
-        self.__dict__.pop("feature_names_in_", None)
         if rows.named:
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
         return given
-
-    def _check_can_weigh_new_rows(self) -> None:
-        if not hasattr(self, "weigh"):
-            raise InputError(
-                f"X is a distributed table, and {type(self).__name__} weighs only rows in memory. "
-                "Use a weighter that can weigh new rows, such as TreeWeights, or bring the sample "
-                "into memory: X.toArrow()."
-            )
 
     def _ask(
         self, sample: Sample, target: Population | Margins
@@ -209,7 +205,8 @@ class Weighter(BaseEstimator, ABC):
         self, sample: Sample, target: Population | Margins, drawn: Reservoir | None
     ) -> None:
         """Set ``overlap_`` and ``uncovered_``; warn or raise if too much is uncovered."""
-        self.overlap_ = None
+        share, rules = 0.0, tuple[OverlapRule, ...]()
+        self.overlap_: Overlap | None = None
         if drawn is not None and isinstance(target, Population):
             self.overlap_ = measure_overlap(
                 sample,
@@ -218,18 +215,14 @@ class Weighter(BaseEstimator, ABC):
                 whole=drawn.whole(target.size),
                 grow_on=500 if self.overlap == "warn" else 5000,
             )
-        share, rules = (
-            (0.0, ()) if self.overlap_ is None else (self.overlap_.uncovered, self.overlap_.rules)
-        )
-        own: float = self.__dict__.get("uncovered_", 0.0)
-        if "uncovered_" not in self.__dict__:  # the method itself leaves nothing out
-            self.uncovered_ = share
+            share, rules = self.overlap_.uncovered, self.overlap_.rules
+        own: float = getattr(self, "uncovered_", 0.0)  # what the method itself leaves out
+        self.uncovered_: float = getattr(self, "uncovered_", share)
         if self.overlap == "ignore":
             return
-        named = self.overlap in ("warn", "raise")
-        own_limit, limit = (WARN_ABOVE, LIMIT) if named else (self.overlap, self.overlap)
-        messages = [self._describe_uncovered()] if own > own_limit else []
-        messages += [str(self.overlap_)] if share > limit else []
+        limits = (WARN_ABOVE, LIMIT) if isinstance(self.overlap, str) else (self.overlap,) * 2
+        messages = [self._describe_uncovered()] if own > limits[0] else []
+        messages += [str(self.overlap_)] if share > limits[1] else []
         if not messages:
             return
         message = " ".join(messages)
@@ -241,12 +234,6 @@ class Weighter(BaseEstimator, ABC):
     def _describe_uncovered(self) -> str:
         """Return what ``uncovered_`` means for this method, and what was done with it."""
         return f"{self.uncovered_:.1%} of the population: {self.uncovered_means}."
-
-    def _check_parameters(self) -> None:
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise ParameterError(str(error)) from None
 
     def _own_column_names(self) -> list[str]:
         """Return the columns of X that are not features, and that the population may lack."""
@@ -281,7 +268,11 @@ class InductiveWeighter(Weighter, ABC):
         It travels to where the rows are. A rule that needs only NumPy and PyArrow runs anywhere;
         this one, the weighter itself, needs scikit-learn there.
         """
-        return _OwnRule(self)
+        return self._weigh_batch
+
+    def _weigh_batch(self, batch: pa.RecordBatch) -> FloatArray:
+        rows = Rows(pa.Table.from_batches([batch]), named=True)
+        return self._weigh(Sample(rows, None, np.ones(len(rows))))
 
     def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows, drawn as the sample was.
@@ -347,18 +338,6 @@ class InductiveWeighter(Weighter, ABC):
             return replace(rows, table=rows.table.select(fitted))
         names = fitted or [f"x{position}" for position in range(self.n_features_in_)]
         return Rows(rows.table.rename_columns(names), named=bool(fitted))
-
-
-class _OwnRule:
-    """The weighter itself as a rule."""
-
-    def __init__(self, weighter: Any) -> None:
-        self._weighter = weighter
-
-    def __call__(self, batch: pa.RecordBatch) -> FloatArray:
-        rows = Rows(pa.Table.from_batches([batch]), named=True)
-        weights: FloatArray = self._weighter._weigh(Sample(rows, None, np.ones(len(rows))))
-        return weights
 
 
 def _check_marks(target: Population | Margins, n_samples: int) -> None:

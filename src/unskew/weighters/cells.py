@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -74,10 +75,11 @@ class CountedCells(NamedTuple):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CellWeighter(InductiveWeighter, ABC):
     """Weighs by the counts of sample and population in the cells of a partition."""
 
-    empty: Any
+    empty: Empty = "merge"
 
     assumes: ClassVar[str] = "within a cell, every row is equally likely to be selected"
     uncovered_means: ClassVar[str] = (
@@ -164,7 +166,9 @@ def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
     found: list[CellCounts] = answer.summary.parts
     locators: list[Any] = [part.locator for part in found]
     if sample.in_memory:
-        in_sample = [locator.sample_counts for locator in locators]
+        design = sample.design[sample.order]  # a replicate's, not that of the question
+        pairs = zip(partitions, locators, strict=True)
+        in_sample = [locator.sample_counts(design[cells.counted]) for cells, locator in pairs]
     else:
         in_sample = _counts_elsewhere(sample, partitions, locators)
     return [
@@ -228,13 +232,16 @@ class CellLocator:
         self.empty = empty
         self._counted = sample.take(cells.counted)
         self._counted_cells = self._partition.cells(cells.values[cells.counted])
-        design = self._counted.design
-        inside = (self._counted_cells >= 0) & (design > 0)  # a clusterer may see noise
-        self.sample_counts: FloatArray = np.bincount(
+        # One entry more, so that cell -1 reads as one without sample rows.
+        self._occupied = np.append(self.sample_counts(self._counted.design) > 0, False)
+
+    def sample_counts(self, design: FloatArray) -> FloatArray:
+        """Return the total design weight in each cell; ``design`` is that of the counted rows."""
+        inside = self._counted_cells >= 0  # a clusterer may see noise
+        counts: FloatArray = np.bincount(
             self._counted_cells[inside], weights=design[inside], minlength=self.n_cells
         ).astype(np.float64)
-        # One entry more, so that cell -1 reads as one without sample rows.
-        self._occupied = np.append(self.sample_counts > 0, False)
+        return counts
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"
@@ -284,7 +291,7 @@ class CellLocator:
         state = self.__dict__.copy()
         if self.empty == "merge":
             state["_neighbours"] = self._neighbours
-        for name in ("_counted", "_counted_cells", "sample_counts"):
+        for name in ("_counted", "_counted_cells"):
             state.pop(name, None)
         return state
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +18,10 @@ from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import Scaling
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Empty, Partition
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClusterWeights(CellWeighter):
     """Weights by counts in the clusters that a scikit-learn clusterer finds in the sample.
 
@@ -60,6 +61,9 @@ class ClusterWeights(CellWeighter):
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
 
+    clusterer: Any = field(default=None, kw_only=False)
+    scaling: Scaling = "standard"
+
     assumes = "within a cluster, every row is equally likely to be selected"
     _saved_types = (
         *CellWeighter._saved_types,
@@ -71,25 +75,6 @@ class ClusterWeights(CellWeighter):
         "clusterer": [HasMethods(["fit", "predict"]), None],
         "scaling": [StrOptions({"standard", "range"}), None],
     }
-
-    def __init__(
-        self,
-        clusterer: Any = None,
-        *,
-        scaling: Scaling = "standard",
-        empty: Empty = "merge",
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.clusterer = clusterer
-        self.scaling = scaling
-        self.empty = empty
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
 
     def _cells(self, sample: Sample) -> list[Cells]:
         space, points = sample.points(self.scaling)

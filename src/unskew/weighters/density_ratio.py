@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import ParameterError, warn_caller
-from unskew.numerics.box_simplex import Certificate
+from unskew.errors import ParameterError
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.inductive import (
     InductiveProblem,
@@ -20,23 +18,16 @@ from unskew.numerics.inductive import (
     choose_smoothing,
     column_stretches,
 )
-from unskew.numerics.kernels import GaussianKernel, Kernel, LaplaceKernel, WithMeans, blocks
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.kernels import Kernel, WithMeans, blocks
+from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
-from unskew.population.feature_space import FeatureSpace, Scaling
+from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.kernel_points import (
-    N_FREQUENCIES,
-    KernelPoints,
-    median_distance,
-    needed_precision,
-    one_kernel,
-)
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.kernel_points import FAMILIES, KernelWeighter, median_distance, one_kernel
 
 __all__ = ["DensityRatioWeights"]
 
@@ -45,7 +36,8 @@ STRENGTH_OF_MEANS = 10.0
 """The factor of the linear kernel that is added, so that the columns' means are matched first."""
 
 
-class DensityRatioWeights(InductiveWeighter):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     r"""Weights :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, an estimate of the density ratio.
 
     Kernel mean matching with weights that are a function of the row: the sample's mean in the
@@ -120,13 +112,11 @@ class DensityRatioWeights(InductiveWeighter):
     True
     """
 
+    bandwidth: float | Literal["cv", "paper", "median"] = "cv"
+    n_centres: int = 200
+    population_rows: int = 20_000
+
     assumes = "selection depends on the columns alone, and the density ratio is smooth"
-    uncovered_means = (
-        "the share of the population that holds unseen values, or at which the kernel of every "
-        "sample row is below 0.01"
-    )
-    judged_by = "trees"
-    _matches_kernel_means = True
     _saved_types = (
         "unskew.numerics.box_simplex.Certificate",
         "unskew.numerics.inductive.InductiveWeights",
@@ -135,47 +125,15 @@ class DensityRatioWeights(InductiveWeighter):
         "unskew.numerics.kernels.WithMeans",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
+        **KernelWeighter._parameter_constraints,
         "bandwidth": [
             StrOptions({"cv", "paper", "median"}),
             Interval(Real, 0, None, closed="neither"),
         ],
-        "scaling": [StrOptions({"standard", "range"}), None],
-        "kernel": [StrOptions({"gaussian", "laplace"}), callable],
         "bound": [Interval(Real, 1, None, closed="left")],
         "n_centres": [Interval(Integral, 1, None, closed="left")],
         "population_rows": [Interval(Integral, 2, None, closed="left")],
-        "precision": [StrOptions({"single", "double"})],
     }
-
-    def __init__(
-        self,
-        *,
-        bandwidth: float | Literal["cv", "paper", "median"] = "cv",
-        scaling: Scaling = "standard",
-        kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian",
-        bound: float = 1000.0,
-        n_centres: int = 200,
-        population_rows: int = 20_000,
-        precision: Literal["single", "double"] = "single",
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.scaling = scaling
-        self.kernel = kernel
-        self.bound = bound
-        self.n_centres = n_centres
-        self.population_rows = population_rows
-        self.precision = precision
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
-
-    certificate_: Certificate
 
     def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
         if callable(self.kernel) and self.bandwidth == "cv":
@@ -183,92 +141,58 @@ class DensityRatioWeights(InductiveWeighter):
                 'bandwidth="cv" has no bandwidths to choose from for a custom kernel. Use another '
                 "bandwidth."
             )
-        points = KernelPoints.of(sample, self.scaling, centred=not callable(self.kernel))
+        points = self._points(sample)
         if self.bandwidth == "cv":
             return Question(Reservoir(self.population_rows), points)
-        return self._candidates(points, points.design(sample), None)
+        random = check_random_state(self.random_state)
+        kernel = one_kernel(self.kernel, self.bandwidth, points.points, random)
+        return self._ask_sums(points, [kernel], self.n_centres, random)
 
     def _solve(self, sample: Sample, answer: Question[Any]) -> FloatArray:
         if self.bandwidth == "cv":
-            points, drawn = answer.learned, answer.summary
-            answer = self._candidates(points, points.design(sample), drawn)
-            drawn.answer(answer)
-        learned = answer.learned
-        points = learned.points
-        design = points.design(sample)
-        sums = answer.summary.parts
+            answer = self._ask_drawn(sample, answer)
+        learned, sums = answer.learned, answer.summary.parts
+        points, design = learned.points.points, learned.points.design(sample)
         kernels = [
-            WithMeans(one, n_columns=points.points.shape[1], strength=STRENGTH_OF_MEANS)
+            WithMeans(one, n_columns=points.shape[1], strength=STRENGTH_OF_MEANS)
             for one in learned.kernels
         ]
         means = [
-            kernel.means(one.sums / one.mass, points.points, one.points / one.mass)
+            kernel.means(one.sums / one.mass, points, one.points / one.mass)
             for kernel, one in zip(kernels, sums, strict=True)
         ]
+        random = np.random.RandomState()
+        random.set_state(learned.state)
         best, self.smoothing_ = choose_smoothing(
-            kernels, points.points, means, design, learned.centres, learned.random()
+            kernels, points, means, design, learned.drawn, random
         )
-        self.uncovered_ = sums[best].uncovered / sums[best].mass
-        self.bandwidth_ = getattr(learned.kernels[best], "bandwidth", np.nan)
-        self.precision_ = learned.precision
-        self.space_, self.centre_ = points.space, points.centre
         with one_blas_thread():
             self.function_, self.certificate_ = InductiveProblem(
-                kernels[best], points.points, means[best], design, learned.centres
+                kernels[best], points, means[best], design, learned.drawn
             ).solve(self.smoothing_, self.bound)
-        weights = design * self.function_.weigh(points.points)
-        self.mmd_before_, self.mmd_after_ = (
-            points.distance(vector, sums[best]) for vector in (design, weights)
-        )
-        self._warn_unless_converged(len(learned.centres))
-        return points.of_rows(weights, sample)
+        return self._finish(sample, answer, design * self.function_.weigh(points), best)
 
-    def _candidates(
-        self, points: KernelPoints, design: FloatArray, drawn: Reservoir | None
-    ) -> Question[Summaries]:
-        """Return the question for kernel sums, of all kernels among which to choose."""
+    def _ask_drawn(self, sample: Sample, answer: Question[Reservoir]) -> Question[Summaries]:
+        """Ask the population rows that were drawn, with all kernels among which to choose."""
+        points, drawn = answer.learned, answer.summary
         random = check_random_state(self.random_state)
-        if drawn is None:
-            kernels = [one_kernel(self.kernel, self.bandwidth, points.points, random)]
-        else:
-            kernels = self._bandwidths(points.points, random)
-            kernels += self._stretched(points, design, drawn, random)
-        n_points, n_columns = points.points.shape
-        frequencies = [one.draw_frequencies(n_columns, N_FREQUENCIES, random) for one in kernels]
-        centres = np.sort(random.permutation(n_points)[: min(self.n_centres, n_points)])
-        precision = needed_precision(kernels, points.points, self.precision)
-        question = Summaries(
-            [
-                points.sums(kernel, points.points, waves, precision)
-                for kernel, waves in zip(kernels, frequencies, strict=True)
-            ]
-        )
-        state = random.get_state()
-        return Question(question, _Learned(points, kernels, centres, precision, state))
-
-    def _bandwidths(self, points: FloatArray, random: np.random.RandomState) -> list[Kernel]:
-        middle = median_distance(str(self.kernel), points, random)
-        return [self._family(middle * factor) for factor in BANDWIDTH_FACTORS]
-
-    def _stretched(
-        self,
-        points: KernelPoints,
-        design: FloatArray,
-        drawn: Reservoir,
-        random: np.random.RandomState,
-    ) -> list[Kernel]:
-        """Return more candidates, in which columns count as much as they differ."""
+        kernels = self._multiples(points.points, 1.0, random)
+        # More candidates, in which columns count as much as they differ.
         others = points.locate(drawn.rows, side="population")
-        stretches = column_stretches(points.points, design, others, drawn.weight)
-        if (stretches == stretches[0]).all():
-            return []
-        middle = median_distance(str(self.kernel), points.points * stretches, random)
-        with np.errstate(divide="ignore"):  # a column that does not count is infinitely wide
-            return [self._family(middle * factor / stretches) for factor in BANDWIDTH_FACTORS]
+        stretches = column_stretches(points.points, points.design(sample), others, drawn.weight)
+        if (stretches != stretches[0]).any():
+            kernels += self._multiples(points.points, stretches, random)
+        question = self._ask_sums(points, kernels, self.n_centres, random)
+        drawn.answer(question)
+        return question
 
-    @property
-    def _family(self) -> type[GaussianKernel] | type[LaplaceKernel]:
-        return GaussianKernel if self.kernel == "gaussian" else LaplaceKernel
+    def _multiples(
+        self, points: FloatArray, stretches: FloatArray | float, random: np.random.RandomState
+    ) -> list[Kernel]:
+        middle = median_distance(str(self.kernel), points * stretches, random)
+        family = FAMILIES[str(self.kernel)]
+        with np.errstate(divide="ignore"):  # a column that does not count is infinitely wide
+            return [family(middle * factor / stretches) for factor in BANDWIDTH_FACTORS]
 
     def _weigh(self, sample: Sample) -> FloatArray:
         values, _ = self.space_.transform(sample.batch, side="new rows")
@@ -277,40 +201,12 @@ class DensityRatioWeights(InductiveWeighter):
     def _rule(self) -> Rule:
         return _FunctionRule(self.space_, self.centre_, self.function_)
 
-    def _warn_unless_converged(self, n_centres: int) -> None:
-        if not self.certificate_.converged:
-            warn_caller(
-                ConvergenceWarning(
-                    f"No function of the {n_centres} centres has a mean of one within 0 and "
-                    f"bound={self.bound} on the sample; weights were clipped to [0, bound] and "
-                    f"mixed with {self.function_.even:.1%} uniform weights. Raise bound or "
-                    "n_centres."
-                )
-            )
-
-    def _describe_uncovered(self) -> str:
+    def _describe_failure(self) -> str:
         return (
-            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
-            "every sample row for the kernel; the remaining distance (MMD) is "
-            f"{self.mmd_after_:.3g}, before weighting {self.mmd_before_:.3g}. No weights make the "
-            "sample represent it."
+            f"No function of the {len(self.function_.centres)} centres has a mean of one within 0 "
+            f"and bound={self.bound} on the sample; weights were clipped to [0, bound] and mixed "
+            f"with {self.function_.even:.1%} uniform weights. Raise bound or n_centres."
         )
-
-
-class _Learned(NamedTuple):
-    """What the question was asked with."""
-
-    points: KernelPoints
-    kernels: list[Kernel]
-    centres: IntArray
-    precision: str
-    state: Any
-
-    def random(self) -> np.random.RandomState:
-        """Return the random generator as it was when the question was asked."""
-        random = np.random.RandomState()
-        random.set_state(self.state)
-        return random
 
 
 class _FunctionRule(NamedTuple):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty
+from unskew.weighters.cells import Cells, CellWeighter
 from unskew.weighters.grid import GridPartition, Values
-from unskew.weighters.typing import Columns, OnUncovered, Total
 
 
 class FrequencyWeights(CellWeighter):
@@ -51,21 +48,6 @@ class FrequencyWeights(CellWeighter):
         "unskew.weighters.grid.GridPartition",
         "unskew.weighters.grid.Values",
     )
-
-    def __init__(
-        self,
-        *,
-        empty: Empty = "merge",
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.empty = empty
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
 
     def _partition_assumption(self) -> str:
         return "cells are points, and the points that no sample row has are allowed for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -15,13 +16,14 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter, Empty
+from unskew.weighters.cells import Cells, CellWeighter
+from unskew.weighters.frequency import FrequencyWeights
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
-from unskew.weighters.typing import Columns, OnUncovered, Total
 
 DEFAULT_BUCKETS = 5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HistogramWeights(CellWeighter):
     """Weights by counts in the cells of a histogram over all columns.
 
@@ -60,38 +62,16 @@ class HistogramWeights(CellWeighter):
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
 
+    buckets: int | Mapping[Any, int | Sequence[Any]] = DEFAULT_BUCKETS
+    strategy: Literal["quantile", "width"] = "quantile"
+
     uncovered_means = "the share of the population in cells that hold no sample row"
-    _saved_types = (
-        *CellWeighter._saved_types,
-        "unskew.numerics.distinct_rows.DistinctRows",
-        "unskew.weighters.grid.Buckets",
-        "unskew.weighters.grid.GridPartition",
-        "unskew.weighters.grid.Values",
-    )
+    _saved_types = (*FrequencyWeights._saved_types, "unskew.weighters.grid.Buckets")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "buckets": [Interval(Integral, 1, None, closed="left"), Mapping],
         "strategy": [StrOptions({"quantile", "width"})],
     }
-
-    def __init__(
-        self,
-        *,
-        buckets: int | Mapping[Any, int | Sequence[Any]] = DEFAULT_BUCKETS,
-        strategy: Literal["quantile", "width"] = "quantile",
-        empty: Empty = "merge",
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.buckets = buckets
-        self.strategy = strategy
-        self.empty = empty
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
 
     def _cells(self, sample: Sample) -> list[Cells]:
         encoder, values = sample.codes, sample.values

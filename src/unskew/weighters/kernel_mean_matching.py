@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import ParameterError, warn_caller
-from unskew.numerics.box_simplex import BoxSimplex, Certificate
+from unskew.errors import ParameterError
+from unskew.numerics.box_simplex import BoxSimplex
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
 from unskew.numerics.kernel_matrix import KernelMatrix
-from unskew.numerics.kernels import Kernel
 from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
 from unskew.numerics.projected_gradient import solve_by_gradient_steps
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
-from unskew.population.feature_space import Scaling
 from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question, Summary
-from unskew.weighters.base import Weighter
-from unskew.weighters.kernel_points import (
-    N_FREQUENCIES,
-    KernelPoints,
-    needed_precision,
-    one_kernel,
-)
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.population.summaries import Question, Summaries, Summary
+from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 
 __all__ = ["KernelMeanMatching"]
 
@@ -40,7 +30,8 @@ MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
 
-class KernelMeanMatching(Weighter):
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelMeanMatching(KernelWeighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
 
     Huang, Smola, Gretton, Borgwardt and Schölkopf (2006), as the paper states it:
@@ -139,70 +130,31 @@ class KernelMeanMatching(Weighter):
     True
     """
 
+    bandwidth: float | Literal["paper", "median"] = "paper"
+    slack: float = 0.0
+    ridge: float = 0.0
+    method: Literal["auto", "exact", "low-rank"] = "auto"
+    n_components: int = 512
+    tolerance: float = 1e-3
+    memory: float = 2**31
+    max_iterations: int = 5000
+
     assumes = (
         "selection depends on the columns alone, and the kernel's feature space holds the true "
         "weights"
     )
-    uncovered_means = (
-        "the share of the population that holds unseen values, or at which the kernel of every "
-        "sample row is below 0.01"
-    )
-    judged_by = "trees"
-    _matches_kernel_means = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Weighter._parameter_constraints,
+        **KernelWeighter._parameter_constraints,
         "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],
-        "scaling": [StrOptions({"standard", "range"}), None],
-        "kernel": [StrOptions({"gaussian", "laplace"}), callable],
         "bound": [Interval(Real, 0, None, closed="neither")],
         "slack": [Interval(Real, 0, 1, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="left")],
         "method": [StrOptions({"auto", "exact", "low-rank"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tolerance": [Interval(Real, 0, None, closed="neither")],
-        "precision": [StrOptions({"single", "double"})],
         "memory": [Interval(Real, 0, None, closed="left")],
         "max_iterations": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        *,
-        bandwidth: float | Literal["paper", "median"] = "paper",
-        scaling: Scaling = "standard",
-        kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian",
-        bound: float = 1000.0,
-        slack: float = 0.0,
-        ridge: float = 0.0,
-        method: Literal["auto", "exact", "low-rank"] = "auto",
-        n_components: int = 512,
-        tolerance: float = 1e-3,
-        precision: Literal["single", "double"] = "single",
-        memory: float = 2**31,
-        max_iterations: int = 5000,
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.scaling = scaling
-        self.kernel = kernel
-        self.bound = bound
-        self.slack = slack
-        self.ridge = ridge
-        self.method = method
-        self.n_components = n_components
-        self.tolerance = tolerance
-        self.precision = precision
-        self.memory = memory
-        self.max_iterations = max_iterations
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
-
-    certificate_: Certificate
 
     def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
         if self.bound < 1 - self.slack:
@@ -211,38 +163,25 @@ class KernelMeanMatching(Weighter):
                 f"{self.bound} cannot have a mean of at least {1 - self.slack}. Raise bound to 1 "
                 "or more."
             )
-        method = self.method
-        if method == "auto":
-            method = "exact" if len(sample) <= MOST_ROWS_EXACT else "low-rank"
-        points = KernelPoints.of(sample, self.scaling, centred=not callable(self.kernel))
+        points = self._points(sample)
         random = check_random_state(self.random_state)
         kernel = one_kernel(self.kernel, self.bandwidth, points.points, random)
-        n_points, n_columns = points.points.shape
-        frequencies = kernel.draw_frequencies(n_columns, N_FREQUENCIES, random)
-        landmarks = np.sort(random.permutation(n_points)[: min(self.n_components, n_points)])
-        precision = needed_precision([kernel], points.points, self.precision)
-        at = points.points[landmarks] if method == "low-rank" else points.points
-        learned = _Learned(method, points, kernel, landmarks, precision)
-        return Question(points.sums(kernel, at, frequencies, precision), learned)
+        low_rank = self._method_for(sample) == "low-rank"
+        return self._ask_sums(points, [kernel], self.n_components, random, at_drawn=low_rank)
 
-    def _solve(self, sample: Sample, answer: Question[KernelSums]) -> FloatArray:
-        sums, learned = answer.summary, answer.learned
-        points = learned.points
-        self.method_, self.precision_ = learned.method, learned.precision
-        self.space_, self.centre_ = points.space, points.centre
-        self.bandwidth_ = getattr(learned.kernel, "bandwidth", np.nan)
-        self.uncovered_ = sums.uncovered / sums.mass
-        self.__dict__.pop("mmd_outside_", None)
-        design = points.design(sample)
+    def _method_for(self, sample: Sample) -> str:
+        if self.method != "auto":
+            return self.method
+        return "exact" if len(sample) <= MOST_ROWS_EXACT else "low-rank"
+
+    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
+        self.method_ = self._method_for(sample)
+        design = answer.learned.points.design(sample)
         solve = self._solve_exact if self.method_ == "exact" else self._solve_low_rank
         weights = np.zeros(len(design))
         used = np.flatnonzero(design > 0)  # a replicate may leave rows out
-        weights[used] = solve(learned, sums, design[used], used)
-        self.mmd_before_, self.mmd_after_ = (
-            points.distance(vector, sums) for vector in (design, weights)
-        )
-        self._warn_unless_converged()
-        return points.of_rows(weights, sample)
+        weights[used] = solve(answer.learned, answer.summary.parts[0], design[used], used)
+        return self._finish(sample, answer, weights)
 
     def _program(self, matrix: Any, linear: FloatArray, design: FloatArray) -> BoxSimplex[Any]:
         size = float(design.sum())
@@ -254,10 +193,10 @@ class KernelMeanMatching(Weighter):
         )
 
     def _solve_exact(
-        self, learned: _Learned, sums: KernelSums, design: FloatArray, used: IntArray
+        self, learned: Learned, sums: KernelSums, design: FloatArray, used: IntArray
     ) -> FloatArray:
         matrix = KernelMatrix(
-            learned.kernel,
+            learned.kernels[0],
             learned.points.points[used],
             ridge=self.ridge / design,
             memory=self.memory,
@@ -272,10 +211,10 @@ class KernelMeanMatching(Weighter):
         return weights
 
     def _solve_low_rank(
-        self, learned: _Learned, sums: KernelSums, design: FloatArray, used: IntArray
+        self, learned: Learned, sums: KernelSums, design: FloatArray, used: IntArray
     ) -> FloatArray:
         points = learned.points.points
-        features = NystromFeatures(learned.kernel, points[learned.landmarks])
+        features = NystromFeatures(learned.kernels[0], points[learned.drawn])
         matrix = LowRankMatrix(features.transform(points[used]), ridge=self.ridge / design)
         target = features.of_sums(sums.sums / sums.mass)
         product = (matrix.features @ target.astype(np.float32)).astype(np.float64)
@@ -293,33 +232,14 @@ class KernelMeanMatching(Weighter):
         self.mmd_outside_ = float(np.sqrt(max(outside, 0.0)))
         return weights
 
-    def _warn_unless_converged(self) -> None:
+    def _describe_failure(self) -> str:
         certificate = self.certificate_
-        if not certificate.converged:
-            warn_caller(
-                ConvergenceWarning(
-                    f"Kernel mean matching stopped after {certificate.iterations} iterations with "
-                    f"a violation of {certificate.violation:.2g} "
-                    f"(tolerance={certificate.tolerance:.2g}) and a duality gap of "
-                    f"{certificate.gap:.2g} at an objective of {certificate.objective:.6g}. Raise "
-                    "max_iterations, tolerance or ridge."
-                )
-            )
-
-    def _describe_uncovered(self) -> str:
-        asked = "landmark" if self.method_ == "low-rank" else "sample row"
         return (
-            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
-            f"every {asked} for the kernel; the remaining distance (MMD) is {self.mmd_after_:.3g}, "
-            f"before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
+            f"Kernel mean matching stopped after {certificate.iterations} iterations with a "
+            f"violation of {certificate.violation:.2g} (tolerance={certificate.tolerance:.2g}) and "
+            f"a duality gap of {certificate.gap:.2g} at an objective of "
+            f"{certificate.objective:.6g}. Raise max_iterations, tolerance or ridge."
         )
 
-
-class _Learned(NamedTuple):
-    """What the question was asked with."""
-
-    method: str
-    points: KernelPoints
-    kernel: Kernel
-    landmarks: IntArray
-    precision: str
+    def _asked_at(self) -> str:
+        return "sample row" if self.method_ == "exact" else "landmark"

@@ -1,23 +1,31 @@
-"""The distinct points of a sample, and kernels between them: what kernel weighters share."""
+"""The distinct points of a sample, kernels between them, and what kernel weighters share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
+from sklearn.exceptions import ConvergenceWarning
 
-from unskew.errors import InputError
+from unskew._compat import StrOptions
+from unskew.errors import InputError, warn_caller
+from unskew.numerics.box_simplex import Certificate
 from unskew.numerics.kernels import CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.kernel_sums import KernelSums, sum_of_waves
 from unskew.population.sample import Sample
+from unskew.population.summaries import Question, Summaries
+from unskew.weighters.base import Weighter
 
-__all__ = ["KernelPoints", "median_distance", "needed_precision", "one_kernel"]
+__all__ = ["FAMILIES", "KernelPoints", "KernelWeighter", "Learned", "median_distance", "one_kernel"]
+
+FAMILIES = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}
 
 N_FREQUENCIES = 256
 
@@ -102,7 +110,7 @@ def one_kernel(
     """Return the kernel that a name or function and a bandwidth describe."""
     if not isinstance(kernel, str):
         return CustomKernel(kernel)
-    family = GaussianKernel if kernel == "gaussian" else LaplaceKernel
+    family = FAMILIES[kernel]
     if bandwidth == "paper":
         n_columns = points.shape[1]
         # γ = 1/d in exp(-γ‖x - y‖²), and in exp(-γ‖x - y‖₁).
@@ -120,11 +128,96 @@ def median_distance(kernel: str, points: FloatArray, random: np.random.RandomSta
     return float(np.median(distances)) or float(distances.max()) or 1.0
 
 
-def needed_precision(kernels: list[Kernel], points: FloatArray, precision: str) -> str:
-    """Return the precision asked for, or double where single is too coarse.
+class Learned(NamedTuple):
+    """What a kernel weighter asked its question with."""
 
-    The error of single precision is 1e-7 of the largest squared norm, in bandwidths.
-    """
-    widths = [getattr(kernel, "bandwidth", np.inf) for kernel in kernels]
-    farthest = max(float(np.max(np.sum((points / width) ** 2, axis=1))) for width in widths)
-    return "double" if farthest > 1e3 else precision
+    points: KernelPoints
+    kernels: list[Kernel]
+    drawn: IntArray
+    """The points drawn as landmarks or centres."""
+    precision: str
+    state: Any
+    """Of the random generator, after all this was drawn."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelWeighter(Weighter, ABC):
+    """Matches the population's mean in the feature space of a kernel."""
+
+    scaling: Scaling = "standard"
+    kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian"
+    bound: float = 1000.0
+    precision: Literal["single", "double"] = "single"
+    certificate_: Certificate = field(init=False)
+
+    uncovered_means = (
+        "the share of the population that holds unseen values, or at which the kernel of every "
+        "sample row is below 0.01"
+    )
+    judged_by = "trees"
+    _matches_kernel_means = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Weighter._parameter_constraints,
+        "scaling": [StrOptions({"standard", "range"}), None],
+        "kernel": [StrOptions({"gaussian", "laplace"}), callable],
+        "precision": [StrOptions({"single", "double"})],
+    }
+
+    @abstractmethod
+    def _describe_failure(self) -> str:
+        """Return what was not reached, where the certificate has not converged."""
+
+    def _points(self, sample: Sample) -> KernelPoints:
+        return KernelPoints.of(sample, self.scaling, centred=not callable(self.kernel))
+
+    def _ask_sums(
+        self,
+        points: KernelPoints,
+        kernels: list[Kernel],
+        n_drawn: int,
+        random: np.random.RandomState,
+        *,
+        at_drawn: bool = False,
+    ) -> Question[Summaries]:
+        """Return the question for the sums of each kernel at all points, or at those drawn."""
+        n_points, n_columns = points.points.shape
+        frequencies = [one.draw_frequencies(n_columns, N_FREQUENCIES, random) for one in kernels]
+        drawn = np.sort(random.permutation(n_points)[:n_drawn])
+        # The error of single precision is 1e-7 of the largest squared norm, in bandwidths.
+        widths = [getattr(kernel, "bandwidth", np.inf) for kernel in kernels]
+        norms = [np.sum((points.points / width) ** 2, axis=1).max() for width in widths]
+        precision = "double" if max(norms) > 1e3 else self.precision
+        at = points.points[drawn] if at_drawn else points.points
+        sums = [
+            points.sums(kernel, at, waves, precision)
+            for kernel, waves in zip(kernels, frequencies, strict=True)
+        ]
+        learned = Learned(points, kernels, drawn, precision, random.get_state())
+        return Question(Summaries(sums), learned)
+
+    def _finish(
+        self, sample: Sample, answer: Question[Summaries], weights: FloatArray, place: int = 0
+    ) -> FloatArray:
+        """Describe the weights of points, made with one of the kernels; return those of rows."""
+        learned, sums = answer.learned, answer.summary.parts[place]
+        points = learned.points
+        self.uncovered_ = sums.uncovered / sums.mass
+        self.bandwidth_ = getattr(learned.kernels[place], "bandwidth", np.nan)
+        self.precision_ = learned.precision
+        self.space_, self.centre_ = points.space, points.centre
+        self.mmd_before_ = points.distance(points.design(sample), sums)
+        self.mmd_after_ = points.distance(weights, sums)
+        if not self.certificate_.converged:
+            warn_caller(ConvergenceWarning(self._describe_failure()))
+        return points.of_rows(weights, sample)
+
+    def _asked_at(self) -> str:
+        return "sample row"
+
+    def _describe_uncovered(self) -> str:
+        return (
+            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
+            f"every {self._asked_at()} for the kernel; the remaining distance (MMD) is "
+            f"{self.mmd_after_:.3g}, before weighting {self.mmd_before_:.3g}. No weights make the "
+            "sample represent it."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,13 +17,14 @@ from unskew.population.forms import Form
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.typing import OnUncovered
 
 
 def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
     return isinstance(weighter.probability, str) or callable(weighter.probability)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KnownProbability(InductiveWeighter):
     r"""Weights :math:`1 / \Pr[s = 1 \mid x]`, where the probability of selection is known.
 
@@ -58,6 +60,9 @@ class KnownProbability(InductiveWeighter):
     array([0.66666667, 1.33333333])
     """
 
+    probability: ArrayLike | str | Callable[[Any], ArrayLike] = field(kw_only=False)
+    overlap: OnUncovered = "ignore"
+
     assumes = "the probabilities of selection are right"
     _not_certifiable = (
         "KnownProbability estimates nothing: its weights are as right as the probabilities that "
@@ -69,21 +74,6 @@ class KnownProbability(InductiveWeighter):
         "probability": ["array-like", str, callable],
     }
 
-    def __init__(
-        self,
-        probability: ArrayLike | str | Callable[[Any], ArrayLike],
-        *,
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "ignore",
-        random_state: Any = 0,
-    ) -> None:
-        self.probability = probability
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
-
     @available_if(_can_weigh_new_rows)
     def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`."""
@@ -93,14 +83,23 @@ class KnownProbability(InductiveWeighter):
         return None
 
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
-        self.__dict__.pop("form_", None)
         if callable(self.probability):
             self.form_ = Form(sample.given)
         return sample.design * self._weigh(sample)
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        with np.errstate(over="ignore"):  # a weight that is infinite is an error in fit
-            return 1.0 / self._probabilities(sample)
+        if isinstance(self.probability, str):
+            table = sample.all_rows.table
+            if self.probability not in table.column_names:
+                raise InputError(
+                    f"probability='{self.probability}' is not a column of X, whose columns are "
+                    f"{table.column_names}."
+                )
+            return _ProbabilityRule(self.probability)(table)
+        if callable(self.probability):
+            given = self.probability(self.form_.of(sample.all_rows.table, given=sample.given))
+            return _inverse(given, len(sample), "What probability(X) returned")
+        return _inverse(self.probability, len(sample), "probability")
 
     def _rule(self) -> Rule:
         if not isinstance(self.probability, str):
@@ -116,23 +115,6 @@ class KnownProbability(InductiveWeighter):
     def _own_column_names(self) -> list[str]:
         return [self.probability] if isinstance(self.probability, str) else []
 
-    def _probabilities(self, sample: Sample) -> FloatArray:
-        if isinstance(self.probability, str):
-            table = sample.all_rows.table
-            if self.probability not in table.column_names:
-                raise InputError(
-                    f"probability='{self.probability}' is not a column of X, whose columns are "
-                    f"{table.column_names}."
-                )
-            given = table.column(self.probability).to_numpy()
-            name = f"Column '{self.probability}'"
-        elif callable(self.probability):
-            given = self.probability(self.form_.of(sample.all_rows.table, given=sample.given))
-            name = "What probability(X) returned"
-        else:
-            given, name = self.probability, "probability"
-        return _checked_probabilities(given, len(sample), name)
-
 
 class _ProbabilityRule(NamedTuple):
     """The weight of a row is the inverse of a column."""
@@ -140,12 +122,11 @@ class _ProbabilityRule(NamedTuple):
     column: str
 
     def __call__(self, batch: Any) -> FloatArray:
-        given = batch.column(self.column).to_numpy(zero_copy_only=False)
-        with np.errstate(over="ignore"):
-            return 1.0 / _checked_probabilities(given, len(batch), f"Column '{self.column}'")
+        return _inverse(batch.column(self.column), len(batch), f"Column '{self.column}'")
 
 
-def _checked_probabilities(given: Any, n_rows: int, name: str) -> FloatArray:
+def _inverse(given: Any, n_rows: int, name: str) -> FloatArray:
+    """Return the inverse of probabilities, checked."""
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -159,4 +140,5 @@ def _checked_probabilities(given: Any, n_rows: int, name: str) -> FloatArray:
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         raise InputError(f"{name} must lie in (0, 1]; got {values[row]} at row {row}.")
-    return values
+    with np.errstate(over="ignore"):  # a weight that is infinite is an error in fit
+        return 1.0 / values

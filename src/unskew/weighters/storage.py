@@ -106,7 +106,7 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         data = skops.io.dumps(weighter, compression=zipfile.ZIP_DEFLATED)
     except (UnsupportedTypeException, TypeError) as error:
         raise ParameterError(f"{name} cannot be saved: {error}") from error
-    if nameless := [kind for kind in _untrusted(data, Path("the weighter")) if "<" in kind]:
+    if nameless := [kind for kind in skops.io.get_untrusted_types(data=data) if "<" in kind]:
         raise ParameterError(
             f"{name} cannot be saved: it holds {', '.join(nameless)}, which could not be found "
             "when the file is loaded. Define it at the top level of a module."
@@ -139,27 +139,36 @@ def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> In
         Fitted: ``weigh`` gives what it gave before, bit for bit.
     """
     path = Path(path)
-    data = _read(path)
-    _check_version(path, _read_about(path, data))
-    allowed = _trusted() | {_type_name(kind) for kind in trusted}
-    if untrusted := sorted(set(_untrusted(data, path)) - allowed):
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputFileError(f"The weighter's file '{path}' does not exist.") from error
+    except OSError as error:
+        raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
+    try:
+        return _load(path, data, {_type_name(kind) for kind in trusted})
+    except InputError:
+        raise
+    except Exception as error:  # whatever a crafted or damaged file makes of it
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _load(path: Path, data: bytes, further: set[str]) -> InductiveWeighter:
+    import skops.io
+
+    _check_about(path, data)
+    allowed = _trusted() | further
+    if untrusted := sorted(set(skops.io.get_untrusted_types(data=data)) - allowed):
         names = ", ".join(untrusted)
         raise InputError(
             f"'{path}' is refused: it holds {names}, which is not part of unskew or scikit-learn. "
             "Nothing in it was run. If you trust the file: load_weighter(path, "
             f"trusted={untrusted})."
         )
-    import skops.io
-
-    try:
-        weighter = skops.io.loads(data, trusted=sorted(allowed))
-        is_fitted = isinstance(weighter, InductiveWeighter) and hasattr(weighter, "scale_")
-        if is_fitted:
-            _check_trees(weighter, len(weighter.columns_))
-    except Exception as error:  # as below
-        raise _damaged(path, error) from error
-    if not is_fitted:
+    weighter = skops.io.loads(data, trusted=sorted(allowed))
+    if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "scale_"):
         raise _damaged(path, "it holds no fitted weighter")
+    _check_trees(weighter, len(weighter.columns_))
     return weighter
 
 
@@ -175,65 +184,35 @@ def _about() -> dict[str, Any]:
     return {"format": FORMAT, "unskew": __version__, "scikit-learn": sklearn.__version__}
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputFileError(f"The weighter's file '{path}' does not exist.") from error
-    except OSError as error:
-        raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
+def _check_about(path: Path, data: bytes) -> None:
+    """Refuse a file that unskew did not save, that is damaged, or that a newer version saved."""
+    from packaging.version import Version
 
+    from unskew import __version__
 
-def _read_about(path: Path, data: bytes) -> dict[str, Any]:
     if not zipfile.is_zipfile(io.BytesIO(data)):
         raise InputError(
             f"'{path}' is refused: it is not a weighter that unskew saved. Pickles are never "
             "opened, because they may run code; save_weighter and unskew weigh --save write skops "
             "files."
         )
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if damaged := archive.testzip():
-                raise _damaged(path, f"{damaged} does not match its checksum")
-            if archive.getinfo(_ABOUT).file_size > _LARGEST_ABOUT:
-                raise _damaged(path, f"{_ABOUT} is too large")
-            about = json.loads(archive.read(_ABOUT))
-    except KeyError:
-        raise InputError(
-            f"'{path}' is refused: it is not a weighter that unskew saved (it lacks {_ABOUT})."
-        ) from None
-    except InputError:
-        raise
-    except Exception as error:  # whatever a crafted or damaged file makes of it
-        raise _damaged(path, error) from error
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if damaged := archive.testzip():
+            raise _damaged(path, f"{damaged} does not match its checksum")
+        if _ABOUT not in archive.namelist():
+            raise InputError(
+                f"'{path}' is refused: it is not a weighter that unskew saved (it lacks {_ABOUT})."
+            )
+        if archive.getinfo(_ABOUT).file_size > _LARGEST_ABOUT:
+            raise _damaged(path, f"{_ABOUT} is too large")
+        about = json.loads(archive.read(_ABOUT))
     if not isinstance(about, dict) or not isinstance(about.get("format"), int):
         raise _damaged(path, f"{_ABOUT} does not state the format")
-    return about
-
-
-def _check_version(path: Path, about: dict[str, Any]) -> None:
-    from packaging.version import InvalidVersion, Version
-
-    from unskew import __version__
-
-    try:
-        newer = Version(str(about.get("unskew"))) > Version(__version__)
-    except InvalidVersion as error:
-        raise _damaged(path, error) from error
-    if newer or about["format"] > FORMAT:
+    if Version(str(about.get("unskew"))) > Version(__version__) or about["format"] > FORMAT:
         raise InputError(
             f"'{path}' was saved by unskew {about['unskew']}, which is newer than this one "
             f"({__version__}). Upgrade unskew, or save the weighter again with this version."
         )
-
-
-def _untrusted(data: bytes, path: Path) -> list[str]:
-    import skops.io
-
-    try:
-        return list(skops.io.get_untrusted_types(data=data))
-    except Exception as error:  # as above
-        raise _damaged(path, error) from error
 
 
 def _check_trees(held: Any, n_features: int) -> None:
@@ -264,13 +243,10 @@ def _check_tree(tree: Any, n_features: int) -> None:
         raise ValueError(
             f"the file contains a decision tree for {tree.n_features} columns, not {n_features}"
         )
-    nodes = np.arange(tree.node_count)
-    left, right, feature = tree.children_left, tree.children_right, tree.feature
-    inner = left != -1
-    downwards = [(nodes < side) & (side < tree.node_count) for side in (left, right)]
-    known = (feature >= 0) & (feature < tree.n_features)
-    if not (right[~inner] == -1).all() or not (np.all([*downwards, known], axis=0)[inner]).all():
+    routing = TreeRouting.of(tree)
+    if not (tree.children_right[routing.is_leaf] == -1).all():
         raise ValueError("the file contains an invalid decision tree")
+    _check_routing(routing, n_features)
 
 
 def _check_routing(tree: TreeRouting, n_features: int) -> None:
@@ -288,6 +264,5 @@ def _check_routing(tree: TreeRouting, n_features: int) -> None:
         raise ValueError("the file contains an invalid decision tree")
 
 
-def _damaged(path: Path, reason: object) -> InputError:
-    text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else reason
-    return InputError(f"'{path}' is refused: it is damaged, or was tampered with ({text}).")
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"'{path}' is refused: it is damaged, or was tampered with ({reason}).")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -17,8 +17,7 @@ from unskew.numerics.granularity import choose_granularity, estimation_bound, ex
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Empty
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.cells import Cells, CellWeighter, CountedCells
 
 FINEST_LEAF = 4
 """The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
@@ -30,6 +29,7 @@ MAX_CLASSES = 20
 """Whole numbers with more distinct values than this are taken for quantities, not for classes."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeWeights(CellWeighter):
     r"""Weights :math:`|C \cap U| / |C \cap S|` in the leaves C of a decision tree on the labels.
 
@@ -94,6 +94,12 @@ class TreeWeights(CellWeighter):
     array([0.5, 1.5])
     """
 
+    min_samples_leaf: int | Literal["bound"] = 4
+    max_leaf_nodes: int | None = None
+    max_depth: int | None = None
+    task: Literal["auto", "regression", "classification"] = "auto"
+    honest: bool = False
+
     assumes = "within a leaf, every row is equally likely to be selected"
     _saved_types = (
         *CellWeighter._saved_types,
@@ -109,31 +115,6 @@ class TreeWeights(CellWeighter):
         "task": [StrOptions({"auto", "regression", "classification"})],
         "honest": ["boolean"],
     }
-
-    def __init__(
-        self,
-        *,
-        min_samples_leaf: int | Literal["bound"] = 4,
-        max_leaf_nodes: int | None = None,
-        max_depth: int | None = None,
-        task: Literal["auto", "regression", "classification"] = "auto",
-        honest: bool = False,
-        empty: Empty = "merge",
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "warn",
-        random_state: Any = 0,
-    ) -> None:
-        self.min_samples_leaf = min_samples_leaf
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.task = task
-        self.honest = honest
-        self.empty = empty
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
 
     @property
     def _counts_one_half(self) -> bool:
@@ -163,7 +144,6 @@ class TreeWeights(CellWeighter):
         return [self._grow(sample, size) for size in sizes or [min(FINEST_LEAF, rows)]]
 
     def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:
-        self.__dict__.pop("leaf_sizes_", None)
         chosen = counted[0]
         if self.min_samples_leaf == "bound":
             counts = [(one.sample_counts, one.population_counts) for one in counted]
@@ -190,7 +170,13 @@ class TreeWeights(CellWeighter):
         grown, counted = self._halves(len(sample), random)
         self._check_leaf_size(least, len(grown))
         task = _task_of(sample.labels) if self.task == "auto" else self.task
-        tree = self._tree_for(task, least, random)
+        grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+        tree = grower(
+            min_samples_leaf=least,
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            random_state=random,
+        )
         try:
             tree.fit(values[grown], sample.labels[grown], sample_weight=sample.design[grown])
         except ValueError as error:
@@ -220,22 +206,11 @@ class TreeWeights(CellWeighter):
                 f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."
             )
 
-    def _tree_for(self, task: str, least: int, random: np.random.RandomState) -> Any:
-        grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
-        return grower(
-            min_samples_leaf=least,
-            max_leaf_nodes=self.max_leaf_nodes,
-            max_depth=self.max_depth,
-            random_state=random,
-        )
-
 
 def _task_of(labels: Any) -> str:
-    if labels.dtype.kind == "f":
-        return "regression"
-    if labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES:
-        return "regression"
-    return "classification"
+    kind = labels.dtype.kind
+    is_quantity = kind == "f" or (kind in "iu" and len(np.unique(labels)) > MAX_CLASSES)
+    return "regression" if is_quantity else "classification"
 
 
 class _TreePartition:

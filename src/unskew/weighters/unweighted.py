@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from unskew.population.about import About
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.typing import OnUncovered
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Unweighted(InductiveWeighter):
     """Equal weights: no correction at all, for comparison.
 
@@ -37,23 +39,12 @@ class Unweighted(InductiveWeighter):
     array([1., 1.])
     """
 
+    overlap: OnUncovered = "ignore"
+
     assumes = "the sample was drawn uniformly at random from the population"
     _not_certifiable = (
         "Unweighted makes no correction, so there is no estimate whose error could be bounded."
     )
-
-    def __init__(
-        self,
-        *,
-        columns: Columns = None,
-        total: Total = "sample",
-        overlap: OnUncovered = "ignore",
-        random_state: Any = 0,
-    ) -> None:
-        self.columns = columns
-        self.total = total
-        self.overlap = overlap
-        self.random_state = random_state
 
     def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
         return None
