@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -154,6 +155,8 @@ def test_weighters_describe_themselves(weighter):
     for text in (weighter.assumes, weighter.uncovered_means):
         assert len(text.split()) > 4
     assert weighter.judged_by in ("trees", "smooth")
+    parameters = inspect.signature(weighter).parameters
+    assert list(parameters)[-4:] == ["columns", "total", "overlap", "random_state"]
     assert "<" not in weighter.__doc__.partition("Examples")[0].replace("<=", "")
     for parameter in ("columns : ", "total : ", "overlap : ", "random_state : ", "uncovered_ : "):
         assert f"\n{parameter}" in weighter.__doc__

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,6 +40,7 @@ from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
+from unskew.weighters.parameters import with_parameters
 from unskew.weighters.shared_docs import with_shared_docs
 from unskew.weighters.typing import Columns, OnUncovered, Total
 
@@ -51,7 +52,7 @@ WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class Weighter(BaseEstimator, ABC):
     """Gives every row of a biased sample a weight, so that the sample represents the population."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -26,6 +25,7 @@ from unskew.population.feature_space import FeatureSpace
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.parameters import with_parameters
 
 __all__ = ["CellWeighter", "Cells", "CountedCells", "Partition"]
 
@@ -75,7 +75,7 @@ class CountedCells(NamedTuple):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class CellWeighter(InductiveWeighter, ABC):
     """Weighs by the counts of sample and population in the cells of a partition."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,9 +19,10 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import Scaling
 from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
+from unskew.weighters.parameters import with_parameters
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class ClusterWeights(CellWeighter):
     """Weights by counts in the clusters that a scikit-learn clusterer finds in the sample.
 

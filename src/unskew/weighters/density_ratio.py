@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -28,6 +27,7 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.kernel_points import FAMILIES, KernelWeighter, median_distance, one_kernel
+from unskew.weighters.parameters import with_parameters
 
 __all__ = ["DensityRatioWeights"]
 
@@ -36,7 +36,7 @@ STRENGTH_OF_MEANS = 10.0
 """The factor of the linear kernel that is added, so that the columns' means are matched first."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     r"""Weights :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, an estimate of the density ratio.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -19,11 +18,12 @@ from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter
 from unskew.weighters.frequency import FrequencyWeights
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
+from unskew.weighters.parameters import with_parameters
 
 DEFAULT_BUCKETS = 5
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class HistogramWeights(CellWeighter):
     """Weights by counts in the cells of a histogram over all columns.
 

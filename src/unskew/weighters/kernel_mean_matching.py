@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +22,7 @@ from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
+from unskew.weighters.parameters import with_parameters
 
 __all__ = ["KernelMeanMatching"]
 
@@ -30,7 +30,7 @@ MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class KernelMeanMatching(KernelWeighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
 

@@ -22,6 +22,7 @@ from unskew.population.kernel_sums import KernelSums, sum_of_waves
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries
 from unskew.weighters.base import Weighter
+from unskew.weighters.parameters import with_parameters
 
 __all__ = ["FAMILIES", "KernelPoints", "KernelWeighter", "Learned", "median_distance", "one_kernel"]
 
@@ -140,7 +141,7 @@ class Learned(NamedTuple):
     """Of the random generator, after all this was drawn."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class KernelWeighter(Weighter, ABC):
     """Matches the population's mean in the feature space of a kernel."""
 

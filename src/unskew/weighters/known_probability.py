@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from unskew.population.forms import Form
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.parameters import with_parameters
 from unskew.weighters.typing import OnUncovered
 
 
@@ -24,7 +25,7 @@ def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
     return isinstance(weighter.probability, str) or callable(weighter.probability)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class KnownProbability(InductiveWeighter):
     r"""Weights :math:`1 / \Pr[s = 1 \mid x]`, where the probability of selection is known.
 

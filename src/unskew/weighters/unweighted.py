@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from unskew.population.about import About
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.parameters import with_parameters
 from unskew.weighters.typing import OnUncovered
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class Unweighted(InductiveWeighter):
     """Equal weights: no correction at all, for comparison.
 
