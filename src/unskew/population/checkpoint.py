@@ -28,7 +28,7 @@ import pyarrow as pa
 from unskew.errors import InputError, ParameterError
 from unskew.files import write_whole
 from unskew.population.seen import Place, Seen
-from unskew.population.sources import FileSource, Source
+from unskew.population.sources import Source
 from unskew.population.summaries import Summary
 
 __all__ = ["Checkpoint", "checked_path"]
@@ -46,7 +46,7 @@ def checked_path(path: Any, source: Source) -> Path | None:
         return None
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(f"checkpoint must be a path; got a {type(path).__name__}.")
-    if not isinstance(source, FileSource):
+    if not source.files:
         raise ParameterError("checkpoint requires a population in files; this one is not.")
     place = Path(path).expanduser()
     if place.is_dir() or not place.parent.is_dir():
@@ -62,13 +62,13 @@ class Checkpoint:
     path : Path
     question : Summary
         The summary before the pass.
-    source : FileSource
+    source : Source
     settings : dict from str to object
         What else decides the answer, under the names that messages use.
     """
 
     def __init__(
-        self, path: Path, question: Summary, source: FileSource, settings: dict[str, Any]
+        self, path: Path, question: Summary, source: Source, settings: dict[str, Any]
     ) -> None:
         import joblib  # here, as most passes do without it
 

@@ -33,7 +33,7 @@ from pyarrow import types
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import Kind, as_doubles, check_kinds, kind_of
+from unskew.population.kinds import Kind, as_doubles, check_kinds, in_common_form, kind_of
 
 __all__ = ["ColumnCodes", "Encoded"]
 
@@ -242,14 +242,7 @@ class _TimeCode:
 
     @staticmethod
     def microseconds(column: pa.Array) -> pa.Array:
-        kind = column.type
-        if types.is_date(kind) or types.is_timestamp(kind):
-            common = pa.timestamp("us", tz=getattr(kind, "tz", None))
-        else:
-            common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
-        # From nanoseconds the cast cuts digits off, which is meant; from seconds it may overflow.
-        exact = getattr(kind, "unit", None) != "ns"
-        return column.cast(common, safe=exact).cast(pa.int64())
+        return in_common_form(column).cast(pa.int64())
 
 
 class _CategoryCode:

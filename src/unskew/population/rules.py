@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ class RuleTotal(Summary):
     """The sum of the weights that a rule gives to rows, times their design weights."""
 
     shared = frozenset({"rule"})
+    added = ("total",)
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -33,10 +34,6 @@ class RuleTotal(Summary):
     def update(self, rows: RowBlock) -> None:
         """Weigh the rows of a block."""
         self.total += float(rows.weight @ self.rule(rows.batch))
-
-    def merge(self, other: Self) -> None:
-        """Add the other's sum."""
-        self.total += other.total
 
 
 @dataclass(frozen=True)

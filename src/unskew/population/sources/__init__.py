@@ -1,4 +1,4 @@
-"""Choose the reader for the data of a population: one file per engine."""
+"""Choose the reader for the data of a population: one file per kind of engine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ import pyarrow.dataset as ds
 
 from unskew.errors import InputTypeError, ParameterError
 from unskew.population.rows import as_rows, is_rows, is_spark_frame
-from unskew.population.sources.array import ArraySource
-from unskew.population.sources.base import FileSource, Part, Source
+from unskew.population.sources.base import Part, Source
 from unskew.population.sources.chunks import ChunkSource
 from unskew.population.sources.dask import DaskSource
 from unskew.population.sources.dataset import open_dataset
-from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
-from unskew.population.sources.ibis import IbisSource
-from unskew.population.sources.polars import PolarsLazySource
+from unskew.population.sources.memory import ArraySource, TableSource
+from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.stream import StreamSource
-from unskew.population.sources.table import TableSource
 
-__all__ = ["FileSource", "Part", "Source", "open_source"]
+__all__ = ["Part", "Source", "open_source"]
 
 
 def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
@@ -51,7 +48,7 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
         case ("polars", "LazyFrame"):
-            return PolarsLazySource(data)
+            return PolarsSource(data)
         case ("dask", "DataFrame"):
             return DaskSource(data)
         case ("ibis", "Table" | "CachedTable"):

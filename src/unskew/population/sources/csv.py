@@ -13,14 +13,14 @@ import pyarrow as pa
 from pyarrow import csv, types
 
 from unskew.errors import InputError, UnreadableFileError
-from unskew.population.sources.base import File, FileSource, Part, failed_part, parts_of_stream
+from unskew.population.sources.base import File, Part, Source, Types, failed_part, parts_of_stream
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
 _BLOCK_BYTES = 4 << 20
 _MISSING = [*csv.ConvertOptions().null_values, "None", "<NA>"]
 
 
-class CSVSource(FileSource):
+class CSVSource(Source):
     """One or more CSV files with the same columns."""
 
     typed = False
@@ -33,35 +33,22 @@ class CSVSource(FileSource):
 
         self.files, schemas, self.unreadable = for_each_file(read_schema, storage, skip=skip)
         self._headers = [schema.names for schema in schemas]
-        first = self.files[0].path
         for file, header in zip(self.files, self._headers, strict=True):
             check_header(file.path, header)
-            if sorted(header) != sorted(self._headers[0]):
-                odd = sorted(set(header) ^ set(self._headers[0]))[0]
-                raise InputError(f"Column '{odd}' is not in both '{first}' and '{file.path}'.")
+            check_same_header(self._headers[0], self.files[0].path, header, file.path)
         self.schema = pa.schema([(f.name, _widened(f.type)) for f in schemas[0]], metadata=None)
 
-    def parts_of_file(
-        self, file: int, columns: Sequence[str], types: Mapping[str, pa.DataType]
-    ) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Yield blocks of rows."""
-        read_as = {
-            name: types.get(name, self.schema.field(name).type)
-            for name in columns
-            if not pa.types.is_null(types.get(name, self.schema.field(name).type))
-        }
-        try:
-            yield from parts_of_stream(self._batches(file, columns, read_as), columns, file=file)
-        except InputError as error:
-            yield failed_part(file, error)
-
-    def _batches(
-        self, file: int, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
-    ) -> Iterator[pa.RecordBatch]:
+        kinds = {name: types.get(name, self.schema.field(name).type) for name in columns}
+        read_as = {name: kind for name, kind in kinds.items() if not pa.types.is_null(kind)}
         path, header = self.files[file].path, self._headers[file]
-        reader = _open(self._storage, path, columns, read_as, header)
-        with _reading(path, header):
-            yield from reader
+        try:
+            with _reading(path, header):
+                reader = _open(self._storage, path, columns, read_as, header)
+                yield from parts_of_stream(reader, columns)
+        except InputError as error:
+            yield failed_part(error)
 
 
 def _open(
@@ -104,6 +91,15 @@ def check_header(path: str, header: Sequence[str]) -> None:
         f"'{path}' seems to have no header line: its first line is {numbers}. Add a line "
         "with the column names."
     )
+
+
+def check_same_header(
+    first: Sequence[str], first_path: str, header: Sequence[str], path: str
+) -> None:
+    """Raise an error if a file has other columns than the first."""
+    odd = sorted(set(header) ^ set(first))
+    if odd:
+        raise InputError(f"Column '{odd[0]}' is not in both '{first_path}' and '{path}'.")
 
 
 def _widened(kind: pa.DataType) -> pa.DataType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unskew.errors import InputError, InputFileError
-from unskew.population.sources.base import File, FileSource
+from unskew.population.sources.base import File, Source
 from unskew.population.sources.csv import CSVSource
 from unskew.population.sources.hive import partitions
 from unskew.population.sources.parquet import ParquetSource
@@ -15,7 +15,7 @@ _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
 
-def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> FileSource:
+def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
     """Return the source of a path, a URL, a glob, or a list of them.
 
     With ``skip``, unreadable files are left out and reported.
@@ -40,7 +40,7 @@ def _mixed(side: str) -> InputError:
     return InputError(f"The {side} mixes Parquet and CSV files; use files of one format.")
 
 
-def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
+def _open_folder(storage: Storage, folder: str, *, skip: bool) -> Source:
     parquet, csv = (
         [file for file in storage.files if file.path.lower().endswith(endings)]
         for endings in (_PARQUET, _CSV)
@@ -53,7 +53,7 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
     if parquet:
         return ParquetSource(inside, skip=skip, keys=keys)
     source = CSVSource(inside, skip=skip)
-    for name in [] if keys is None else keys.schema.names:
+    for name in keys[csv[0].path]:
         if name not in source.schema.names:
             raise InputError(
                 f"'{csv[0].path}' is in a folder that defines the column '{name}', which works "

@@ -27,7 +27,7 @@ from unskew import errors
 from unskew.errors import InputError, UnskewError
 from unskew.population.reading import Reading
 from unskew.population.seen import Seen
-from unskew.population.sources.base import Part, Source
+from unskew.population.sources.base import Part, Source, Types
 from unskew.population.summaries import Summary
 from unskew.population.travel import by_value, nested_summaries, pack, unpack
 
@@ -68,7 +68,7 @@ class SparkSource(Source):
             [pa.field(field.name, _arrow_type(field.dataType)) for field in frame.schema.fields]
         )
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Raise: the rows never come to the driver."""
         raise NotImplementedError("Spark answers where the rows are.")
 
