@@ -143,14 +143,13 @@ def _packed(header: dict[str, Any], state: dict[str, Any]) -> bytes:
     content, values = io.BytesIO(), {}
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         for name, value in state.items():
-            member = io.BytesIO()
             if isinstance(value, np.ndarray | np.generic):
-                np.lib.format.write_array(member, np.asarray(value), allow_pickle=False)
-                archive.writestr(f"{name}.npy", member.getvalue())
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.save(member, value, allow_pickle=False)
             elif isinstance(value, pa.RecordBatch):
-                with pa.ipc.new_stream(member, value.schema) as writer:
-                    writer.write_batch(value)
-                archive.writestr(f"{name}.arrow", member.getvalue())
+                with archive.open(f"{name}.arrow", "w", force_zip64=True) as member:
+                    with pa.ipc.new_stream(member, value.schema) as writer:
+                        writer.write_batch(value)
             else:
                 values[name] = value
         archive.writestr(_HEADER, json.dumps({**header, "values": values}))
@@ -175,8 +174,7 @@ def _unpacked(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             name, _, kind = member.rpartition(".")
             if kind == "npy":
                 with archive.open(member) as file:
-                    array = np.lib.format.read_array(file, allow_pickle=False)
-                state[name] = array if array.ndim else array[()]
+                    state[name] = np.load(file, allow_pickle=False)[()]
             elif kind == "arrow":
                 with pa.ipc.open_stream(archive.read(member)) as reader:
                     state[name] = reader.read_next_batch()

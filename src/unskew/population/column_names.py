@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
-from unskew.population.rows import Rows, pandas_index_columns
+from unskew.population.rows import Rows, check_distinct, pandas_index_columns
 
 __all__ = [
     "check_same_columns",
@@ -33,9 +33,7 @@ def feature_columns(
         chosen = [name for name in schema.names if name not in others]
     else:
         chosen = chosen_names(columns, schema.names, owner="The population")
-    repeated = [name for name in chosen if chosen.count(name) > 1]
-    if repeated:
-        raise InputError(f"The population has more than one column called '{repeated[0]}'.")
+    check_distinct(chosen, owner="The population")
     if not chosen:
         raise InputError("The population has no columns that describe its rows.")
     return chosen
@@ -85,10 +83,7 @@ def columns_to_weigh_by(
         raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
     shared = [name for name in names if name in population.columns] if given.named else names
     if not shared:
-        raise InputError(
-            f"The sample and the population have no column in common: {listing(names)} against "
-            f"{listing(population.columns)}."
-        )
+        raise _nothing_in_common(names, population.columns)
     return shared
 
 
@@ -96,10 +91,7 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
     """Refuse a population without the sample's columns or, if ``exact``, with further ones."""
     missing = [name for name in sample if name not in population]
     if len(missing) == len(sample):
-        raise InputError(
-            f"The sample and the population have no column in common: {listing(sample)} against "
-            f"{listing(population)}."
-        )
+        raise _nothing_in_common(sample, population)
     if missing:
         raise InputError(
             f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
@@ -111,6 +103,13 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
             f"The population has {_plural(extra)}, which the sample lacks. Specify the columns to "
             'use: Population(data, columns=[...]), or columns="shared" on the weighter.'
         )
+
+
+def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> InputError:
+    return InputError(
+        f"The sample and the population have no column in common: {listing(sample)} against "
+        f"{listing(population)}."
+    )
 
 
 def columns_by_position(

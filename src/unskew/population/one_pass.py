@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
 
 from unskew.errors import SkippedFilesWarning, UnreadableFileError, warn_caller
 from unskew.population.checkpoint import Checkpoint
@@ -20,10 +19,8 @@ from unskew.population.summaries import Summary
 
 __all__ = ["Pass", "warn_of_skipped"]
 
-SummaryType = TypeVar("SummaryType", bound=Summary)
 
-
-class Pass(Generic[SummaryType]):
+class Pass:
     """The merged answer of a pass under way.
 
     Parameters
@@ -46,7 +43,7 @@ class Pass(Generic[SummaryType]):
 
     def __init__(
         self,
-        summary: SummaryType,
+        summary: Summary,
         source: Source,
         *,
         skip: bool,
@@ -71,7 +68,7 @@ class Pass(Generic[SummaryType]):
                     yield part, Place(file, number, row)
                     row += part.n_rows
 
-    def add(self, part: Part, place: Place, partial: SummaryType, found: Seen) -> None:
+    def add(self, part: Part, place: Place, partial: Summary, found: Seen) -> None:
         """Merge what a part has shown."""
         self._move_to(place)
         skipped = self.seen.skipped

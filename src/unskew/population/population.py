@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,12 +33,11 @@ from unskew.population.row_values import row_values
 from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source, open_source
-from unskew.population.summaries import Summaries, Summary, Total
+from unskew.population.summaries import Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
 
 __all__ = ["Population"]
 
-SummaryType = TypeVar("SummaryType", bound=Summary)
 _Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
 

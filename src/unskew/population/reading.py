@@ -76,11 +76,9 @@ class Reading:
             if values is None or isinstance(values, str):
                 continue
             if len(values) < n_rows or (len(values) > n_rows and not at_least):
+                more = " or more" if at_least else ""
                 raise InputError(
-                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
-                    "population; give one per row, or the name of a column."
-                    if at_least
-                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
+                    f"{name} has {len(values)} entries for the population's {n_rows}{more} rows; "
                     "give one per row, or the name of a column."
                 )
 

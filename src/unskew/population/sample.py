@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,9 @@ from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.labels import checked_labels
 from unskew.population.rows import Rows, as_rows
 from unskew.population.rules import Rule
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import RowBlock, SummaryType
 
 __all__ = ["Points", "Sample"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
 
 
 class Points(NamedTuple):

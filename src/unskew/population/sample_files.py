@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv, types
 
 from unskew.errors import InputError
+from unskew.population.rows import check_distinct
 from unskew.population.sources.csv import check_header, check_same_header, convert_options
 from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
@@ -156,10 +157,8 @@ def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
         ) from error
 
 
-def _checked(table: pa.Table, name: object) -> pa.Table:
-    repeated = [label for label in table.column_names if table.column_names.count(label) > 1]
-    if repeated:
-        raise InputError(f"The sample '{name}' has more than one column called '{repeated[0]}'.")
+def _checked(table: pa.Table, name: str) -> pa.Table:
+    check_distinct(table.column_names, owner=f"The sample '{name}'")
     if not table.num_rows:
         raise InputError(f"The sample '{name}' has no rows.")
     return table

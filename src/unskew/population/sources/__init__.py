@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals
@@ -65,7 +65,7 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         return StreamSource(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
         return ArraySource(data)
-    if is_rows(data) or _is_nested_list(data):
+    if is_rows(data) or (isinstance(data, list | tuple) and not _begins_with_table(data)):
         return TableSource(as_rows(data, name="population"))
     if hasattr(data, "__arrow_c_stream__"):
         return StreamSource(data)
@@ -95,9 +95,5 @@ def _is_other_lazy_frame(data: Any) -> bool:
         return False
 
 
-def _is_nested_list(data: Any) -> bool:
-    return isinstance(data, list | tuple) and not (data and _is_table(data[0]))
-
-
-def _is_table(data: Any) -> bool:
-    return is_rows(data) and getattr(data, "ndim", 2) == 2
+def _begins_with_table(data: Sequence[Any]) -> bool:
+    return bool(data) and is_rows(data[0]) and getattr(data[0], "ndim", 2) == 2

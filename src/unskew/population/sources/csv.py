@@ -6,7 +6,7 @@ is a missing value, and so are the words that PyArrow and pandas treat as missin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ class CSVSource(Source):
         self._storage = storage
 
         def read_schema(file: File) -> pa.Schema:
-            return _open(storage, file.path).schema
+            return _open(storage, file.path, [], convert_options()).schema
 
         self.files, schemas, self.unreadable = for_each_file(read_schema, storage, skip=skip)
         self._headers = [schema.names for schema in schemas]
@@ -45,18 +45,14 @@ class CSVSource(Source):
         path, header = self.files[file].path, self._headers[file]
         try:
             with _reading(path, header):
-                reader = _open(self._storage, path, columns, read_as, header)
+                reader = _open(self._storage, path, header, convert_options(columns, read_as))
                 yield from parts_of_stream(reader, columns)
         except InputError as error:
             yield failed_part(error)
 
 
 def _open(
-    storage: Storage,
-    path: str,
-    columns: Sequence[str] = (),
-    read_as: Mapping[str, pa.DataType] | None = None,
-    header: Sequence[str] = (),
+    storage: Storage, path: str, header: Sequence[str], options: csv.ConvertOptions
 ) -> csv.CSVStreamingReader:
     with _reading(path, header):
         return csv.open_csv(
@@ -64,12 +60,12 @@ def _open(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file with one column, an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
-            convert_options=convert_options(columns, read_as),
+            convert_options=options,
         )
 
 
 def convert_options(
-    columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
+    columns: Sequence[str] = (), read_as: Types | None = None
 ) -> csv.ConvertOptions:
     """Return the options for parsing values, the same for sample and population."""
     return csv.ConvertOptions(
