@@ -39,6 +39,21 @@ def test_the_docs_examples_run(page, tmp_path, monkeypatch):
     assert "weighter" in namespace or "```python" not in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the repository only")
+def test_which_names_are_stable_is_documented():
+    import unskew
+    from unskew import theory
+
+    for page in ("README.md", "docs/guide.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(r"[Oo]nly (the )?names in `unskew` and `unskew.theory` are public", text)
+    for name in (*unskew.__all__, *(f"theory.{name}" for name in theory.__all__)):
+        found = unskew
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert found.__doc__, name
+
+
 @pytest.fixture(scope="module")
 def run_shell(tmp_path_factory):
     """A function that runs a page's shell examples, but those that it has run already."""

@@ -32,7 +32,7 @@ from unskew import (
     Unweighted,
     diagnose,
 )
-from unskew.population import EncodedRows, Moments, Reservoir, Total
+from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
 from unskew.population.sources import spark as spark_source
@@ -256,10 +256,10 @@ def test_tasks_that_fail_are_not_counted(spark, how, tmp_path):
         def __init__(self) -> None:
             self.rows = 0
 
-        def update(self, batch, weight):
+        def update(self, rows):
             from pyspark import TaskContext
 
-            self.rows += len(batch)
+            self.rows += len(rows)
             if TaskContext.get().attemptNumber() == 0:
                 open(f"{tmp_path}/{TaskContext.get().partitionId()}", "w").close()
                 if how == "kill":
@@ -299,7 +299,7 @@ def test_an_answer_that_comes_twice_is_refused(shift):
     empty = Total()
     merged = spark_source._Merged(empty, Total())
     filled = Total()
-    filled.update(range(5), np.ones(5))
+    filled.update(RowBlock(range(5), np.ones(5)))
     row = {"first_part": 2, "last_part": 2, "rows": 5, "mass": 5.0, "selected": 0}
     row["answer"] = pack(filled, empty)
     merged.add(row)
@@ -313,7 +313,7 @@ def test_what_all_copies_share_does_not_travel(sample, people):
     codes = ColumnCodes().fit(rows.batch)
     empty = EncodedRows(codes, Moments(8))
     filled = EncodedRows(codes, Moments(8))
-    filled.update(rows.batch, np.ones(len(rows)))
+    filled.update(RowBlock(rows.batch, np.ones(len(rows))))
     packed = pack(filled, empty)
     assert len(packed) < 1000
     again = unpack(packed, empty)

@@ -194,7 +194,7 @@ class Weighter(BaseEstimator, ABC):
         if question is not None and not target.can_answer(question):
             raise InputError(
                 f"{type(self).__name__} needs rows of the population; Margins hold only totals. "
-                "Use a weighter whose question is sums or counts of categories, or pass rows: "
+                "KnownProbability and Unweighted need no rows; for the others pass rows: "
                 "Population(data)."
             )
         drawn = None

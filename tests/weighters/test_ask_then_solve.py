@@ -1,0 +1,178 @@
+"""The contract: a question without a trace, one pass, and solutions that can be repeated."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unskew
+from unskew import (
+    ClusterWeights,
+    DensityRatioWeights,
+    FrequencyWeights,
+    HistogramWeights,
+    InputError,
+    KernelMeanMatching,
+    KnownProbability,
+    Margins,
+    Population,
+    TreeWeights,
+    Unweighted,
+)
+from unskew.population import Sample, Summaries, Total
+from unskew.population.encode import ColumnCodes
+from unskew.weighters.base import Weighter
+
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+
+RANDOM = np.random.default_rng(5)
+X = pd.DataFrame(
+    {"age": RANDOM.integers(20, 60, 80).astype(float), "town": RANDOM.choice(list("abc"), 80)}
+)
+U = pd.DataFrame(
+    {"age": RANDOM.integers(20, 60, 300).astype(float), "town": RANDOM.choice(list("abc"), 300)}
+)
+Y = X["age"].to_numpy() + RANDOM.normal(size=80)
+
+
+def half(rows):
+    return np.full(len(rows), 0.5)
+
+
+WEIGHTERS = [
+    Unweighted(),
+    KnownProbability(half),
+    FrequencyWeights(),
+    HistogramWeights(buckets=3),
+    ClusterWeights(),
+    TreeWeights(),
+    TreeWeights(honest=True),
+    TreeWeights(min_samples_leaf="bound"),
+    KernelMeanMatching(ridge=0.1),
+    KernelMeanMatching(method="low-rank", ridge=0.1),
+    DensityRatioWeights(),
+    DensityRatioWeights(bandwidth="paper"),
+]
+every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=str)
+
+
+def ask(weighter, sample, population):
+    question = weighter._question(sample, population.about)
+    if question is not None:
+        population.reduce(question)
+    return question
+
+
+@every_weighter
+def test_a_question_leaves_no_trace_and_solutions_repeat(weighter):
+    weighter = copy.deepcopy(weighter)
+    sample, population = Sample.of(X, Y), Population(U)
+    before = copy.deepcopy(vars(weighter))
+    answer = ask(weighter, sample, population)
+    assert vars(weighter) == before
+    first = weighter._solve(sample, answer)
+    weighter._solve(sample.with_design(np.arange(80) % 3 + 1.0), answer)
+    assert np.array_equal(weighter._solve(sample, answer), first)
+    fitted = copy.deepcopy(weighter).fit(X, Y, population=U)
+    assert fitted.weights_ == pytest.approx(first * 80 / first.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "weighter",
+    [FrequencyWeights(), HistogramWeights(strategy="width"), KernelMeanMatching(ridge=0.1)],
+    ids=str,
+)
+def test_a_replicate_is_the_same_rows_with_other_design_weights(weighter):
+    """These questions do not depend on design weights, so that a replicate is a fit with them."""
+    design = np.arange(80) % 4 + 0.5
+    sample = Sample.of(X, Y)
+    answer = ask(weighter, sample, Population(U))
+    raw = weighter._solve(sample.with_design(design), answer)
+    fitted = weighter.fit(X, Y, population=U, sample_weight=design)
+    assert raw * 80 / raw.sum() == pytest.approx(fitted.weights_, rel=1e-6, abs=1e-9)
+
+
+def test_rows_that_a_replicate_leaves_out_get_no_weight():
+    design = (np.arange(80) % 2).astype(float)
+    for weighter in (KernelMeanMatching(), KernelMeanMatching(method="low-rank"), TreeWeights()):
+        sample = Sample.of(X, Y)
+        raw = weighter._solve(sample.with_design(design), ask(weighter, sample, Population(U)))
+        assert (raw[design == 0] == 0).all()
+        assert raw.sum() > 0
+
+
+@every_weighter
+def test_one_fit_makes_one_pass_and_encodes_the_sample_once(weighter, monkeypatch):
+    passes, fits = [], []
+    reading, learning = Population._pass, ColumnCodes.fit_transform
+    monkeypatch.setattr(Population, "_pass", lambda *a: passes.append(1) or reading(*a))
+    monkeypatch.setattr(ColumnCodes, "fit_transform", lambda *a: fits.append(1) or learning(*a))
+    weighted = Population(U.assign(w=1.5), weight="w")
+    fitted = copy.deepcopy(weighter).set_params(overlap=1.0, total="population")
+    fitted.fit(X, Y, population=weighted)
+    assert len(passes) == 1
+    assert len(fits) <= 1
+    assert fitted.weights_.sum() == pytest.approx(450)
+    assert 0 <= fitted.uncovered_ <= 1
+
+
+def test_fits_with_one_population_share_what_does_not_depend_on_the_sample(monkeypatch):
+    population = Population(U)
+    Unweighted(overlap="warn").fit(X, population=population)
+    passes = []
+    reading = Population._pass
+    monkeypatch.setattr(Population, "_pass", lambda *a: passes.append(1) or reading(*a))
+    for _ in range(3):
+        Unweighted(overlap="warn").fit(X, population=population)
+        DensityRatioWeights(population_rows=900).fit(X, population=population)
+    assert passes == []  # all 300 rows are kept
+
+
+def test_questions_of_several_weighters_are_answered_together():
+    sample, population = Sample.of(X, Y), Population(U)
+    weighters = [TreeWeights(), DensityRatioWeights(), KernelMeanMatching(ridge=0.1)]
+    questions = [weighter._question(sample, population.about) for weighter in weighters]
+    population.reduce(Summaries([*questions, Total()]))
+    for weighter, answer in zip(weighters, questions, strict=True):
+        together = weighter._solve(sample, answer)
+        alone = copy.deepcopy(weighter).fit(X, Y, population=U).weights_
+        assert together * 80 / together.sum() == pytest.approx(alone, rel=1e-12)
+
+
+def public_weighters():
+    found = [getattr(unskew, name) for name in unskew.__all__]
+    return [one for one in found if isinstance(one, type) and issubclass(one, Weighter)]
+
+
+@pytest.mark.parametrize("weighter", public_weighters())
+def test_weighters_describe_themselves(weighter):
+    for text in (weighter.assumes, weighter.uncovered_means):
+        assert len(text.split()) > 4
+    assert weighter.judged_by in ("trees", "smooth")
+    assert "<" not in weighter.__doc__.partition("Examples")[0].replace("<=", "")
+    for parameter in ("columns : ", "total : ", "overlap : ", "random_state : ", "uncovered_ : "):
+        assert f"\n{parameter}" in weighter.__doc__
+
+
+class TestMargins:
+    MARGINS = Margins(counts={"town": {"a": 100, "b": 100, "c": 50}})
+
+    def test_what_needs_no_rows_takes_them(self):
+        weighter = Unweighted(total="population").fit(X, population=self.MARGINS)
+        assert weighter.columns_ == ["town"]
+        assert weighter.weights_.sum() == pytest.approx(250)
+
+    @pytest.mark.parametrize("weighter", [TreeWeights(), KernelMeanMatching(), ClusterWeights()])
+    def test_what_needs_rows_refuses_them_and_names_what_can(self, weighter):
+        name = type(weighter).__name__
+        with pytest.raises(InputError, match=f"{name} needs rows.*KnownProbability"):
+            weighter.fit(X, Y, population=self.MARGINS)
+
+    def test_columns_that_are_not_known(self):
+        with pytest.raises(InputError, match="no column in common"):
+            Unweighted().fit(X[["age"]], population=self.MARGINS)
+        with pytest.raises(InputError, match="No margin of column 'age' is known"):
+            Unweighted(columns=["age"]).fit(X, population=self.MARGINS)
