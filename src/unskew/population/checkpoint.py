@@ -144,12 +144,13 @@ def _packed(header: dict[str, Any], state: dict[str, Any]) -> bytes:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         for name, value in state.items():
             if isinstance(value, np.ndarray | np.generic):
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.save(member, value, allow_pickle=False)
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.save(file, value, allow_pickle=False)
             elif isinstance(value, pa.RecordBatch):
-                with archive.open(f"{name}.arrow", "w", force_zip64=True) as member:
-                    with pa.ipc.new_stream(member, value.schema) as writer:
-                        writer.write_batch(value)
+                member = io.BytesIO()
+                with pa.ipc.new_stream(member, value.schema) as writer:
+                    writer.write_batch(value)
+                archive.writestr(f"{name}.arrow", member.getvalue())
             else:
                 values[name] = value
         archive.writestr(_HEADER, json.dumps({**header, "values": values}))

@@ -42,12 +42,7 @@ class Pass:
     """
 
     def __init__(
-        self,
-        summary: Summary,
-        source: Source,
-        *,
-        skip: bool,
-        checkpoint: Checkpoint | None = None,
+        self, summary: Summary, source: Source, *, skip: bool, checkpoint: Checkpoint | None = None
     ) -> None:
         self.summary = summary
         self._source = source

@@ -143,12 +143,6 @@ class Sample:
         ordered.order = np.arange(len(self))
         return ordered
 
-    def in_given_order(self, values: FloatArray) -> FloatArray:
-        """Return what was computed for :attr:`ordered`, in the order of this sample's rows."""
-        given = np.empty_like(values)
-        given[self.order] = values
-        return given
-
     def take(self, positions: IntArray) -> Sample:
         """Return some of the rows, in the order given."""
         if np.array_equal(positions, np.arange(len(self))):

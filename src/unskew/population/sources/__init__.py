@@ -55,8 +55,8 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
             return IbisSource(data)
     if _is_other_lazy_frame(data):
         raise InputTypeError(
-            f"The population is a {_library_and_name(data)[0]} {_library_and_name(data)[1]}, whose "
-            "rows unskew cannot read in batches. Write it to Parquet, or aggregate it and pass "
+            f"The population is a {' '.join(_library_and_name(data))}, whose rows unskew "
+            "cannot read in batches. Write it to Parquet, or aggregate it and pass "
             'the counts: Population(counts, weight="n").'
         )
     if isinstance(data, ds.Dataset):

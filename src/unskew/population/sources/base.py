@@ -18,15 +18,7 @@ from unskew.population.reading import BLOCK_ROWS, Reading
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
-__all__ = [
-    "BLOCK_ROWS",
-    "File",
-    "Part",
-    "Source",
-    "StreamedSource",
-    "failed_part",
-    "parts_of_stream",
-]
+__all__ = ["File", "Part", "Source", "StreamedSource", "Types", "failed_part", "parts_of_stream"]
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 

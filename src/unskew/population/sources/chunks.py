@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.population.kinds import check_kinds
-from unskew.population.rows import Rows, as_rows
+from unskew.population.rows import as_rows
 from unskew.population.sources.base import StreamedSource
+
+_NAME = "a chunk of the population"
 
 
 class ChunkSource(StreamedSource):
@@ -24,7 +26,7 @@ class ChunkSource(StreamedSource):
             first = next(iterator)
         except StopIteration:
             raise InputError("The population is an iterable without chunks.") from None
-        rows = _rows(first)
+        rows = as_rows(first, name=_NAME)
         self.schema, self.named = rows.table.schema, rows.named
         # The first chunk of an iterator has been consumed, so put it back in front.
         self._chunks = chunks if self.rereadable else chain([first], iterator)
@@ -32,7 +34,7 @@ class ChunkSource(StreamedSource):
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield the chunks, checked."""
         for number, chunk in enumerate(self._chunks):
-            table = _rows(chunk).table
+            table = as_rows(chunk, name=_NAME).table
             for name in self.schema.names:
                 if name not in table.column_names:
                     raise InputError(f"Chunk {number} of the population lacks column '{name}'.")
@@ -43,7 +45,3 @@ class ChunkSource(StreamedSource):
                     f"Chunk {number} of the population has an additional column '{odd}'."
                 )
             yield from table.to_batches()
-
-
-def _rows(chunk: Any) -> Rows:
-    return as_rows(chunk, name="a chunk of the population")

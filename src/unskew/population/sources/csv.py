@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyarrow import csv, types
+from pyarrow import csv
 
 from unskew.errors import InputError, UnreadableFileError
-from unskew.population.sources.base import File, Part, Source, Types, failed_part, parts_of_stream
+from unskew.population.sources.base import Part, Source, Types, failed_part, parts_of_stream
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
 _BLOCK_BYTES = 4 << 20
@@ -27,16 +27,16 @@ class CSVSource(Source):
 
     def __init__(self, storage: Storage, *, skip: bool = False) -> None:
         self._storage = storage
-
-        def read_schema(file: File) -> pa.Schema:
-            return _open(storage, file.path, [], convert_options()).schema
-
-        self.files, schemas, self.unreadable = for_each_file(read_schema, storage, skip=skip)
+        self.files, schemas, self.unreadable = for_each_file(
+            lambda file: _open(storage, file.path, [], convert_options()).schema, storage, skip=skip
+        )
         self._headers = [schema.names for schema in schemas]
         for file, header in zip(self.files, self._headers, strict=True):
             check_header(file.path, header)
             check_same_header(self._headers[0], self.files[0].path, header, file.path)
-        self.schema = pa.schema([(f.name, _widened(f.type)) for f in schemas[0]], metadata=None)
+        # Integers in the first rows do not exclude fractions later.
+        kinds = [pa.float64() if pa.types.is_integer(k) else k for k in schemas[0].types]
+        self.schema = pa.schema(zip(schemas[0].names, kinds, strict=True))
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Yield blocks of rows."""
@@ -96,11 +96,6 @@ def check_same_header(
     odd = sorted(set(header) ^ set(first))
     if odd:
         raise InputError(f"Column '{odd[0]}' is not in both '{first_path}' and '{path}'.")
-
-
-def _widened(kind: pa.DataType) -> pa.DataType:
-    """Return float for integers: integers in the first rows do not exclude fractions later."""
-    return pa.float64() if types.is_integer(kind) else kind
 
 
 @contextmanager

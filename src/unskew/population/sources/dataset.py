@@ -9,15 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputError, InputTypeError
-from unskew.population.sources.base import (
-    BLOCK_ROWS,
-    File,
-    Part,
-    Source,
-    StreamedSource,
-    Types,
-    failed_part,
-)
+from unskew.population.reading import BLOCK_ROWS
+from unskew.population.sources.base import File, Part, Source, StreamedSource, Types, failed_part
 from unskew.population.sources.parquet import check_columns
 from unskew.population.sources.storage import reading
 

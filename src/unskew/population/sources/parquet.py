@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from unskew.errors import InputError, InputTypeError, UnreadableFileError
 from unskew.population.kinds import can_reconcile, is_text
-from unskew.population.sources.base import BLOCK_ROWS, File, Part, Source, Types
+from unskew.population.reading import BLOCK_ROWS
+from unskew.population.sources.base import Part, Source, Types
 from unskew.population.sources.hive import Keys, constant_column
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
@@ -37,11 +38,9 @@ class ParquetSource(Source):
 
     def __init__(self, storage: Storage, *, skip: bool = False, keys: Keys | None = None) -> None:
         self._storage = storage
-
-        def read_footer(file: File) -> pq.FileMetaData:
-            return _Opened(storage, file.path).metadata
-
-        self.files, footers, self.unreadable = for_each_file(read_footer, storage, skip=skip)
+        self.files, footers, self.unreadable = for_each_file(
+            lambda file: _Opened(storage, file.path).metadata, storage, skip=skip
+        )
         schemas = [footer.schema.to_arrow_schema() for footer in footers]
         self.schema = schemas[0]
         for file, schema in zip(self.files, schemas, strict=True):

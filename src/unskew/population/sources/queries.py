@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from unskew.errors import InputError
-from unskew.population.sources.base import BLOCK_ROWS, StreamedSource
+from unskew.population.reading import BLOCK_ROWS
+from unskew.population.sources.base import StreamedSource
 
 
 class QuerySource(StreamedSource):
