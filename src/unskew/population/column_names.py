@@ -1,4 +1,4 @@
-"""Which columns describe a row, and how the columns of sample and population correspond."""
+"""The roles of columns, and how the columns of sample and population correspond."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
+from unskew.numerics.weight_vectors import check_weights
+from unskew.population.reading import as_marks
 from unskew.population.rows import Rows, check_distinct, pandas_index_columns
+from unskew.population.sources import Source
 
 __all__ = [
     "check_same_columns",
@@ -17,7 +21,7 @@ __all__ = [
     "columns_by_position",
     "columns_to_weigh_by",
     "feature_columns",
-    "listing",
+    "row_values",
 ]
 
 
@@ -56,9 +60,36 @@ def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[
     if unknown:
         raise InputError(
             f"{owner} lacks column '{unknown[0]}', which columns names. Its columns are "
-            f"{listing(available)}."
+            f"{_listing(available)}."
         )
     return chosen
+
+
+def row_values(values: Any, parameter: str, source: Source) -> Any:
+    """Return the name of a column, or an array with one entry per row."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        if values not in source.schema.names:
+            raise InputError(
+                f"{parameter}='{values}' is not a column of the population, whose columns are "
+                f"{_listing(source.schema.names)}."
+            )
+        return values
+    if not source.ordered:
+        raise ParameterError(
+            f"{parameter} must be the name of a column: the rows of this population have no "
+            f"order that an array could follow; got a {type(values).__name__}."
+        )
+    n_rows = source.n_rows
+    if parameter == "weight":
+        return check_weights(values, name="The population's weight", n_rows=n_rows)
+    marks = as_marks(np.array(values), "The population's selected")
+    if marks.ndim != 1:
+        raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
+    if n_rows is not None and len(marks) != n_rows:
+        raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
+    return marks
 
 
 def columns_to_weigh_by(
@@ -71,7 +102,7 @@ def columns_to_weigh_by(
     """
     names = [name for name in given.table.column_names if name not in apart]
     if not names:
-        raise InputError(f"X has no column besides {listing(apart)}.")
+        raise InputError(f"X has no column besides {_listing(apart)}.")
     if columns is None and population.about.margins is None:
         return names
     if columns is not None and not isinstance(columns, str):
@@ -95,7 +126,7 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
     if missing:
         raise InputError(
             f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
-            f'{listing(population)}. Use columns="shared" to weigh by the columns that both have.'
+            f'{_listing(population)}. Use columns="shared" to weigh by the columns that both have.'
         )
     extra = [name for name in population if name not in sample]
     if extra and exact:
@@ -107,8 +138,8 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
 
 def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> InputError:
     return InputError(
-        f"The sample and the population have no column in common: {listing(sample)} against "
-        f"{listing(population)}."
+        f"The sample and the population have no column in common: {_listing(sample)} against "
+        f"{_listing(population)}."
     )
 
 
@@ -131,11 +162,11 @@ def columns_by_position(
     return list(population)
 
 
-def listing(names: Sequence[str]) -> str:
+def _listing(names: Sequence[str]) -> str:
     """Return names for a message, at most ten of them."""
     shown = ", ".join(f"'{name}'" for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _plural(names: Sequence[str]) -> str:
-    return ("column " if len(names) == 1 else "columns ") + listing(names)
+    return ("column " if len(names) == 1 else "columns ") + _listing(names)

@@ -84,7 +84,7 @@ class ColumnCodes:
         self.columns = [_column_code(column) for column in sample.columns]
         self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is unseen yet
         values = self.transform(sample, side="sample").values
-        self.has_missing = np.isnan(values).any(axis=0)
+        self.has_missing = np.asarray(np.isnan(values).any(axis=0))
         return values
 
     def in_precision(self, dtype: type[np.float64 | np.float32]) -> ColumnCodes:
@@ -128,7 +128,7 @@ class ColumnCodes:
             # One sum shows whether anything is missing or infinite; mostly nothing is.
             if not np.isfinite(values.sum()):
                 self.check_finite(values, batch, side=side)
-                missing = np.isnan(values[:, ~self.has_missing]).any(axis=1)
+                missing = np.asarray(np.isnan(values[:, ~self.has_missing]).any(axis=1))
                 unseen = _either(unseen, missing if missing.any() else None)
         return Encoded(values, unseen)
 

@@ -23,13 +23,13 @@ from unskew.population.column_names import (
     check_same_columns,
     columns_by_position,
     feature_columns,
+    row_values,
 )
 from unskew.population.kept_answers import KeptAnswers, questions_in
 from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.reading import BLOCK_ROWS, Reading
-from unskew.population.row_values import row_values
 from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source, open_source

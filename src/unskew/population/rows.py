@@ -177,12 +177,9 @@ def _from_array(data: Any, *, name: str) -> Rows:
             ensure_min_features=0,
             input_name=name,
         )
-    except TypeError as error:
-        raise InputTypeError(f"{name}: {error}") from error
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-    if array.ndim != 2:
-        raise InputError(f"{name} must have rows and columns; got shape {array.shape}.")
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"{name}: {error}") from error
     return Rows(_checked(table_of_array(array, name=name), name=name, n_rows=len(array)), False)
 
 

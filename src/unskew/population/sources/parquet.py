@@ -48,13 +48,11 @@ class ParquetSource(Source):
         self._groups = [_rows_of_groups(footer) for footer in footers]
         self.n_rows = sum(map(sum, self._groups))
         # A column that the files contain is read from the files, not from the folder names.
-        in_folders = [(keys or {}).get(file.path, {}) for file in self.files]
-        self._keys = [
-            {name: value for name, value in values.items() if name not in schemas[0].names}
-            for values in in_folders
-        ]
-        for name, value in self._keys[0].items():
-            self.schema = self.schema.append(pa.field(name, value.type))
+        self._keys = keys or {}
+        in_folders = self._keys.get(self.files[0].path, {})
+        self._key_names = [name for name in in_folders if name not in self.schema.names]
+        for name in self._key_names:
+            self.schema = self.schema.append(pa.field(name, in_folders[name].type))
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
         """Yield the row groups; combine small ones."""
@@ -65,7 +63,7 @@ class ParquetSource(Source):
     def _read(
         self, opened: _Opened, file: int, groups: list[int], columns: list[str]
     ) -> Iterator[pa.RecordBatch]:
-        physical = [name for name in columns if name not in self._keys[file]]
+        physical = [name for name in columns if name not in self._key_names]
         text = [name for name in physical if is_text(self.schema.field(name).type)]
         with reading(opened.path, "Parquet"):
             rows = _rows_of_groups(opened.metadata)
@@ -80,8 +78,9 @@ class ParquetSource(Source):
                 BLOCK_ROWS, groups, physical, use_threads=False
             )
             for batch in batches:
-                for name, value in self._keys[file].items():
-                    batch = batch.append_column(name, constant_column(value, batch.num_rows))
+                for name in self._key_names:
+                    column = constant_column(self._keys[opened.path][name], batch.num_rows)
+                    batch = batch.append_column(name, column)
                 yield batch.select(columns)
 
 

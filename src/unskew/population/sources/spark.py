@@ -45,14 +45,6 @@ SMALL, LARGE = 2**14, 2**20
 _SPARK_SCHEMA = (
     "first_part long, last_part long, rows long, mass double, selected long, answer binary"
 )
-_ARROW_SCHEMA = pa.schema(
-    {
-        **dict.fromkeys(("first_part", "last_part", "rows"), pa.int64()),
-        "mass": pa.float64(),
-        "selected": pa.int64(),
-        "answer": pa.binary(),
-    }
-)
 
 _MARKER = "unskew error: "
 
@@ -172,9 +164,11 @@ class _Merged:
 
     def record(self) -> pa.RecordBatch:
         """Return the answer as the one row that :meth:`add` takes."""
-        answer = pack(self.summary, self.empty) if self.seen.rows else b""
-        row = {**vars(self), **vars(self.seen), "answer": answer}
-        return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
+        seen = self.seen
+        parts = {"first_part": self.first_part, "last_part": self.last_part}
+        totals = {"rows": seen.rows, "mass": seen.mass, "selected": seen.selected}
+        answer = pack(self.summary, self.empty) if seen.rows else b""
+        return pa.RecordBatch.from_pylist([{**parts, **totals, "answer": answer}])
 
 
 def send(payload: bytes, step: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:

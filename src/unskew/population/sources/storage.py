@@ -168,16 +168,10 @@ def _regular(pattern: str) -> str:
 def _listed(filesystem: fs.FileSystem, folder: str) -> list[File]:
     with reading(folder):
         infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
-    root = PurePosixPath(folder)
-    return sorted(
-        (
-            _file(info)
-            for info in infos
-            if info.type == fs.FileType.File
-            and not any(map(_is_hidden, PurePosixPath(info.path).relative_to(root).parts))
-        ),
-        key=lambda file: PurePosixPath(file.path).parts,
-    )
+    files = [_file(info) for info in infos if info.type == fs.FileType.File]
+    inside = {file: PurePosixPath(file.path).relative_to(folder).parts for file in files}
+    visible = [file for file in files if not any(map(_is_hidden, inside[file]))]
+    return sorted(visible, key=inside.__getitem__)
 
 
 def _is_hidden(name: str) -> bool:
