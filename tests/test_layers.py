@@ -31,7 +31,7 @@ def found(check_layers, tmp_path) -> Callable[[str, str], list[str]]:
         front = (
             "if TYPE_CHECKING:\n    from unskew.weighters.tree import TreeWeights as TreeWeights\n"
         )
-        for name, content in (("src/unskew/__init__.py", front), (path, code)):
+        for name, content in (("src/unskew/__init__.pyi", front), (path, code)):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(content)
         return list(check_layers.violations(tmp_path))

@@ -6,7 +6,7 @@ errors. These count as an import of a layer:
 
 - ``import unskew.<layer>...``, ``from unskew.<layer>... import ...``, ``from unskew import
   <layer>`` and their relative forms, at the top, in a function or under ``TYPE_CHECKING``;
-- ``from unskew import Name``, of the layer from which ``unskew/__init__.py`` takes the name;
+- ``from unskew import Name``, of the layer from which ``unskew/__init__.pyi`` takes the name;
 - a string that is nothing but a dotted path ``unskew.<layer>...``, wherever it is: an argument of
   ``import_module`` or ``__import__``, a value of a dict, an entry of a list of trusted types. So
   does such an f-string; one whose layer is a variable, ``f"unskew.{name}"``, is refused.
@@ -104,8 +104,8 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def exported_layers(package: Path) -> dict[str, str]:
-    """Return the layer of each name that ``unskew/__init__.py`` exports."""
-    front = package / "__init__.py"
+    """Return the layer of each name that ``unskew/__init__.pyi`` lists."""
+    front = package / "__init__.pyi"
     if not front.exists():
         return {}
     return {

@@ -11,20 +11,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = [
-    "InputError",
-    "InputFileError",
-    "InputTypeError",
-    "LearnerError",
-    "OverlapError",
-    "OverlapWarning",
-    "ParameterError",
-    "SkippedFilesWarning",
-    "UnreadableFileError",
-    "UnskewError",
-    "warn_caller",
-]
-
 
 class UnskewError(Exception):
     """The base class of every error that unskew raises."""

@@ -25,8 +25,6 @@ try:
 except ImportError:  # not on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["whole_file", "whole_files", "write_whole", "writing"]
-
 _SUFFIX = ".unfinished"
 _LOCKED_AFTER = 60.0
 """Seconds after which a temporary file without a lock was left behind: a running process locks its
@@ -106,12 +104,9 @@ def _remove_left_behind(place: Path) -> None:
 
 
 def _remove_unless_locked(path: str) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with open(path, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(path)
-    finally:
-        os.close(descriptor)
 
 
 def _flush_to_disk(path: Path) -> None:

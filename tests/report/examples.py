@@ -198,7 +198,7 @@ def hopeless() -> Diagnosis:
         "number",
         Difference(float("inf"), None, 1.0, 0.0),
         Difference(float("inf"), None, 1.0, 0.0),
-        Distribution(("49", "(missing)"), (49.0, 49.0), (1.0, 0.0), (1.0, 0.0), (0.9, 0.1), 1),
+        Distribution(("49", "(missing)"), None, (1.0, 0.0), (1.0, 0.0), (0.9, 0.1), 1),
     )
     empty = FeatureBalance(
         "comment",

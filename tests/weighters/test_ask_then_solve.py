@@ -56,7 +56,9 @@ WEIGHTERS = [
     DensityRatioWeights(),
     DensityRatioWeights(bandwidth="paper"),
 ]
-every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=str)
+every_weighter = pytest.mark.parametrize(
+    "weighter", WEIGHTERS, ids=lambda weighter: str(weighter).partition("(probability")[0]
+)
 
 
 def ask(weighter, sample, population):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unskew.diagnostics.columns import CategoryTotals, NumberTotals
 from unskew.diagnostics.diagnosis import (
@@ -21,6 +22,7 @@ from unskew.diagnostics.diagnosis import (
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
+from unskew.population.sample import Sample
 
 __all__ = ["kolmogorov_smirnov", "measure_balance"]
 
@@ -28,38 +30,27 @@ MAX_BINS = 24
 MAX_BARS = 20
 
 
-@dataclass(frozen=True)
-class _Side:
-    """Values with weights that sum to one over all rows, including those of missing values."""
+class _Side(NamedTuple):
+    """The values that are present, with their shares of the weight of all rows."""
 
     values: FloatArray
-    weight: FloatArray
+    share: FloatArray
 
-    @property
-    def present(self) -> _Side:
-        known = ~np.isnan(self.values)
-        return _Side(self.values[known], self.weight[known])
+    def counted(self, borders: FloatArray, n_bins: int) -> FloatArray:
+        """Return the share of each bin; a border belongs to the bin below it."""
+        place = np.searchsorted(borders, self.values)
+        return np.bincount(place, self.share, minlength=n_bins).astype(np.float64)
 
-    def shares_of_values(self, values: FloatArray) -> FloatArray:
-        known = self.present
-        place = np.searchsorted(values, known.values)
-        hit = place < len(values)
-        hit[hit] = values[place[hit]] == known.values[hit]
-        found = np.bincount(place[hit], known.weight[hit], minlength=len(values))
-        return found.astype(np.float64)
 
-    def shares_of_bins(self, edges: FloatArray) -> FloatArray:
-        known = self.present
-        place = np.searchsorted(edges[1:-1], known.values)  # the outermost bins are open
-        return np.bincount(place, known.weight, minlength=len(edges) - 1).astype(np.float64)
+def _side(values: FloatArray, weight: FloatArray) -> _Side:
+    present = ~np.isnan(values)
+    return _Side(values[present], (weight / weight.sum())[present])
 
 
 def measure_balance(
-    codes: ColumnCodes,
-    totals: Sequence[Any],
-    sample: FloatArray,
-    before: FloatArray,
+    sample: Sample,
     after: FloatArray | None,
+    totals: Sequence[NumberTotals | CategoryTotals],
     drawn: FloatArray,
     drawn_weight: FloatArray,
 ) -> tuple[FeatureBalance, ...]:
@@ -67,30 +58,25 @@ def measure_balance(
 
     Parameters
     ----------
-    codes : ColumnCodes
+    sample : Sample
+    after : ndarray of shape (m,) or None
+        Weights of the sample's rows; those before are its design weights.
     totals : sequence of NumberTotals or CategoryTotals
         Counted over the whole population.
-    sample : ndarray of shape (m, d)
-        Codes of the sample.
-    before, after : ndarray of shape (m,)
-        Weights of the sample's rows.
     drawn, drawn_weight : ndarray
         Codes and weights of population rows drawn uniformly at random.
     """
-    found = []
-    for column, name in enumerate(codes.names):
-        sides = [
-            _Side(sample[:, column], weight / weight.sum())
-            for weight in ([before] if after is None else [before, after])
-        ]
-        counted = totals[column]
+    codes, found = sample.codes, []
+    for column, (name, counted) in enumerate(zip(codes.names, totals, strict=True)):
+        weights = [weight for weight in (sample.design, after) if weight is not None]
+        sides = [_side(sample.values[:, column], weight) for weight in weights]
         kind: Literal["number", "category", "time"]
         if isinstance(counted, CategoryTotals):
             kind = "category"
             differences, distribution = _category_balance(codes, column, counted, sides)
         else:
             kind = "time" if codes.kinds[column] == Kind.TIME else "number"
-            population = _Side(drawn[:, column], drawn_weight / drawn_weight.sum())
+            population = _side(drawn[:, column], drawn_weight)
             differences = [_number_difference(side, counted, population) for side in sides]
             distribution = _number_distribution(codes, column, sides, population)
         weighted = None if after is None else differences[1]
@@ -103,44 +89,47 @@ def _severity(feature: FeatureBalance) -> tuple[float, float]:
 
 
 def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> Difference:
-    known, theirs = side.present, population.present
-    mass = float(known.weight.sum())
-    share_missing = totals.missing / (totals.mass + totals.missing)
-    missing = 1.0 - mass - share_missing
-    of_missing = _missing_difference(missing, share_missing)
+    mass = float(side.share.sum())
+    missing = _missing_difference(mass, totals.mass / (totals.mass + totals.missing))
     if not mass or not totals.mass:
-        return Difference(None, None, None, missing, correctable_difference=of_missing)
-    weight = known.weight / mass
-    base = known.values[0]  # so that the mean of equal values is that value, to the last bit
-    mean = float(base + weight @ (known.values - base))
-    scale = totals.deviation or float(np.abs(known.values - mean).max()) or 1.0
-    deviation = scale * float(np.sqrt(weight @ ((known.values - mean) / scale) ** 2))
-    difference = _standardised(mean - totals.mean, totals.deviation or deviation)
-    return Difference(
+        return missing
+    weight = side.share / mass
+    base = side.values[0]  # so that the mean of equal values is that value, to the last bit
+    mean = float(base + weight @ (side.values - base))
+    scale = totals.deviation or float(np.abs(side.values - mean).max()) or 1.0
+    deviation = scale * float(np.sqrt(weight @ ((side.values - mean) / scale) ** 2))
+    difference = float(_standardised(mean - totals.mean, totals.deviation or deviation))
+    return replace(
+        missing,
         mean=difference,
         variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
-        distance=kolmogorov_smirnov(known.values, weight, theirs.values, theirs.weight),
-        missing=missing,
-        correctable_difference=max(abs(difference), of_missing or 0.0),
+        distance=kolmogorov_smirnov(side.values, weight, *population),
+        correctable_difference=max(abs(difference), missing.correctable_difference or 0.0),
     )
 
 
-def _missing_difference(difference: float, population: float) -> float | None:
-    """Return the absolute standardised difference of the shares of missing values.
+def _missing_difference(mass: float, their_mass: float) -> Difference:
+    """Return the difference of the shares of missing values, from the shares of the others.
 
-    None if the sample has no missing value: no weights create one.
+    Weights can reduce it if the sample has missing values: no weights create one.
     """
-    sample = population + difference
-    if sample <= 1e-12:
-        return None
-    share = population if population > 0 else sample
-    return abs(_standardised(difference, float(np.sqrt(share * max(1 - share, 0.0)))))
+    mine, theirs = 1.0 - mass, 1.0 - their_mass
+    size = None if mine <= 1e-12 else float(np.abs(_share_differences(mine, theirs)))
+    return Difference(None, None, None, mine - theirs, correctable_difference=size)
 
 
-def _standardised(difference: float, deviation: float) -> float:
-    if deviation > 0:
-        return difference / deviation
-    return float(np.copysign(np.inf, difference)) if difference else 0.0
+def _share_differences(mine: ArrayLike, theirs: ArrayLike) -> FloatArray:
+    """Return standardised differences of shares; the sample's deviation if theirs is zero."""
+    sample, population = np.asarray(mine), np.asarray(theirs)
+    variance = population * (1 - population)
+    variance = np.where(variance > 0, variance, sample * (1 - sample))
+    return _standardised(sample - population, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _standardised(difference: ArrayLike, deviation: ArrayLike) -> FloatArray:
+    """Return differences in standard deviations: infinite where a difference has none."""
+    with np.errstate(all="ignore"):
+        return np.where(np.equal(difference, 0), 0.0, np.divide(difference, deviation))
 
 
 def kolmogorov_smirnov(
@@ -167,81 +156,68 @@ def _category_balance(
 ) -> tuple[list[Difference], Distribution]:
     n_categories = len(totals.counts)
     labels = [codes.format_value(column, float(rank)) for rank in range(n_categories)]
+    labels.append(NOT_IN_SAMPLE)
     population = np.append(totals.counts, totals.unseen)
     population = population / (population.sum() + totals.missing)
-    ranks = np.arange(n_categories, dtype=np.float64)
-    shares = [np.append(side.shares_of_values(ranks), 0.0) for side in sides]
-    differences = [
-        _category_difference(share, population, [*labels, NOT_IN_SAMPLE]) for share in shares
-    ]
-    importance = np.maximum(population[:-1], shares[0][:-1])
-    shown = np.sort(np.argsort(-importance, kind="stable")[:MAX_BARS])
-    groups: list[tuple[str, Any]] = [(labels[rank], [rank]) for rank in shown]
-    if len(shown) < n_categories:
-        groups.append((OTHER, np.setdiff1d(np.arange(n_categories), shown)))
+    # A category's code is its rank; the last place is that of the unseen categories.
+    shares = [side.counted(np.arange(float(n_categories)), n_categories + 1) for side in sides]
+    differences = [_category_difference(share, population, labels) for share in shares]
+    importance = np.maximum(population, shares[0])[:-1]
+    ranked = np.argsort(-importance, kind="stable")
+    groups: list[tuple[str, Any]] = [(labels[k], [k]) for k in np.sort(ranked[:MAX_BARS])]
+    n_shown = len(groups)
+    if n_shown < n_categories:
+        groups.append((OTHER, ranked[MAX_BARS:]))
     if totals.unseen:
         groups.append((NOT_IN_SAMPLE, [n_categories]))
-    distribution = _distribution(
-        [label for label, _ in groups],
-        None,
-        [
-            np.array([share[members].sum() for _, members in groups])
-            for share in (*shares, population)
-        ],
-        n_special=len(groups) - len(shown),
-    )
-    return differences, distribution
+    grouped = [
+        np.array([share[members].sum() for _, members in groups]) for share in (*shares, population)
+    ]
+    names = [label for label, _ in groups]
+    return differences, _distribution(names, None, grouped, n_special=len(groups) - n_shown)
 
 
 def _category_difference(
     share: FloatArray, population: FloatArray, labels: Sequence[str]
 ) -> Difference:
     mass, their_mass = float(share.sum()), float(population.sum())
-    missing = their_mass - mass
-    of_missing = _missing_difference(missing, 1.0 - their_mass)
+    missing = _missing_difference(mass, their_mass)
     if not mass or not their_mass:
-        return Difference(None, None, None, missing, correctable_difference=of_missing)
+        return missing
     mine, theirs = share / mass, population / their_mass
     each = _share_differences(mine, theirs)
     worst = int(np.argmax(np.abs(each)))
-    seen = population[:-1]  # the last share is that of the unseen categories
-    among_seen = (
-        np.abs(_share_differences(mine[:-1], seen / seen.sum())).max() if seen.any() else np.inf
-    )
-    return Difference(
+    seen = population[:-1]
+    among_seen = _share_differences(mine[:-1], seen / seen.sum()) if seen.any() else np.inf
+    return replace(
+        missing,
         mean=float(each[worst]),
-        variance_ratio=None,
         distance=float(np.abs(mine - theirs).sum() / 2),
-        missing=missing,
         category=labels[worst],
-        correctable_difference=max(float(among_seen), of_missing or 0.0),
+        correctable_difference=max(
+            float(np.abs(among_seen).max()), missing.correctable_difference or 0.0
+        ),
     )
-
-
-def _share_differences(mine: FloatArray, theirs: FloatArray) -> FloatArray:
-    variances = theirs * (1 - theirs)
-    variances = np.where(variances > 0, variances, mine * (1 - mine))
-    pairs = zip(mine - theirs, np.sqrt(np.maximum(variances, 0.0)), strict=True)
-    return np.array([_standardised(float(d), float(v)) for d, v in pairs])
 
 
 def _number_distribution(
     codes: ColumnCodes, column: int, sides: Sequence[_Side], population: _Side
 ) -> Distribution:
     everyone = (*sides, population)
-    values = np.concatenate([side.present.values for side in everyone])
-    distinct = np.unique(values)
-    if len(distinct) <= MAX_BINS:
+    values = np.concatenate([side.values for side in everyone])
+    few = len(np.unique(values[:1000])) <= MAX_BINS  # mostly so many rows show that it is not
+    if few and len(distinct := np.unique(values)) <= MAX_BINS:
         labels = _distinct_texts(codes, column, distinct)
-        return _distribution(labels, None, [side.shares_of_values(distinct) for side in everyone])
+        shares = [side.counted(distinct, len(distinct)) for side in everyone]
+        return _distribution(labels, None, shares)
     low, high = np.quantile(values, [0.005, 0.995])
     if not high > low:
-        low, high = distinct[0], distinct[-1]
+        low, high = values.min(), values.max()
     edges = np.linspace(low, high, MAX_BINS + 1)
     borders = _distinct_texts(codes, column, edges)
     labels = [f"{a} – {b}" for a, b in pairwise(borders)]
     labels[0], labels[-1] = f"≤ {borders[1]}", f"> {borders[-2]}"
-    shares = [side.shares_of_bins(edges) for side in everyone]
+    shares = [side.counted(edges[1:-1], MAX_BINS) for side in everyone]  # the outer bins are open
     return _distribution(labels, tuple(edges.tolist()), shares)
 
 
@@ -271,11 +247,5 @@ def _distribution(
             np.append(share, max(0.0, gap)) for share, gap in zip(shares, missing, strict=True)
         ]
     sample, *weighted, population = (tuple(share.tolist()) for share in shares)
-    return Distribution(
-        labels=tuple(labels),
-        edges=edges,
-        sample=sample,
-        weighted=weighted[0] if weighted else None,
-        population=population,
-        n_special=n_special,
-    )
+    after = weighted[0] if weighted else None
+    return Distribution(tuple(labels), edges, sample, after, population, n_special)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -15,93 +15,31 @@ from unskew.population.summaries import RowBlock, Summary
 __all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
 
 
-class NumberTotals(Summary):
-    """Mass, mean and variance of a column of numbers or times, and the mass that is missing.
+@dataclass(frozen=True)
+class NumberTotals:
+    """Mass, mean and standard deviation of a column of numbers or times.
 
-    Sums are taken of the distance from ``centre``, the sample's mean, in units of ``scale``, its
-    standard deviation: columns far from zero keep their digits, and large ones their squares.
+    Attributes
+    ----------
+    missing, mass : float
+        The total weight of the rows in which the value is missing, and of the others.
+    mean, deviation : float
+        NaN if every value is missing; the divisor of the variance is ``mass``.
     """
 
-    def __init__(self, centre: float, scale: float = 1.0) -> None:
-        self.centre = centre
-        self.scale = scale
-        self.mass = 0.0
-        self.missing = 0.0
-        self.sum = 0.0
-        self.squares = 0.0
-
-    def update(self, rows: RowBlock) -> None:
-        """Add values."""
-        self.add(rows.batch, rows.weight, float(rows.weight.sum()), even=False)
-
-    def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:
-        """Add values, each counted ``weight`` times: once if ``even``."""
-        distances = np.subtract(values, self.centre, dtype=np.float64)
-        distances /= self.scale
-        total = float(distances.sum() if even else weight @ distances)
-        if np.isnan(total):
-            present = ~np.isnan(distances)
-            distances, weight = distances[present], weight[present]
-            kept = float(weight.sum())
-            self.missing += mass - kept
-            mass, total = kept, float(weight @ distances)
-        self.mass += mass
-        self.sum += total
-        weighted = distances if even and len(distances) == len(values) else distances * weight
-        self.squares += float(weighted @ distances)
-
-    def merge(self, other: Self) -> None:
-        """Add the other's sums."""
-        self.mass += other.mass
-        self.missing += other.missing
-        self.sum += other.sum
-        self.squares += other.squares
-
-    @property
-    def mean(self) -> float:
-        """The mean; NaN if every value is missing."""
-        return self.centre + self.scale * self.sum / self.mass if self.mass else float("nan")
-
-    @property
-    def variance(self) -> float:
-        """With divisor ``mass``."""
-        return self.deviation**2
-
-    @property
-    def deviation(self) -> float:
-        """The root of the variance."""
-        if not self.mass:
-            return float("nan")
-        return self.scale * math.sqrt(
-            max(self.squares / self.mass - (self.sum / self.mass) ** 2, 0.0)
-        )
+    missing: float
+    mass: float
+    mean: float
+    deviation: float
 
 
-class CategoryTotals(Summary):
+@dataclass(frozen=True)
+class CategoryTotals:
     """The mass of each of the sample's categories, of others, and of missing values."""
 
-    def __init__(self, n_categories: int) -> None:
-        self.counts: FloatArray = np.zeros(n_categories)
-        self.unseen = 0.0
-        self.missing = 0.0
-
-    def update(self, rows: RowBlock) -> None:
-        """Add codes."""
-        self.add(rows.batch, rows.weight, 0.0, even=False)
-
-    def add(self, values: FloatArray, weight: FloatArray, mass: float, *, even: bool) -> None:  # noqa: ARG002
-        """Add codes, each counted ``weight`` times."""
-        shifted = np.where(np.isnan(values), -2.0, values).astype(np.int64) + 2
-        found = np.bincount(shifted, weights=weight, minlength=len(self.counts) + 2)
-        self.missing += float(found[0])
-        self.unseen += float(found[1])
-        self.counts += found[2:]
-
-    def merge(self, other: Self) -> None:
-        """Add the other's counts."""
-        self.counts += other.counts
-        self.unseen += other.unseen
-        self.missing += other.missing
+    missing: float
+    unseen: float
+    counts: FloatArray
 
 
 class ColumnTotals(Summary):
@@ -109,36 +47,44 @@ class ColumnTotals(Summary):
 
     Attributes
     ----------
-    columns : list of NumberTotals or CategoryTotals
     rows : int
-    mass : float
+    sums : ndarray
+        The sums of each column, one column after the other. Of categories, the mass of missing
+        values, of unseen categories, and of each of the sample's. Of numbers, the mass of missing
+        values and of the others, and the sums of distances and squared distances from the sample's
+        mean, in units of its standard deviation: columns far from zero keep their digits, and large
+        ones their squares.
     """
 
-    shared = frozenset({"codes"})
+    shared = frozenset({"codes", "_scaling", "_borders"})
 
     def __init__(self, codes: ColumnCodes, sample: FloatArray) -> None:
         self.codes = codes
-        self.columns: list[Any] = [
-            CategoryTotals(codes.n_categories(position))
-            if codes.counts_categories(position)
-            else NumberTotals(*_centre_and_scale(sample[:, position]))
-            for position in range(sample.shape[1])
+        self._scaling = [
+            None if codes.counts_categories(position) else _centre_and_scale(values)
+            for position, values in enumerate(sample.T)
         ]
+        widths = [
+            2 + codes.n_categories(position) if scaling is None else 4
+            for position, scaling in enumerate(self._scaling)
+        ]
+        self._borders = np.cumsum(widths)[:-1]
         self.rows = 0
-        self.mass = 0.0
+        self.sums = np.zeros(sum(widths))
 
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
-        weight = rows.weight
-        mass = float(weight.sum())
-        even = bool(len(weight)) and float(weight.min()) == 1.0 == float(weight.max())
         self.rows += len(rows)
-        self.mass += mass
-        for position, totals in enumerate(self.columns):
+        views = np.split(self.sums, self._borders)
+        for position, (sums, scaling) in enumerate(zip(views, self._scaling, strict=True)):
             column = rows.batch.column(position)
             values = self.codes.encode_column(column, position, side="population")
-            totals.add(values, weight, mass, even=even)
-            if isinstance(totals, NumberTotals) and not np.isfinite(totals.sum + totals.squares):
+            if scaling is None:
+                places = np.where(np.isnan(values), -2.0, values).astype(np.int64) + 2
+                sums += np.bincount(places, weights=rows.weight, minlength=len(sums))
+                continue
+            sums += _sums_of_numbers(values, rows.weight, *scaling)
+            if not np.isfinite(sums).all():
                 raise InputError(
                     f"Column '{self.codes.names[position]}' of the population holds infinite "
                     "values, or values too large to add up. Replace them, or rescale the column."
@@ -147,9 +93,40 @@ class ColumnTotals(Summary):
     def merge(self, other: Self) -> None:
         """Add the other's totals."""
         self.rows += other.rows
-        self.mass += other.mass
-        for mine, theirs in zip(self.columns, other.columns, strict=True):
-            mine.merge(theirs)
+        self.sums += other.sums
+
+    @property
+    def columns(self) -> list[NumberTotals | CategoryTotals]:
+        """The totals of each column."""
+        parts = np.split(self.sums, self._borders)
+        return [
+            CategoryTotals(float(sums[0]), float(sums[1]), sums[2:])
+            if scaling is None
+            else _number_totals(sums, *scaling)
+            for sums, scaling in zip(parts, self._scaling, strict=True)
+        ]
+
+
+def _sums_of_numbers(
+    values: FloatArray, weight: FloatArray, centre: float, scale: float
+) -> FloatArray:
+    distances = np.subtract(values, centre, dtype=np.float64)
+    distances /= scale
+    total = weight.sum()
+    missing = np.isnan(distances)
+    if missing.any():
+        distances, weight = distances[~missing], weight[~missing]
+    mass, weighted = weight.sum(), weight * distances
+    return np.array([total - mass, mass, weighted.sum(), weighted @ distances])
+
+
+def _number_totals(sums: FloatArray, centre: float, scale: float) -> NumberTotals:
+    missing, mass, total, squares = sums.tolist()
+    if not mass:
+        return NumberTotals(missing, 0.0, float("nan"), float("nan"))
+    mean = total / mass
+    deviation = float(np.sqrt(max(squares / mass - mean**2, 0.0)))
+    return NumberTotals(missing, mass, centre + scale * mean, scale * deviation)
 
 
 def _centre_and_scale(values: FloatArray) -> tuple[float, float]:

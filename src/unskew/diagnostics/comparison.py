@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from unskew.weighters.base import Family
 
 __all__ = ["Comparator"]
 
+MAX_CATEGORIES = 200
+"""The trees treat the ranks of more categories as numbers."""
 
+
+@dataclass(frozen=True)
 class Comparator:
     """Compares the sample with rows drawn from the population.
 
@@ -34,29 +38,25 @@ class Comparator:
     seed : int
     """
 
-    def __init__(
-        self, sample: Sample, theirs: FloatArray, weight: FloatArray, even: bool, seed: int
-    ) -> None:
-        self._sample, self._codes = sample, sample.codes
-        self._values = sample.values, theirs
-        self._before, self._drawn_weight = sample.design, weight
-        self._even = even
-        self._seed = seed
+    sample: Sample
+    theirs: FloatArray
+    weight: FloatArray
+    even: bool
+    seed: int
 
     def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
         """Test by the maximum mean discrepancy, before and after weighting."""
-        mine = draw_rows(self._before, MMD_ROWS, self._seed)
-        theirs = draw_rows(self._drawn_weight, MMD_ROWS, self._seed + 1)
-        test = MaximumMeanDiscrepancy(*self._points(mine, theirs), seed=self._seed)
+        mine = draw_rows(self.sample.design, MMD_ROWS, self.seed)
+        theirs = draw_rows(self.weight, MMD_ROWS, self.seed + 1)
+        test = MaximumMeanDiscrepancy(*self._points(mine, theirs), seed=self.seed)
 
         def wild(given: FloatArray) -> Comparison:
-            chosen = draw_rows(given, MMD_ROWS, self._seed)
-            judge = test
+            chosen, judge = draw_rows(given, MMD_ROWS, self.seed), test
             if not np.array_equal(chosen, mine):  # some rows have no weight now
-                judge = MaximumMeanDiscrepancy(*self._points(chosen, theirs), seed=self._seed)
-            return judge.wild_bootstrap_test(given[chosen], self._drawn_weight[theirs])
+                judge = MaximumMeanDiscrepancy(*self._points(chosen, theirs), seed=self.seed)
+            return judge.wild_bootstrap_test(given[chosen], self.weight[theirs])
 
-        by = "swapping rows between the two" if self._even else "flipping signs at random"
+        by = "swapping rows between the two" if self.even else "flipping signs at random"
         return TwoSampleTest(
             name="maximum mean discrepancy",
             method=(
@@ -65,7 +65,7 @@ class Comparator:
                 + ("" if after is None else ", with weights by flipping signs, weights as given")
                 + "."
             ),
-            before=test.permutation_test() if self._even else wild(self._before),
+            before=test.permutation_test() if self.even else wild(self.sample.design),
             after=None if after is None else wild(after),
         )
 
@@ -76,26 +76,26 @@ class Comparator:
 
         Also return the effective share of the sample that weights can be expected to keep.
         """
-        theirs = draw_rows(self._drawn_weight, CLASSIFIER_ROWS, self._seed + 1)
+        theirs = draw_rows(self.weight, CLASSIFIER_ROWS, self.seed + 1)
 
-        def separated(given: FloatArray) -> tuple[Comparison, FloatArray, FloatArray, int]:
-            mine = draw_rows(given, CLASSIFIER_ROWS, self._seed)
+        def separated(given: FloatArray) -> tuple[Comparison, FloatArray, BoolArray, FloatArray]:
+            mine = draw_rows(given, CLASSIFIER_ROWS, self.seed)
             values, categories = self._judged_values(family, mine, theirs)
-            weight = np.concatenate([given[mine], self._drawn_weight[theirs]])
+            weight = np.concatenate([given[mine], self.weight[theirs]])
             is_sample = np.arange(len(weight)) < len(mine)
             found = classifier_two_sample_test(
-                family, values, is_sample, weight, categories=categories, seed=self._seed
+                family, values, is_sample, weight, categories=categories, seed=self.seed
             )
-            return *found, weight, len(mine)
+            return *found, is_sample, weight
 
-        before, log_odds, weight, n_mine = separated(self._before)
-        is_sample = np.arange(len(weight)) < n_mine
+        before, log_odds, is_sample, weight = separated(self.sample.design)
         by = "boosted trees" if family == "trees" else "logistic regression on kernel features"
         test = TwoSampleTest(
             name="classifier",
             method=(
-                f"{by}, each fold scored by a model of those before; {n_mine:,} sample rows "
-                f"and {len(theirs):,} of the population; area under the curve, with a 95 % interval"
+                f"{by}, each fold scored by a model of those before; {is_sample.sum():,} sample "
+                f"rows and {len(theirs):,} of the population; area under the curve, with a 95 % "
+                "interval"
             ),
             before=before,
             after=None if after is None else separated(after)[0],
@@ -119,14 +119,11 @@ class Comparator:
         if family == "smooth":
             points = np.concatenate(self._points(mine, theirs))
             return points, np.zeros(points.shape[1], dtype=bool)
-        values = np.concatenate([self._values[0][mine], self._values[1][theirs]])
-        categories = np.array([self._few_categories(column) for column in range(values.shape[1])])
+        values = np.concatenate([self.sample.values[mine], self.theirs[theirs]])
+        counts = map(self.sample.codes.n_categories, range(values.shape[1]))
+        categories = np.array([0 < count <= MAX_CATEGORIES for count in counts])
         return np.where(categories & (values < 0), np.nan, values), categories
 
-    def _few_categories(self, column: int) -> bool:
-        n_categories = self._codes.n_categories(column)
-        return self._codes.counts_categories(column) and 0 < n_categories <= 200
-
-    def _points(self, mine: Any, theirs: Any) -> tuple[FloatArray, FloatArray]:
-        space, points = self._sample.points("standard")
-        return bounded(points[mine]), bounded(space.of_codes(self._values[1][theirs]))
+    def _points(self, mine: IntArray, theirs: IntArray) -> tuple[FloatArray, FloatArray]:
+        space, points = self.sample.points("standard")
+        return bounded(points[mine]), bounded(space.of_codes(self.theirs[theirs]))

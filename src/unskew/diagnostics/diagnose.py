@@ -27,7 +27,6 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
-from unskew.theory.bound import Bound
 from unskew.weighters.base import Family
 from unskew.weighters.cells import CellWeighter
 
@@ -101,23 +100,28 @@ def diagnose(
     given = Sample.of(X, sample_weight=sample_weight)
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
-    after, method = _given_weights(weights, len(given))
-    sample, matched = _matched(given, population, weights, columns)
-    codes, before = sample.codes, sample.design
+    after = _given_weights(weights, len(given))
+    weighter = getattr(weights, "weighter_", weights)
+    columns = getattr(weighter, "columns_", None) if columns is None else columns
+    target = Population.of(population)
+    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
+    among = None if columns is None else given.rows.table.column_names
+    matched = target.matched(sample.rows, among=among)
+    codes = sample.codes
     drawn = Reservoir(examined_rows, seed=random_state)
     totals = ColumnTotals(codes, sample.values)
     matched.reduce(Summaries([totals, drawn]))
     theirs = codes.transform(drawn.rows, side="population").values
     _check_ranges(codes.names, np.concatenate([sample.values, theirs]))
     even = sample_weight is None and not matched.is_weighted
-    family: Family = judge if judge != "auto" else _other_family(weights)
+    # By default a family of classifiers that did not make the weights.
+    other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
+    family = other if judge == "auto" else judge
     comparison = Comparator(sample, theirs, drawn.weight, even, random_state)
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         classifier, expected_share = comparison.discrimination(family, after)
         bias = Bias(
-            features=measure_balance(
-                codes, totals.columns, sample.values, before, after, theirs, drawn.weight
-            ),
+            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
             mmd=comparison.discrepancy(after),
             classifier=classifier,
         )
@@ -143,26 +147,14 @@ def diagnose(
         bias=bias,
         overlap=overlap,
         weights=summary,
-        bounds=() if after is None else _bounds(after, weights),
+        bounds=() if after is None else _bounds(after, weighter),
         sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
-        method=method,
+        method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
         thresholds=THRESHOLDS,
-        outcome=None if y is None else measure_outcome(y, len(sample), before, after),
+        outcome=None if y is None else measure_outcome(y, sample.design, after),
     )
-
-
-def _matched(
-    given: Sample, population: Any, weights: Any, columns: Any
-) -> tuple[Sample, Population]:
-    """Return sample and population with the columns to compare."""
-    weighter = getattr(weights, "weighter_", weights)
-    columns = getattr(weighter, "columns_", None) if columns is None else columns
-    target = Population.of(population)
-    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
-    among = None if columns is None else given.rows.table.column_names
-    return sample, target.matched(sample.rows, among=among)
 
 
 def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None:
@@ -188,52 +180,37 @@ def _check_ranges(names: Sequence[str], values: FloatArray) -> None:
         )
 
 
-def _given_weights(weights: Any, n_rows: int) -> tuple[FloatArray | None, str | None]:
+def _given_weights(weights: Any, n_rows: int) -> FloatArray | None:
     if weights is None:
-        return None, None
-    method = None
-    if hasattr(weights, "weights_"):
-        method = type(getattr(weights, "weighter_", weights)).__name__
-        weights = weights.weights_
-    elif hasattr(weights, "fit"):
+        return None
+    weights = getattr(weights, "weights_", weights)
+    if hasattr(weights, "fit"):
         raise InputError(
             f"weights is {type(weights).__name__}, which has not been fitted: fit it to this "
             "sample first, or give an array of weights."
         )
-    return check_design(weights, name="weights", n_rows=n_rows), method
+    return check_design(weights, name="weights", n_rows=n_rows)
 
 
-def _other_family(weights: Any) -> Family:
-    """Return a family of classifiers that did not make the weights."""
-    if weights is None:
-        return "trees"
-    family: Family = getattr(getattr(weights, "weighter_", weights), "judged_by", "smooth")
-    return family
-
-
-def _bounds(weights: FloatArray, given: Any) -> tuple[BoundStatement, ...]:
+def _bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ...]:
     """Return what the theory says, where it applies."""
-    bounds: list[Bound] = [importance_weighting_bound(weights)]
-    weighter = getattr(given, "weighter_", given)
+    bounds = [importance_weighting_bound(weights)]
     if isinstance(weighter, CellWeighter):
-        counted = weighter.sample_counts_ > 0
-        population, sample = weighter.population_counts_[counted], weighter.sample_counts_[counted]
-        whole = all((c == np.round(c)).all() for c in (population, sample))
-        if whole and (sample <= population).all():  # the sample is part of the population
-            bounds.append(
-                cluster_distance_bound(
-                    population_counts=population, sample_counts=sample, norm="l1"
-                )
+        counts = np.stack([weighter.population_counts_, weighter.sample_counts_])
+        population, sample = counts = counts[:, counts[1] > 0]
+        # Only for a sample that is part of the population, without design weights.
+        if (sample <= population).all() and (counts == np.round(counts)).all():
+            found = cluster_distance_bound(
+                population_counts=population, sample_counts=sample, norm="l1"
             )
-    return tuple(
-        BoundStatement(
-            theorem=bound.reference,
-            statement=f"{bound.statement}: "
-            + (f"at most {float(bound):.3g}." if np.isfinite(float(bound)) else "no bound.")
-            + (f" This says nothing: {bound.reason}." if bound.vacuous and bound.reason else ""),
-            value=float(bound),
-            vacuous=bound.vacuous,
-            assumptions=bound.assumptions,
+            bounds.append(found)
+    statements = []
+    for bound in bounds:
+        text = f"{bound.statement}: "
+        text += f"at most {bound:.3g}." if np.isfinite(bound) else "no bound."
+        if bound.vacuous and bound.reason:
+            text += f" This bound is vacuous: {bound.reason}."
+        statements.append(
+            BoundStatement(bound.reference, text, bound.value, bound.vacuous, bound.assumptions)
         )
-        for bound in bounds
-    )
+    return tuple(statements)

@@ -76,8 +76,8 @@ class Distribution:
     labels : tuple of str
         The bins, in the column's units, or the categories.
     edges : tuple of float or None
-        The edges of the bins, one more than bins; None for categories. Times are in days since
-        the sample's first.
+        The edges of the bins, one more than bins, equally spaced; None for categories and for
+        numbers of few values. Times are in days since the sample's first.
     sample, weighted, population : tuple of float
         Shares that sum to one; ``weighted`` is None without weights.
     n_special : int
@@ -91,6 +91,12 @@ class Distribution:
     weighted: tuple[float, ...] | None
     population: tuple[float, ...]
     n_special: int = 0
+
+    @property
+    def shares(self) -> dict[str, tuple[float, ...]]:
+        """The shares by side, without ``weighted`` if there are no weights."""
+        sides = {"sample": self.sample, "weighted": self.weighted, "population": self.population}
+        return {side: shares for side, shares in sides.items() if shares is not None}
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,11 @@ class FeatureBalance:
     before: Difference
     after: Difference | None
     distribution: Distribution
+
+    @property
+    def differences(self) -> dict[str, Difference]:
+        """The differences by stage, without ``after`` if there are no weights."""
+        return {"before": self.before} | ({"after": self.after} if self.after else {})
 
 
 @dataclass(frozen=True)
@@ -293,8 +304,7 @@ class Diagnosis:
 
         Numbers that JSON cannot hold become text: "inf", "-inf", "nan".
         """
-        plain = _plain(asdict(self))
-        assert isinstance(plain, dict)
+        plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -328,7 +338,8 @@ class Diagnosis:
 
 
 def _render(function: str, diagnosis: Diagnosis, **options: Any) -> str:
-    # The one import of a higher layer: a Diagnosis can be shown, but does not know how.
+    # The one import of a higher layer: a Diagnosis can be shown, but does not know how. Only now,
+    # because the report imports vl-convert and Jinja.
     text: str = getattr(import_module("unskew.report"), function)(diagnosis, **options)
     return text
 

@@ -16,10 +16,8 @@ __all__ = ["measure_outcome"]
 MAX_CLASSES = 20
 
 
-def measure_outcome(
-    y: Any, n_rows: int, before: FloatArray, after: FloatArray | None
-) -> Outcome | None:
-    labels = checked_labels(y, n_rows)
+def measure_outcome(y: Any, before: FloatArray, after: FloatArray | None) -> Outcome | None:
+    labels = checked_labels(y, len(before))
     if np.asarray(y).dtype.kind in "mM":
         return None
     if labels.ndim > 1:
@@ -35,13 +33,9 @@ def measure_outcome(
             names = (*names, "(other)")
     else:
         columns, names = labels.astype(np.float64)[:, None], ("mean",)
-    (mean, error), (mean_after, error_after) = (
-        (None, None) if weight is None else _weighted_means(columns, weight)
-        for weight in (before, after)
-    )
-    assert mean is not None
-    assert error is not None
-    return Outcome("shares" if is_class else "mean", names, mean, error, mean_after, error_after)
+    mean, error = _weighted_means(columns, before)
+    weighted = (None, None) if after is None else _weighted_means(columns, after)
+    return Outcome("shares" if is_class else "mean", names, mean, error, *weighted)
 
 
 def _weighted_means(

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 from unskew.overlap import LIMIT
 
 __all__ = ["THRESHOLDS", "Thresholds"]
 
 
-def _threshold(value: float, label: str, *, is_share: bool) -> float:
-    found: float = field(default=value, metadata={"label": label, "is_share": is_share})
-    return found
-
-
 @dataclass(frozen=True)
 class Thresholds:
-    """The limits of a verdict, each with the label that a report shows beside it."""
+    """The limits of a verdict.
 
-    significance_level: float = _threshold(
-        0.05, "Significance level of the two tests together", is_share=True
-    )
-    max_uncovered: float = _threshold(
-        LIMIT, "Uncovered share above which weights cannot correct the bias", is_share=True
-    )
-    balanced_difference: float = _threshold(
-        0.1, "Standardised difference up to which a feature counts as balanced", is_share=False
-    )
-    balanced_auc: float = _threshold(
-        0.55, "AUC up to which sample and population count as balanced", is_share=False
-    )
-    min_effective_share: float = _threshold(
-        0.5, "Effective share of the sample below which weights are costly", is_share=True
-    )
+    Attributes
+    ----------
+    significance_level : float
+        Of the two tests together.
+    max_uncovered : float
+        The uncovered share above which weights cannot correct the bias.
+    balanced_difference : float
+        The standardised difference up to which a feature counts as balanced.
+    balanced_auc : float
+        The AUC up to which sample and population count as balanced.
+    min_effective_share : float
+        The effective share of the sample below which weights are costly.
+    """
 
-    def described(self) -> Iterator[tuple[str, float, bool]]:
-        """Yield the label and the value of each limit, and whether it is a share of one."""
-        for limit in fields(self):
-            yield limit.metadata["label"], getattr(self, limit.name), limit.metadata["is_share"]
+    significance_level: float = 0.05
+    max_uncovered: float = LIMIT
+    balanced_difference: float = 0.1
+    balanced_auc: float = 0.55
+    min_effective_share: float = 0.5
 
 
 THRESHOLDS = Thresholds()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from unskew.diagnostics.diagnosis import Bias, Comparison, Difference, Verdict
+from unskew.diagnostics.diagnosis import Bias, Comparison, Verdict
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
@@ -54,9 +54,8 @@ def reach_verdict(
             "conclusions to the rest of the population."
         )
         return Verdict("not correctable", headline, (*rules, tests, advice))
-    coverage = (
-        str(overlap) if overlap.uncovered else "The sample covers the whole population examined."
-    )
+    whole = "The sample covers the whole population examined."
+    coverage = str(overlap) if overlap.uncovered else whole
     if weights is None:
         return _without_weights(bias, tests, coverage, expected_share)
     # The size that the largest of n_means differences reaches by chance, in standard deviations
@@ -87,38 +86,30 @@ def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: floa
 def _with_weights(
     bias: Bias, tests: str, coverage: str, weights: WeightSummary, noise: float
 ) -> Verdict:
-    kept, lost = _percent(weights.effective_share), _percent(1 - weights.effective_share)
+    kept = _percent(weights.effective_share)
+    loss = f"{_percent(1 - weights.effective_share)} of the effective sample size"
     size = (
         f"The effective sample size is {weights.effective_sample_size:,.0f} rows ({kept}); the "
         f"largest 1 % of the weights carries {_percent(weights.top_share)} of the total."
     )
-    weighted = _weighted_sentence(bias)
-    worst = _worst_sentence(bias, after=True)
+    sentences = (tests, _weighted_sentence(bias), _worst_sentence(bias, after=True), size, coverage)
     if _bias_remains(bias, noise):
-        headline = "The weights do not remove the bias."
-        return Verdict("not corrected", headline, (tests, weighted, worst, size, coverage))
+        return Verdict("not corrected", "The weights do not remove the bias.", sentences)
     if not is_biased(bias):
-        headline = "No bias found, so there is nothing for weights to correct" + (
-            f"; these cost {lost} of the effective sample size."
-            if weights.effective_share < 0.9995
-            else "."
-        )
-        return Verdict("no bias found", headline, (tests, _power_sentence(bias), size, coverage))
-    sentences = (tests, weighted, worst, size, coverage)
+        headline = "No bias found, so there is nothing for weights to correct"
+        if weights.effective_share < 0.9995:
+            headline += f"; these cost {loss}"
+        reasons = (tests, _power_sentence(bias), size, coverage)
+        return Verdict("no bias found", f"{headline}.", reasons)
     if weights.effective_share < THRESHOLDS.min_effective_share:
-        headline = (
-            f"The weights correct the bias, at the cost of {lost} of the effective sample size."
-        )
-        return Verdict("costly", headline, sentences)
+        return Verdict("costly", f"The weights correct the bias, at the cost of {loss}.", sentences)
     headline = f"The weights correct the bias and keep {kept} of the effective sample size."
     return Verdict("correctable", headline, sentences)
 
 
 def _bias_remains(bias: Bias, noise: float) -> bool:
     # Weights cannot create what the sample lacks altogether; the overlap reports that.
-    left = [
-        feature.after.correctable_difference or 0.0 for feature in bias.features if feature.after
-    ]
+    left = [f.differences["after"].correctable_difference or 0.0 for f in bias.features]
     auc = bias.classifier.after
     return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise or (
         auc is not None and auc.low is not None and auc.low > THRESHOLDS.balanced_auc
@@ -160,18 +151,14 @@ def _weighted_sentence(bias: Bias) -> str:
 
 
 def _worst_sentence(bias: Bias, *, after: bool) -> str:
-    known: list[tuple[float, str, Difference]] = []
-    for feature in bias.features:
-        difference = feature.after if after else feature.before
-        if difference is not None and difference.mean is not None:
-            known.append((difference.mean, feature.name, difference))
+    sides = [(f.name, f.differences["after" if after else "before"]) for f in bias.features]
+    known = [(side.mean, name, side.category) for name, side in sides if side.mean is not None]
     if not known:
         return "No column has values on both sides."
-    known.sort(key=lambda entry: -abs(entry[0]))
     shown = [
-        f"{name}{f' = {difference.category}' if difference.category else ''} "
+        f"{name}{f' = {category}' if category else ''} "
         f"({f'{mean:+.2f}'.replace('-', '−')} standard deviations)"
-        for mean, name, difference in known[:3]
+        for mean, name, category in sorted(known, key=lambda entry: -abs(entry[0]))[:3]
     ]
     return f"The columns that {'still ' if after else ''}differ most: {', '.join(shown)}."
 

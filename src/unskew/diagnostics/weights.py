@@ -131,6 +131,5 @@ def _histogram(positive: FloatArray) -> Histogram:
     if high <= low * (1 + 1e-9):
         low, high = low / 1.1, high * 1.1
     edges = np.geomspace(low, high, N_BINS + 1)
-    edges[0], edges[-1] = low, high  # exactly, so that no weight falls outside
-    counts, _ = np.histogram(positive, edges)
+    counts, _ = np.histogram(positive, edges)  # which end exactly at the extreme weights
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))

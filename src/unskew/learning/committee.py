@@ -11,8 +11,6 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
-__all__ = ["Committee"]
-
 
 def _all_have(name: str) -> Callable[[Committee], bool]:
     return lambda committee: all(hasattr(member, name) for member in committee.members)

@@ -6,8 +6,6 @@ import numpy as np
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["multiplicities", "rejection"]
-
 
 def multiplicities(weights: FloatArray, size: int, random: np.random.RandomState) -> IntArray:
     r"""Return how often each row occurs in a sample of ``size`` rows that follows the weights.

@@ -1,4 +1,4 @@
-"""Any learner, trained on a sample that has been weighed."""
+"""Any learner, trained on a weighted sample."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
 from unskew.weighters.typing import OnUncovered
 
-__all__ = ["Reweighted"]
-
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     def check(model: Reweighted) -> bool:
@@ -45,7 +43,7 @@ def _learner_has(name: str) -> Callable[[Reweighted], bool]:
 class Reweighted(MetaEstimatorMixin, BaseEstimator):
     """A learner trained on a biased sample with the weights that correct it.
 
-    Fits the weighter, hands its weights to the learner, and answers as the learner does.
+    Fits the weighter, passes its weights to the learner, and predicts as the learner does.
 
     Parameters
     ----------
@@ -55,15 +53,15 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     weighter : Weighter
         For example :class:`unskew.TreeWeights`.
     resample : {"multiplicity", "rejection"}, optional
-        How to serve a learner that takes no weights; without it, such a learner is an error.
+        How to train a learner that takes no weights; without it, such a learner is an error.
         "multiplicity" trains on each row as often as its weight asks. "rejection" accepts each row
         with probability ``w / max w``, trains on the accepted rows, does so ``rounds`` times and
         averages the predictions.
     resample_size : int, optional
-        How many rows the multiplicities sum to; by default what the weights sum to, rounded.
+        The sum of the multiplicities; by default that of the weights, rounded.
     overlap : {"warn", "raise", "ignore"} or float, optional
-        What to do where the sample does not reach part of the population, instead of what the
-        weighter's own ``overlap`` says.
+        What to do where the sample does not cover part of the population; replaces the
+        weighter's own ``overlap``.
     rounds : int, default=10
         How many learners rejection sampling trains.
     random_state : int, RandomState instance or None, default=None
@@ -96,7 +94,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     >>> bool(model.predict([[0.0]]) > 0.5)
     True
 
-    In cross-validation, wrap the population, so that it is handed through whole:
+    In cross-validation, wrap the population, so that it is passed through whole:
 
     >>> from sklearn.model_selection import cross_validate
     >>> from unskew import Population
@@ -151,7 +149,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Its labels.
         population : Population, or anything that :class:`unskew.Population` takes
-            Rows drawn as the world draws them.
+            An unbiased reference sample of the population.
         sample_weight : array-like of shape (n_samples,), optional
             Design weights of the sample.
 
@@ -257,8 +255,8 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the learner's own score on these rows, weighted if weights are given.
 
-        On rows drawn as the sample was, pass ``sample_weight=model.weighter_.weigh(X)`` to judge
-        the learner as the population would.
+        On rows drawn as the sample was, pass ``sample_weight=model.weighter_.weigh(X)`` to
+        estimate the learner's score on the population.
         """
         check_is_fitted(self)
         if sample_weight is None:
@@ -267,15 +265,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = copy.deepcopy(inner.classifier_tags)
-        tags.regressor_tags = copy.deepcopy(inner.regressor_tags)
-        tags.target_tags = copy.deepcopy(inner.target_tags)
+        inner = copy.deepcopy(get_tags(self.estimator))
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
+            setattr(tags, name, getattr(inner, name))
+        for name in ("allow_nan", "string", "categorical"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.string = inner.input_tags.string
-        tags.input_tags.categorical = inner.input_tags.categorical
         tags.input_tags.sparse = False  # the weighter reads tables
         return tags
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.weight_vectors import check_weights
 
-__all__ = ["weighted_risk"]
-
 Loss = Callable[[Any, Any], ArrayLike]
 
 _LOSSES: Mapping[str, Loss] = {
@@ -61,11 +59,9 @@ def weighted_risk(
     if not len(truth):
         raise InputError("y_true is empty; give at least one row.")
     vector = check_weights(weights, name="weights", n_rows=len(truth))
-    if isinstance(loss, str) and loss not in _LOSSES:
-        raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got '{loss}'.")
-    if not isinstance(loss, str) and not callable(loss):
+    function = _LOSSES.get(loss) if isinstance(loss, str) else loss
+    if not callable(function):
         raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got {loss!r}.")
-    function = _LOSSES[loss] if isinstance(loss, str) else loss
     try:
         losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -10,8 +10,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import BaseBagging, BaseSearchCV, _BaseHeterogeneousEnsemble
 
-__all__ = ["weight_keyword"]
-
 
 def weight_keyword(learner: Any) -> str | None:
     """Return the keyword under which ``learner.fit`` takes weights, or None if it takes none.

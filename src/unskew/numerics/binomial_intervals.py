@@ -10,8 +10,6 @@ from scipy.special import xlogy
 
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["binomial_divergence", "clopper_pearson", "sidak"]
-
 
 def clopper_pearson(
     successes: FloatArray, trials: FloatArray, miss: float

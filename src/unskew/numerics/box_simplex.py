@@ -17,14 +17,6 @@ import numpy as np
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "BlockMatrix",
-    "BoxSimplex",
-    "Certificate",
-    "SymmetricMatrix",
-    "project_box_simplex",
-]
-
 
 class SymmetricMatrix(Protocol):
     """A positive semi-definite matrix that can be multiplied with."""

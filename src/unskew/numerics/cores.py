@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-__all__ = ["available_cores", "one_blas_thread"]
-
 
 def available_cores() -> int:
     """Return the number of cores that the process may run on."""

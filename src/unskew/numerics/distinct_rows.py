@@ -12,9 +12,6 @@ import numpy as np
 
 from unskew.numerics.typing import IntArray
 
-__all__ = ["DistinctRows"]
-
-
 LARGEST_TABLE = 1 << 18
 """Pairs up to which a table is kept, so that it stays in the cache."""
 

@@ -13,8 +13,6 @@ from unskew.numerics.kernel_matrix import KernelMatrix
 from unskew.numerics.kernels import GaussianKernel
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["Bracket", "gaussian_product", "largest_eigenvalue", "smallest_eigenvalue"]
-
 EPSILON = float(np.finfo(np.float64).eps)
 SMALL_BLOCK = 400
 

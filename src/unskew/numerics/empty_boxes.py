@@ -25,8 +25,6 @@ import numpy as np
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Box", "Condition", "empty_boxes"]
-
 MAX_DEPTH = 6
 """Conditions of a box at most; each further one must pay for its choices (see above), and nobody
 reads longer rules. Not tuned."""
@@ -122,14 +120,14 @@ def empty_boxes(
     """
     # 1) Tails of single features.
     search = _Search(points, others, mass / mass.sum(), chance)
-    found = [box for box in search.tails() if search.is_large(box, box.share)]
+    found = list(search.tails())
     # 2) Boxes of several conditions: each half of the points grows a tree, the other checks it.
     half = np.random.RandomState(seed).permutation(len(points))
     first, second = half[: len(half) // 2], half[len(half) // 2 :]
     for seen, unseen in ((first, second), (second, first)):
         if len(seen) and len(unseen):
             found += search.boxes(seen[:grow_on], unseen, grow_on, seed)
-    # 3) Without those that larger boxes cover.
+    # 3) Keep those that are too large to be empty by chance, and that larger ones do not cover.
     return search.distinct(found)
 
 
@@ -139,10 +137,12 @@ class _Search:
     def __init__(
         self, points: FloatArray, others: FloatArray, mass: FloatArray, chance: float
     ) -> None:
-        self.points, self.others, self.mass = points, others, mass
-        marks = [_is_mark(*pair) for pair in zip(points.T, others.T, strict=True)]
+        # By column, for a condition looks at one.
+        self.points, self.others = np.asfortranarray(points), np.asfortranarray(others)
+        self.mass = mass
+        marks = np.isin(np.concatenate([points, others]), (0.0, 1.0)).all(axis=0)
         # log c of the module's text, for each feature
-        self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
+        self._log_choices = np.log(2.0 * points.shape[1] * np.where(marks, 1, len(points)))
         self._log_chance = np.log(chance)
         effective = 1.0 / float(mass @ mass)
         self._evidence = effective * np.log1p(len(points) / effective)  # of all the others' mass
@@ -175,12 +175,8 @@ class _Search:
             if _all_hold(self._core(wide), self.points[unseen]).any():
                 continue
             # 3) Shrink the box until it holds no point at all, then widen it up to the next point.
-            conditions = self._emptied(wide)
-            if conditions:
-                box = Box(conditions, self.share(conditions))
-                # 4) Report it if it is too large to be empty by chance.
-                if self.is_large(box, box.share):
-                    yield box
+            if conditions := self._emptied(wide):
+                yield Box(conditions, self.share(conditions))
 
     def distinct(self, boxes: Sequence[Box]) -> list[Box]:
         """Keep a box only if the mass that it adds to those before it is large by itself."""
@@ -211,13 +207,13 @@ class _Search:
 
         Points that the tree has not seen may lie there even if the box is truly empty.
         """
-        inside = self.others[_all_hold(conditions, self.others)]
+        held = _all_hold(conditions, self.others)
+        inside = np.array([self.others[held, c.feature] for c in conditions])
         part = BORDER / len(conditions)
+        low, high = np.quantile(inside, (part, 1 - part), axis=1)
         return [
-            replace(
-                c, border=float(np.quantile(inside[:, c.feature], part if c.above else 1 - part))
-            )
-            for c in conditions
+            replace(c, border=float(a if c.above else b))
+            for c, a, b in zip(conditions, low, high, strict=True)
         ]
 
     def _emptied(self, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
@@ -267,8 +263,11 @@ def _leaves_without(
     from sklearn.tree import DecisionTreeClassifier
 
     stacked = np.concatenate([points, others])
-    middle = np.nan_to_num(_median(points))  # missing values get a column of their own
-    stacked = np.where(np.isnan(stacked), middle, stacked)
+    # Missing values get a column of their own; here they are the median, or zero without values.
+    known = np.where(np.isnan(points).all(axis=0), 0.0, points)
+    with np.errstate(over="ignore", invalid="ignore"):
+        median = np.nan_to_num(np.nanmedian(known, axis=0))
+    stacked = np.where(np.isnan(stacked), median, stacked)
     # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
     stacked = np.clip(stacked, -1e30, 1e30).astype(np.float32)
     is_other = np.arange(len(stacked)) >= len(points)
@@ -301,14 +300,3 @@ def _all_hold(conditions: Sequence[Condition], points: FloatArray) -> BoolArray:
     for condition in conditions:
         held &= condition.holds(points)
     return held
-
-
-def _is_mark(points: FloatArray, others: FloatArray) -> bool:
-    both = np.concatenate([points, others])
-    return bool(np.isin(both, (0.0, 1.0)).all())
-
-
-def _median(points: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        present = np.where(np.isnan(points).all(axis=0), 0.0, points)
-        return np.asarray(np.nanmedian(present, axis=0))

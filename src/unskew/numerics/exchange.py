@@ -48,8 +48,6 @@ from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
 from unskew.numerics.free_system import FreeSystem
 from unskew.numerics.typing import BoolArray, FloatArray
 
-__all__ = ["solve_by_exchange"]
-
 # Passes
 
 _PROXIMITY = 1e-5

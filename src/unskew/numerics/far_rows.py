@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import stats
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.kernels import blocks
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["FAR_FACTOR", "OUTERMOST", "far_rows"]
 
@@ -16,6 +20,10 @@ of the point at this upper quantile, which a few isolated points do not change. 
 FAR_FACTOR = 1.5
 """How many times farther than that a point must be to lie outside the set's support. More than 1,
 because the quantile is an estimate. Not tuned."""
+
+_FIRST_POINTS = 64
+_TREE_COLUMNS = 3
+"""Up to so many columns a k-d tree is faster than comparing all pairs."""
 
 
 def far_rows(
@@ -59,24 +67,75 @@ def far_rows(
     >>> far_rows(line, np.array([[0.5], [7.0], [9.0]]), np.full(3, 1 / 3)).tolist()
     [False, True, True]
     """
-    from sklearn.neighbors import NearestNeighbors
-
     # 1) How far apart points of the set are: the distance of an outer point from its neighbour.
-    chosen = np.random.RandomState(seed).permutation(len(points))[:judge_on]
-    some = np.unique(points[chosen], axis=0)
+    random = np.random.RandomState(seed)
+    chosen = random.permutation(len(points))[:judge_on]
+    some = random.permutation(np.unique(points[chosen], axis=0))
     none = np.zeros(len(others), dtype=bool)
     if len(some) < 2:
         return none
-    neighbours = NearestNeighbors(n_neighbors=2).fit(some)
-    own = np.sort(neighbours.kneighbors(some)[0][:, 1])
-    k = max(1, int(OUTERMOST * len(some)))
-    limit = FAR_FACTOR * own[-k]
-    # 2) Who is farther than that from some of the points, and then from all of them.
-    far: BoolArray = neighbours.kneighbors(others, n_neighbors=1)[0][:, 0] > limit
+    with one_blas_thread():
+        k = max(1, int(OUTERMOST * len(some)))
+        limit = FAR_FACTOR * float(np.sort(_nearest_distances(some))[-k])
+        # 2) Who is farther than that from some of the points, and then from all of them.
+        far = _beyond(others, some, limit)
     if len(chosen) < len(points) and far.any():
+        from sklearn.neighbors import NearestNeighbors
+
         everyone = NearestNeighbors(n_neighbors=1).fit(points)
         far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
     # 3) Whether more mass is far than chance allows.
     effective = max(1, int(1 / (mass @ mass)))
     allowed = stats.betabinom.ppf(1 - chance, effective, k, len(some) + 1 - k) / effective
     return far if float(mass[far].sum()) > allowed else none
+
+
+def _nearest_distances(points: FloatArray) -> FloatArray:
+    """Return each point's distance to the nearest other point."""
+    if points.shape[1] <= _TREE_COLUMNS:
+        return np.asarray(cKDTree(points).query(points, k=2)[0])[:, 1]
+    lengths = np.einsum("ij,ij->i", points, points)
+    nearest = np.empty(len(points), dtype=np.int64)
+    for part in blocks(len(points), len(points)):
+        squares = (-2 * points[part]) @ points.T
+        squares += lengths  # and each row's own, which decides nothing
+        squares[np.arange(len(squares)), np.arange(part.start, part.stop)] = np.inf
+        nearest[part] = squares.argmin(axis=1)
+    # From the differences: those of squares have lost digits.
+    return np.sqrt(np.square(points - points[nearest]).sum(axis=1))
+
+
+def _beyond(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
+    """Return which rows are farther than the limit from every point.
+
+    The points are in random order, so the first of them are near most rows already; the others are
+    compared only with the rows that are left.
+    """
+    if points.shape[1] <= _TREE_COLUMNS:
+        return np.asarray(cKDTree(points).query(rows)[0] > limit)
+    left: IntArray = np.arange(len(rows))
+    start, size = 0, _FIRST_POINTS
+    while start < len(points) and len(left):
+        some = points[start : start + size]
+        near = [_any_within(rows[left[part]], some, limit) for part in blocks(len(left), size)]
+        left = left[~np.concatenate(near)]
+        start, size = start + size, 4 * size
+    beyond = np.zeros(len(rows), dtype=bool)
+    beyond[left] = True
+    return beyond
+
+
+def _any_within(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
+    """Return which rows have a point within the limit."""
+    mine, theirs = (np.einsum("ij,ij->i", side, side) for side in (rows, points))
+    squares = (-2 * rows) @ points.T
+    squares += theirs
+    excess = squares.min(axis=1) + mine - limit**2
+    near: BoolArray = excess <= 0
+    # The terms of a squared distance are at most twice ‖x‖² + ‖y‖² together, and rounding depends
+    # on the size of the block. Where it could decide, the distances are computed from differences.
+    n_terms = rows.shape[1] + 6
+    unsure = np.abs(excess) <= 4 * n_terms * np.finfo(float).eps * (mine + theirs.max())
+    if unsure.any():
+        near[unsure] = cdist(rows[unsure], points).min(axis=1) <= limit
+    return near

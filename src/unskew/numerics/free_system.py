@@ -20,8 +20,6 @@ from scipy.linalg import lapack
 from unskew.numerics.box_simplex import BlockMatrix
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["FreeSystem"]
-
 _FEW_CHANGES = 1 / 20
 """A factor is reused for a set that differs from its own by at most this share of entries; a border
 of c entries takes c solves with the factor. Measured as in :mod:`~unskew.numerics.exchange`: a

@@ -22,8 +22,6 @@ import numpy as np
 from unskew.numerics.joint_region import relative_errors, worst_sum
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["Granularity", "choose_granularity", "estimation_bound", "expected_noise"]
-
 
 class Granularity(NamedTuple):
     """The two parts of the error of each partition's weights, finest first, and the choice.

@@ -25,17 +25,9 @@ from scipy.stats import chi2
 
 from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.kernels import Kernel, blocks, in_threads
+from unskew.numerics.kernels import Kernel, blocks, fill_matrix, in_threads
 from unskew.numerics.low_rank import NystromFeatures
 from unskew.numerics.typing import FloatArray, IntArray
-
-__all__ = [
-    "InductiveProblem",
-    "InductiveWeights",
-    "Smoothing",
-    "choose_smoothing",
-    "column_stretches",
-]
 
 MOST_ROWS_EXACT = 10_000
 """Beyond, the kernel between sample rows is Nyström's approximation on the centres."""
@@ -122,8 +114,7 @@ class InductiveProblem:
 
     def solve_cut(self, smoothing: float) -> InductiveWeights:
         """Return the function without its constraints, clipped at zero and scaled to mean one."""
-        factor = self._factor(smoothing)
-        return self._with_mean_one(_solve_factored(factor, self._linear), np.inf)
+        return self._with_mean_one(_solve_factored(self._factor(smoothing), self._linear), np.inf)
 
     def solve(self, smoothing: float, bound: float) -> tuple[InductiveWeights, Certificate]:
         """Return the function that meets the constraints, and the certificate of their dual.
@@ -298,14 +289,8 @@ def _simplest_of_the_best(losses: FloatArray) -> Smoothing:
 
 def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> FloatArray:
     """Return the kernel between points and centres in double precision."""
-    prepared = kernel.prepare(centres)
     values = np.empty((len(points), len(centres)))
-
-    def fill(part: slice) -> None:
-        values[part] = kernel.block(kernel.prepare(points[part]), prepared)
-
-    in_threads(fill, blocks(len(points), len(centres)))
-    return values
+    return fill_matrix(kernel, kernel.prepare(points), kernel.prepare(centres), values)
 
 
 def _mean_one_factor(weights: FloatArray, design: FloatArray, bound: float) -> float:
@@ -338,13 +323,13 @@ def column_stretches(
     does, all columns are treated alike.
     """
     error = sum(np.sum(w**2) / np.sum(w) ** 2 for w in (design, weight))
-    means = [np.average(p, axis=0, weights=w) for p, w in ((points, design), (others, weight))]
+    sides = ((points, design), (others, weight))
+    means = [np.average(p, axis=0, weights=w) for p, w in sides]
     spreads = [
         np.sqrt(np.average((p - mean) ** 2, axis=0, weights=w))
-        for p, w, mean in ((points, design, means[0]), (others, weight, means[1]))
+        for (p, w), mean in zip(sides, means, strict=True)
     ]
-    usual = np.where(spreads[0] > 0, spreads[0], 1.0)
-    apart = (means[1] - means[0]) / usual
+    apart = (means[1] - means[0]) / np.where(spreads[0] > 0, spreads[0], 1.0)
     known = (spreads[0] > 0) & (spreads[1] > 0)
     wider = np.log(np.where(known, spreads[1], 1.0) / np.where(known, spreads[0], 1.0))
     excess = np.maximum((apart**2 + 2 * wider**2) / error - chi2(2).ppf(0.99), 0.0)

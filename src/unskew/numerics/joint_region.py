@@ -27,23 +27,13 @@ which linear and quadratic functions of t can be maximised.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
 
 from unskew.numerics.binomial_intervals import binomial_divergence, clopper_pearson, sidak
-from unskew.numerics.typing import BoolArray, FloatArray
-
-__all__ = [
-    "RelativeErrors",
-    "joint_radius",
-    "log_moment",
-    "relative_errors",
-    "worst_norm",
-    "worst_squares",
-    "worst_sum",
-]
+from unskew.numerics.typing import FloatArray
 
 SMALL_CELL = 20
 """Rows from which on the smaller factor 1 + 0.1 s holds; proved, see above."""
@@ -83,27 +73,46 @@ class RelativeErrors:
     Attributes
     ----------
     low, high : ndarray of shape (k,)
-        Each cell's limits, of which the first is not positive and the second not negative.
+        Each cell's limits, of which the first is not positive and the second not negative; both
+        are zero in cells without sample rows, which have no weight.
     stiffness : ndarray of shape (k,)
         The least part of the radius that a squared error uses up; infinite where both
         limits are zero.
     radius : float
         What all cells together can use up.
-    reached : ndarray of bool of shape (k,)
-        Which cells hold sample rows; the others have no weight, and limits of zero.
     """
 
     low: FloatArray
     high: FloatArray
     stiffness: FloatArray
     radius: float
-    reached: BoolArray
 
     @property
     def size(self) -> FloatArray:
         """The largest error of each cell in either direction."""
         largest: FloatArray = np.maximum(self.high, -self.low)
         return largest
+
+    def first(self, n_cells: int) -> RelativeErrors:
+        """Return the region's part for the first cells."""
+        kept = slice(n_cells)
+        return replace(
+            self, low=self.low[kept], high=self.high[kept], stiffness=self.stiffness[kept]
+        )
+
+
+def relative_limits(
+    sample: FloatArray, population: FloatArray, delta: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits of the relative errors, which all hold with probability at least 1 − δ.
+
+    They are zero in cells without sample rows, which have no weight.
+    """
+    lower, upper = clopper_pearson(sample, population, sidak(delta, len(sample)))
+    reached = sample > 0
+    rate = np.where(reached, sample / population, 1.0)
+    high = np.where(reached, rate / np.where(reached, lower, 1.0) - 1, 0.0)
+    return np.where(reached, rate / upper - 1, 0.0), high
 
 
 def relative_errors(sample: FloatArray, population: FloatArray, delta: float) -> RelativeErrors:
@@ -115,20 +124,15 @@ def relative_errors(sample: FloatArray, population: FloatArray, delta: float) ->
     >>> region.low.round(2), region.high.round(2)
     (array([-0.15, -0.2 ]), array([0.22, 0.34]))
     """
-    lower, upper = clopper_pearson(sample, population, sidak(delta / 2, len(sample)))
-    reached = sample > 0
-    rate = np.where(reached, sample / population, 1.0)
-    low = np.where(reached, rate / upper - 1, 0.0)
-    high = np.where(reached, rate / np.where(reached, lower, 1.0) - 1, 0.0)
+    low, high = relative_limits(sample, population, delta / 2)
     stiffness = np.full(len(sample), np.inf)
     for limit in (low, high):
-        moved = reached & (limit != 0)
-        cost = binomial_divergence(
-            sample[moved], population[moved], rate[moved] / (1 + limit[moved])
-        )
+        moved = limit != 0
+        rate = sample[moved] / population[moved]
+        cost = binomial_divergence(sample[moved], population[moved], rate / (1 + limit[moved]))
         # The divergence over the squared error falls with the error, so its least is at an end.
         stiffness[moved] = np.minimum(stiffness[moved], cost / limit[moved] ** 2)
-    return RelativeErrors(low, high, stiffness, joint_radius(population, delta / 2), reached)
+    return RelativeErrors(low, high, stiffness, joint_radius(population, delta / 2))
 
 
 def worst_sum(region: RelativeErrors, factors: FloatArray) -> float:

@@ -9,8 +9,6 @@ import numpy as np
 from unskew.numerics.kernels import Kernel, blocks, fill_matrix, in_threads
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["KernelMatrix"]
-
 _COLUMNS_AT_ONCE = 512
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from unskew.numerics.kernels import Kernel, blocks, in_threads
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["LowRankMatrix", "NystromFeatures"]
-
 
 class NystromFeatures:
     """The feature map of a set of landmarks."""

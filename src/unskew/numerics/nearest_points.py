@@ -12,8 +12,6 @@ import numpy as np
 
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["NearestPoints"]
-
 TIE = 1e-9
 """Points are equally near if their distances differ by no more than this share."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from unskew.numerics.box_simplex import BoxSimplex, Certificate, SymmetricMatrix
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["solve_by_gradient_steps"]
-
 _CHECK_EVERY = 25
 """Steps between two certificates: a certificate sorts all entries, which costs as much as a few
 steps. Not tuned."""

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputTypeError
 from unskew.numerics.row_keys import GOLDEN_GAMMA, mix
 
-__all__ = ["HashedText", "hash_rows", "hash_text"]
-
 Words = NDArray[np.uint64]
 
 _MISSING = np.uint64(0x7FF8000000000000)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GOLDEN_GAMMA", "mix", "row_keys"]
-
 # The constants of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
 # generators", OOPSLA 2014, figure 14 (the finalising mix is Stafford's thirteenth variant).
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)

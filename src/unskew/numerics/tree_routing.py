@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["TreeRouting"]
-
 _LEVELS = 2
 """How many levels all rows go down before those that have arrived are taken out."""
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["check_weights", "effective_sample_size", "scale_to_total"]
-
 
 def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
     """Return weights as a float vector, or raise what is wrong with them.
@@ -35,12 +33,7 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     >>> check_weights([1, 2], name="sample_weight")
     array([1., 2.])
     """
-    try:
-        vector = np.array(weights, dtype=np.float64)  # a copy: the caller may go on to change it
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers, one per row: {error}.") from error
-    if vector.ndim != 1:
-        raise InputError(f"{name} must have one number per row; got shape {vector.shape}.")
+    vector = float_vector(weights, name=name, per="row")
     if n_rows is not None and len(vector) != n_rows:
         raise InputError(
             f"{name} has {len(vector)} entries for {n_rows} rows; give one number per row."
@@ -48,6 +41,17 @@ def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -
     check_weight_values(vector, name=name)
     if len(vector) and not vector.any():
         raise InputError(f"{name} is zero on every row, so no row would count.")
+    return vector
+
+
+def float_vector(values: ArrayLike, *, name: str, per: str) -> FloatArray:
+    """Return a copy of values, one for each row or cell, or raise what is wrong with them."""
+    try:
+        vector = np.array(values, dtype=np.float64)  # a copy: the caller may go on to change it
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, one per {per}: {error}.") from error
+    if vector.ndim != 1:
+        raise InputError(f"{name} must have one number per {per}; got shape {vector.shape}.")
     return vector
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +12,7 @@ from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import Overlap, OverlapRule
-from unskew.overlap.words import (
-    Label,
-    border_text,
-    describe_box,
-    describe_unseen,
-    shortest_between,
-)
+from unskew.overlap.words import Label, describe_box, describe_unseen
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.sample import Sample
@@ -63,24 +55,26 @@ def measure_overlap(
     sample = sample.take(np.flatnonzero(sample.design > 0))
     codes, mine = sample.codes, sample.values
     theirs = codes.transform(rows, side="population").values
+    # 1) Values that no sample row has.
     regions = [
         (describe_unseen(codes, rows, column, where), where)
-        for column, where in _unseen_values(codes, theirs)
+        for column, values in enumerate(theirs.T)
+        if (where := codes.is_unseen(values, column)).any()
     ]
-    covered = ~_any_of([where for _, where in regions], len(rows))
+    covered = ~_any_of(regions, len(rows))
+    # 2) Boxes among the other rows.
     if covered.any():
-        features, labels = _features(codes, mine, theirs, mass, len(sample))
-        ours, others = (np.column_stack([f[side] for f in features]) for side in (0, 1))
+        masses = np.concatenate([np.full(len(mine), 1 / len(mine)), mass])
+        features, labels = _features(codes, np.concatenate([mine, theirs]), masses)
+        ours, others = features[: len(mine)], features[len(mine) :]
         boxes = empty_boxes(ours, others[covered], mass[covered], grow_on=grow_on, seed=seed)
-        regions += [(describe_box(box, labels), box.holds(others)) for box in boxes]
-    rules = sorted(
-        (
-            OverlapRule(text, share, _margin(share, error), 0, len(sample))
-            for text, share in ((text, float(mass[where].sum())) for text, where in regions)
-        ),
-        key=lambda rule: -rule.share,
-    )
-    explained = _any_of([where for _, where in regions], len(rows))
+        regions += [(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
+    rules = []
+    for text, where in regions:
+        share = float(mass[where].sum())
+        rules.append(OverlapRule(text, share, _margin(share, error), 0, len(mine)))
+    # 3) Rows far from every sample row.
+    explained = _any_of(regions, len(rows))
     space, points = sample.points("standard")
     others = bounded(space.of_codes(theirs))
     uncovered = explained | far_rows(bounded(points), others, mass, judge_on=grow_on, seed=seed)
@@ -88,7 +82,7 @@ def measure_overlap(
     return Overlap(
         uncovered=share,
         margin=_margin(share, error),
-        rules=tuple(rules),
+        rules=tuple(sorted(rules, key=lambda rule: -rule.share)),
         unexplained=float(mass[uncovered & ~explained].sum()),
         method=_METHOD,
     )
@@ -107,8 +101,9 @@ def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
 
-def _any_of(masks: Sequence[BoolArray], n_rows: int) -> BoolArray:
-    return np.any(masks, axis=0) if masks else np.zeros(n_rows, dtype=bool)
+def _any_of(regions: Sequence[tuple[str, BoolArray]], n_rows: int) -> BoolArray:
+    nowhere = np.zeros(n_rows, dtype=bool)
+    return np.any([nowhere, *(where for _, where in regions)], axis=0)
 
 
 def bounded(points: FloatArray) -> FloatArray:
@@ -119,50 +114,32 @@ def bounded(points: FloatArray) -> FloatArray:
     return np.clip(np.nan_to_num(points), -FARTHEST, FARTHEST)
 
 
-def _unseen_values(codes: ColumnCodes, theirs: FloatArray) -> list[tuple[int, BoolArray]]:
-    """Return, for each column that has any, the population rows with values the sample lacks."""
-    found = ((column, codes.is_unseen(values, column)) for column, values in enumerate(theirs.T))
-    return [(column, unseen) for column, unseen in found if unseen.any()]
-
-
-_Pair = tuple[FloatArray, FloatArray]
 MAX_VALUES = 32
 
 
 def _features(
-    codes: ColumnCodes, mine: FloatArray, theirs: FloatArray, mass: FloatArray, m: int
-) -> tuple[list[_Pair], list[Label]]:
+    codes: ColumnCodes, values: FloatArray, mass: FloatArray
+) -> tuple[FloatArray, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
-    features: list[_Pair] = []
-    labels: list[Label] = []
-
-    def add(
-        pair: _Pair, name: str, value: str | None, format_border: Any = shortest_between
-    ) -> None:
-        features.append(pair)
-        labels.append(Label(name, value, format_border))
-
-    for column, name in enumerate(codes.names):
-        pair = mine[:, column], theirs[:, column]
+    features: list[FloatArray | BoolArray] = []
+    labels = []
+    for column, here in enumerate(values.T):
         if codes.kinds[column] == Kind.CATEGORY:
-            for rank in _frequent(pair, mass, m):
-                marks = [(side == rank).astype(np.float64) for side in pair]
-                add((marks[0], marks[1]), name, codes.format_value(column, rank))
+            for rank in _frequent(here, mass):
+                features.append(here == rank)
+                labels.append(Label(column, codes.format_value(column, rank)))
         else:
-            add(pair, name, None, partial(border_text, codes, column))
-        missing = np.isnan(pair[0]), np.isnan(pair[1])
+            features.append(here)
+            labels.append(Label(column))
         if codes.has_missing[column]:
-            add((missing[0].astype(np.float64), missing[1].astype(np.float64)), name, "missing")
-    return features, labels
+            features.append(np.isnan(here))
+            labels.append(Label(column, "missing"))
+    return np.column_stack(features).astype(np.float64), labels
 
 
-def _frequent(pair: _Pair, mass: FloatArray, m: int) -> list[float]:
+def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:
     """Return the categories with the most mass in sample and population."""
-    both = np.concatenate(pair)
-    each = np.concatenate([np.full(m, 1 / m), mass])
-    known = both >= 0  # neither unseen nor missing
-    if not known.any():
-        return []
-    totals = np.bincount(both[known].astype(np.int64), weights=each[known])
+    known = values >= 0  # neither unseen nor missing
+    totals = np.bincount(values[known].astype(np.int64), weights=mass[known])
     order = np.argsort(-totals, kind="stable")[:MAX_VALUES]
     return [float(rank) for rank in order if totals[rank] > 0]

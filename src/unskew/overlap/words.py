@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,58 +14,59 @@ from unskew.numerics.typing import BoolArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 
-__all__ = ["Label", "border_text", "describe_box", "describe_unseen", "shortest_between"]
+__all__ = ["Label", "describe_box", "describe_unseen"]
 
 
 class Label(NamedTuple):
-    """The name of a feature of the search: a column, or one value of it."""
+    """A feature of the search: a column, or one value of it."""
 
-    column: str
-    value: str | None
-    """Of a category; None for the column as a number."""
-    format_border: Callable[[float, float], str]
-    """Writes a number between two others in the column's units."""
+    column: int
+    value: str | None = None
+    """Of a category, or "missing"; None for the column as a number."""
 
 
-def describe_box(box: Box, labels: Sequence[Label]) -> str:
+def describe_box(codes: ColumnCodes, box: Box, labels: Sequence[Label]) -> str:
     """Write a box in the columns' names and units."""
     by_feature: dict[int, list[Condition]] = {}
     for condition in box.conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    return " and ".join(_describe(labels[f], found, labels) for f, found in by_feature.items())
+    return " and ".join(_describe(codes, labels, f, found) for f, found in by_feature.items())
 
 
-def _describe(label: Label, conditions: Sequence[Condition], labels: Sequence[Label]) -> str:
-    above = next((c for c in conditions if c.above), None)
-    below = next((c for c in conditions if not c.above), None)
-    if label.value is not None:
-        is_or_not = "=" if above is not None else "is not"
-        if label.value == "missing":
-            return f"{label.column} is{'' if above is not None else ' not'} missing"
-        values = [each.value for each in labels if each.column == label.column]
-        others = [value for value in values if value not in (label.value, "missing")]
-        if above is None and len(others) == 1:
-            return f"{label.column} = {others[0]}"
-        return f"{label.column} {is_or_not} {label.value}"
-    if above is None or below is None:
-        only = above or below
-        assert only is not None
-        border = label.format_border(*only.gap)
-        if border in ("true", "false"):
-            return f"{label.column} = {'true' if above is not None else 'false'}"
-        return f"{label.column} {'>' if above is not None else '≤'} {border}"
-    low, high = (label.format_border(*condition.gap) for condition in (above, below))
-    return f"{low} < {label.column} ≤ {high}"
-
-
-def border_text(codes: ColumnCodes, column: int, low: float, high: float) -> str:
-    """Write a border between two values of a column, as short as possible."""
-    if codes.kinds[column] == Kind.TIME:
-        whole_day = float(np.ceil(low))
-        return codes.format_value(column, whole_day if low <= whole_day < high else low)
+def _describe(
+    codes: ColumnCodes, labels: Sequence[Label], feature: int, conditions: Sequence[Condition]
+) -> str:
+    column, value = labels[feature]
+    name, above = codes.names[column], any(condition.above for condition in conditions)
+    if value == "missing":
+        return f"{name} is {'' if above else 'not '}missing"
+    if value is not None:
+        values = [label.value for label in labels if label.column == column]
+        others = [other for other in values if other not in (value, "missing")]
+        if not above and len(others) == 1:
+            return f"{name} = {others[0]}"
+        return f"{name} {'=' if above else 'is not'} {value}"
     if pa.types.is_boolean(codes.types[column]):
-        return "true"
-    return shortest_between(low, high)
+        return f"{name} = {'true' if above else 'false'}"
+    low, high = (
+        [
+            _border(codes, column, *condition.gap)
+            for condition in conditions
+            if condition.above == side
+        ]
+        for side in (True, False)
+    )
+    if low and high:
+        return f"{low[0]} < {name} ≤ {high[0]}"
+    return f"{name} > {low[0]}" if low else f"{name} ≤ {high[0]}"
+
+
+def _border(codes: ColumnCodes, column: int, low: float, high: float) -> str:
+    """Write a border between two values of a column, as short as possible."""
+    if codes.kinds[column] != Kind.TIME:
+        return shortest_between(low, high)
+    whole_day = float(np.ceil(low))
+    return codes.format_value(column, whole_day if low <= whole_day < high else low)
 
 
 def shortest_between(low: float, high: float) -> str:
@@ -78,16 +79,10 @@ def shortest_between(low: float, high: float) -> str:
         step = Decimal(1).scaleb(-digits)
         number = (Decimal(low) / step).to_integral_value(ROUND_CEILING) * step
         if number < Decimal(high):
-            return _grouped(number)
+            if 1e-4 <= abs(number) < 1e15:
+                return f"{number.normalize():,f}"
+            return f"{float(number):zg}"
     return f"{low:,.17g}"
-
-
-def _grouped(number: Decimal) -> str:
-    if number == 0:
-        return "0"
-    if 1e-4 <= abs(number) < 1e15:
-        return f"{number.normalize():,f}"
-    return f"{float(number):g}"
 
 
 def describe_unseen(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: BoolArray) -> str:
@@ -96,7 +91,7 @@ def describe_unseen(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where
     values = rows.column(column).filter(pa.array(where))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    missing = values.is_null().to_numpy(zero_copy_only=False) | _is_nan(values)
+    missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     if missing.all():
         return f"{name} is missing"
     if codes.kinds[column] != Kind.CATEGORY:
@@ -106,9 +101,3 @@ def describe_unseen(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where
     if len(shown) > 3:
         shown = [*shown[:3], f"{len(shown) - 3:,} more that the sample lacks"]
     return f"{name} = " + " or ".join(shown) + (" or missing" if missing.any() else "")
-
-
-def _is_nan(values: pa.Array) -> Any:
-    if not pa.types.is_floating(values.type):
-        return np.zeros(len(values), dtype=bool)
-    return np.isnan(values.to_numpy(zero_copy_only=False))

@@ -22,7 +22,6 @@ missing) and its one-hot columns are all zero.
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -89,8 +88,8 @@ class ColumnCodes:
 
     def in_precision(self, dtype: type[np.float64 | np.float32]) -> ColumnCodes:
         """Return the same codes in another floating-point type."""
-        twin = copy.copy(self)
-        twin.dtype = dtype
+        twin = ColumnCodes(dtype=dtype)  # copy.copy would write and read the types as bytes
+        twin.__dict__.update(self.__dict__, dtype=dtype)
         return twin
 
     @property

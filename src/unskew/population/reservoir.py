@@ -99,9 +99,11 @@ class Reservoir(Summary):
     ) -> None:
         all_rows = rows if self.rows is None else _concatenate(self.rows, rows)
         all_keys = np.concatenate([self._keys, keys])
-        kept = np.argsort(all_keys, kind="stable")[: self.size]
+        kept = np.arange(len(all_keys))
+        if len(kept) > self.size:
+            kept = np.argsort(all_keys, kind="stable")[: self.size]
         all_numbers = np.concatenate([self.numbers, numbers])
-        kept = kept[np.argsort(all_numbers[kept])]
+        kept = kept[np.argsort(all_numbers[kept], kind="stable")]  # mostly in order already
         self.rows = _take(all_rows, kept)
         self.weight = np.concatenate([self.weight, weight])[kept]
         if selected is not None:

@@ -133,7 +133,10 @@ class Sample:
         if self.labels is not None:
             labels = self.labels.reshape(len(self), -1)
             keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
-        return np.lexsort(keys)
+        order = np.argsort(keys[-1], kind="stable")
+        leading = keys[-1][order]
+        # Where the leading key has no ties, the others decide nothing.
+        return order if (leading[1:] > leading[:-1]).all() else np.lexsort(keys)
 
     @cached_property
     def ordered(self) -> Sample:

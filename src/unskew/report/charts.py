@@ -2,12 +2,13 @@
 
 Text from the data is only ever a value in a row, under a fixed field name: no column's name becomes
 a field, which Vega would parse as a path, nor part of an expression. Colours are variables of the
-style sheet, so one drawing serves light, dark and print.
+style sheet, so one drawing serves light, dark and print; fonts and axes are in the theme beside it.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,28 +18,10 @@ from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
 
-__all__ = ["CONFIG", "axis_end", "distribution", "love_plot", "shown_categories", "weights"]
+__all__ = ["axis_end", "distribution", "love_plot", "shown_categories", "weights"]
 
 Spec = dict[str, Any]
 
-FONT = (
-    '"Segoe UI", Inter, Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
-)
-CONFIG: Spec = {
-    "background": "transparent",
-    "font": FONT,
-    "view": {"stroke": None},
-    "axis": {
-        "domainColor": "var(--line)",
-        "gridColor": "var(--rule)",
-        "tickColor": "var(--line)",
-        "labelColor": "var(--muted)",
-        "labelFontSize": 12,
-        "labelPadding": 6,
-        "title": None,
-    },
-    "axisY": {"domain": False, "ticks": False, "labelColor": "var(--ink)"},
-}
 SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"
 # Sample and weighted sample differ in shape too, and both are visible where they coincide.
 RING: Spec = {
@@ -55,6 +38,7 @@ BAR: Spec = {"fill": "var(--population)", "stroke": "var(--population-line)", "s
 SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
 PLAIN_LABELS: Spec = {"format": ",~r"}
 SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B')"}  # billions
+SHARES: Spec = {"tickCount": 4, "format": ".0%"}
 NO_LABELS: Spec = {"labels": False, "grid": False}
 
 MAX_AXIS = 3.0
@@ -83,33 +67,23 @@ def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
     tooltip = [_category("name", title="feature"), _category("before_text", title="sample")]
     if any("after" in row for row in rows):
         tooltip.append(_category("after_text", title="weighted"))
-    return _spec(
-        [
-            _layer(
-                {"type": "rect", "color": "var(--band)"},
-                {"x": _number("low", scale=scale), "x2": {"field": "high"}},
-                [{"low": -balanced, "high": balanced}],
-            ),
-            _layer(
-                {"type": "rule", "color": "var(--line)"},
-                {"x": _number("zero", scale=scale)},
-                [{"zero": 0}],
-            ),
-            _layer(
-                {"type": "rule", "color": "var(--link)", "strokeWidth": 2},
-                {"y": y, "x": before, "x2": {"field": "after"}},
-            ),
-            *(
-                _layer(
-                    mark,
-                    {"y": y, "x": x, "shape": _category(shape, scale=None), "tooltip": tooltip},
-                )
-                for mark, x, shape in ((RING, before, "before_shape"), (DISC, after, "after_shape"))
-            ),
-        ],
-        rows,
-        height=24 * len(rows),
-    )
+    band = [{"low": -balanced, "high": balanced, "zero": 0}]
+    layers = [
+        _layer(
+            {"type": "rect", "color": "var(--band)"},
+            {"x": _number("low", scale=scale), "x2": {"field": "high"}},
+            band,
+        ),
+        _layer({"type": "rule", "color": "var(--line)"}, {"x": _number("zero", scale=scale)}, band),
+        _layer(
+            {"type": "rule", "color": "var(--link)", "strokeWidth": 2},
+            {"y": y, "x": before, "x2": {"field": "after"}},
+        ),
+    ]
+    for mark, x in ((RING, before), (DISC, after)):
+        shape = _category(f"{x['field']}_shape", scale=None)
+        layers.append(_layer(mark, {"y": y, "x": x, "shape": shape, "tooltip": tooltip}))
+    return _spec(layers, rows, height=24 * len(rows))
 
 
 def axis_end(features: Sequence[FeatureBalance]) -> float:
@@ -117,16 +91,16 @@ def axis_end(features: Sequence[FeatureBalance]) -> float:
     sizes = [
         abs(side.mean)
         for feature in features
-        for side in (feature.before, feature.after)
-        if side is not None and side.mean is not None and math.isfinite(side.mean)
+        for side in feature.differences.values()
+        if side.mean is not None and math.isfinite(side.mean)
     ]
     return min(MAX_AXIS, max(sizes, default=1.0) or 1.0)
 
 
 def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec:
     row: Spec = {"feature": label, "name": _feature_label(feature)}
-    for side, difference in (("before", feature.before), ("after", feature.after)):
-        if difference is None or difference.mean is None:
+    for side, difference in feature.differences.items():
+        if difference.mean is None:
             continue
         row[side] = max(-end, min(end, difference.mean))
         beyond = "triangle-right" if difference.mean > 0 else "triangle-left"
@@ -164,11 +138,8 @@ def weights(histogram: Histogram) -> Spec:
     ]
     domain = [min(edges[0], 0.8), max(edges[-1], 1.25)]
     labels = "~r" if domain[0] > 1e-4 else "~g"
-    x = _number(
-        "low",
-        scale={"type": "log", "domain": domain, "nice": False},
-        axis={"values": _ticks(*domain), "format": labels, "grid": False},
-    )
+    axis = {"values": _ticks(*domain), "format": labels, "grid": False}
+    x = _number("low", scale={"type": "log", "domain": domain, "nice": False}, axis=axis)
     y = _number("rows", axis={"tickCount": 4, "format": ",d", "tickMinStep": 1})
     tooltip = [_category("range_text", title="weight"), _category("rows_text", title="rows")]
     layers = [
@@ -205,9 +176,7 @@ def distribution(feature: FeatureBalance) -> Spec | None:
         return _histogram(shown, shown.edges)
     if feature.kind == "category":
         rows = _rows(shown, shown_categories(shown))
-        bars = _bars(
-            shown, "x", {"tickCount": 4, "format": ".0%"}, _category("category", sort=None)
-        )
+        bars = _bars(shown, "x", SHARES, _category("category", sort=None))
         return _spec(bars, rows, height=max(60, 23 * len(rows)))
     # Numbers or times of so few values that each has its bar, in order.
     axis = {"labelAngle": 0, "labelSeparation": 6, "labelOverlap": True, "domain": True}
@@ -217,32 +186,22 @@ def distribution(feature: FeatureBalance) -> Spec | None:
 
 
 def _histogram(shown: Distribution, edges: tuple[float, ...]) -> Spec:
-    if edges[0] == edges[-1]:  # a constant: a bar around it
-        edges = (edges[0] - 0.5, *edges[1:-1], edges[-1] + 0.5)
-    widths = [max(high - low, 0.0) for low, high in pairwise(edges)]
-    equal = max(widths) - min(widths) <= 0.01 * max(widths)
-    rows = _rows(shown, range(len(widths)))
-    for row, low, high, width in zip(rows, edges, edges[1:], widths, strict=False):
+    rows = _rows(shown, range(len(edges) - 1))
+    for row, (low, high) in zip(rows, pairwise(edges), strict=True):
         row.update(low=low, high=high)
-        if not equal and width:  # the area of an unequal bin, not its height, is the share
-            for side in _sides(shown):
-                row[side] *= sum(widths) / len(widths) / width
     rows.append({**rows[-1], "low": edges[-1]})  # the end of the last step; as a bar, of no width
     labels = SHORT_LABELS if max(abs(edges[0]), abs(edges[-1])) >= 10_000 else PLAIN_LABELS
-    x = _number(
-        "low",
-        scale={"domain": [edges[0], edges[-1]], "nice": False, "zero": False},
-        axis={"tickCount": 4, "grid": False, **labels},
-    )
-    population = {"x": x, "x2": {"field": "high"}, "y2": {"datum": 0}, "tooltip": _tooltip(shown)}
+    scale = {"domain": [edges[0], edges[-1]], "nice": False, "zero": False}
+    x = _number("low", scale=scale, axis={"tickCount": 4, "grid": False, **labels})
     step: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
-    layers = [
-        _layer({"type": "rect", **BAR}, {**population, "y": _number("population", axis=NO_LABELS)}),
-        _layer({**step, "color": SAMPLE}, {"x": x, "y": _number("sample", axis=NO_LABELS)}),
-    ]
-    if shown.weighted is not None:
-        dashed = {**step, "color": WEIGHTED, "strokeDash": [5, 2]}
-        layers.append(_layer(dashed, {"x": x, "y": _number("weighted", axis=NO_LABELS)}))
+    marks = {
+        "population": {"type": "rect", **BAR},
+        "sample": {**step, "color": SAMPLE},
+        "weighted": {**step, "color": WEIGHTED, "strokeDash": [5, 2]},
+    }
+    layers = _layers(shown, marks, "y", NO_LABELS, {"x": x})
+    bar = {"x2": {"field": "high"}, "y2": {"datum": 0}, "tooltip": _tooltip(shown)}
+    layers[0]["encoding"].update(bar)
     return _spec(layers, rows, height=130)
 
 
@@ -256,44 +215,49 @@ def shown_categories(shown: Distribution) -> list[int]:
     return sorted(frequent[: MAX_CATEGORIES - shown.n_special]) + list(special)
 
 
-def _sides(shown: Distribution) -> Sequence[str]:
-    return ("sample", *(("weighted",) if shown.weighted is not None else ()), "population")
-
-
 def _rows(shown: Distribution, places: Sequence[int]) -> list[Spec]:
     labels = _distinct([visible(shown.labels[place], 40) for place in places])
     return [
         {
             "category": label,
             "label_text": visible(shown.labels[place]),
-            **{side: getattr(shown, side)[place] for side in _sides(shown)},
-            **{f"{side}_text": share(getattr(shown, side)[place]) for side in _sides(shown)},
+            **{side: shares[place] for side, shares in shown.shares.items()},
+            **{f"{side}_text": share(shares[place]) for side, shares in shown.shares.items()},
         }
         for place, label in zip(places, labels, strict=True)
     ]
 
 
 def _tooltip(shown: Distribution) -> list[Spec]:
-    sides = [_category(f"{side}_text", title=side) for side in _sides(shown)]
+    sides = [_category(f"{side}_text", title=side) for side in shown.shares]
     return [_category("label_text", title=""), *sides]
 
 
 def _bars(shown: Distribution, along: str, axis: Spec, categories: Spec) -> list[Spec]:
     across = "y" if along == "x" else "x"
     bar = {"type": "bar", **BAR, **({"height": 13} if along == "x" else {"width": {"band": 0.8}})}
-    marks = [(bar, "population"), (RING, "sample")]
-    if shown.weighted is not None:
-        marks.append((DISC, "weighted"))
+    marks = {"population": bar, "sample": RING, "weighted": DISC}
     encoding = {across: categories, "tooltip": _tooltip(shown)}
-    return [_layer(mark, {**encoding, along: _number(side, axis=axis)}) for mark, side in marks]
+    return _layers(shown, marks, along, axis, encoding)
+
+
+def _layers(
+    shown: Distribution, marks: dict[str, Spec], along: str, axis: Spec, encoding: Spec
+) -> list[Spec]:
+    """Return a layer for each side, the first one at the back."""
+    return [
+        _layer(mark, {**encoding, along: _number(side, axis=axis)})
+        for side, mark in marks.items()
+        if side in shown.shares
+    ]
 
 
 def _distinct(labels: list[str]) -> list[str]:
     """Return labels of which no two are equal, as shortening may have made them."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     distinct = []
     for label in labels:
-        seen[label] = seen.get(label, 0) + 1
+        seen[label] += 1
         distinct.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return distinct
 

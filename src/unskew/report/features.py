@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from unskew.diagnostics.diagnosis import Diagnosis, Difference, FeatureBalance
+from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
 from unskew.report import charts
-from unskew.report.blocks import (
-    Chart,
-    Charts,
-    Column,
-    LegendEntry,
-    Paragraph,
-    Section,
-    Table,
-)
-from unskew.report.numbers import NOTHING, count, decimal, share, signed, signed_share
+from unskew.report.blocks import Chart, Charts, Column, LegendEntry, Paragraph, Section, Table
+from unskew.report.numbers import count, decimal, share, signed, signed_share
 from unskew.report.untrusted import visible
 
 __all__ = ["all_features", "differences", "distributions"]
@@ -35,8 +27,8 @@ def differences(diagnosis: Diagnosis) -> Section:
         return Section("balance", "Where the sample differs", [nothing])
     worst = max(known, key=lambda feature: abs(feature.before.mean or 0.0))
     outside = [
-        sum(abs(side.mean or 0.0) > balanced for side in sides if side is not None)
-        for sides in zip(*((feature.before, feature.after) for feature in known), strict=True)
+        sum(abs(feature.differences[stage].mean or 0.0) > balanced for feature in known)
+        for stage in worst.differences
     ]
     means = signed(worst.before.mean)
     counts = f"{count(outside[0])} of {count(len(known))} features differ by more than "
@@ -54,7 +46,7 @@ def differences(diagnosis: Diagnosis) -> Section:
     )
     if len(plotted) < len(known):
         caption += f" The {len(plotted)} most biased of {count(len(known))} features."
-    sides = [side for feature in plotted for side in (feature.before, feature.after) if side]
+    sides = [side for feature in plotted for side in feature.differences.values()]
     if any(abs(side.mean or 0.0) > charts.axis_end(plotted) for side in sides):
         caption += " Triangles mark differences beyond the end of the axis."
     description = f"Mean differences of the features. {text}"
@@ -85,23 +77,21 @@ def distributions(diagnosis: Diagnosis) -> Section | None:
 
 def _distribution_chart(chart_id: str, feature: FeatureBalance) -> Chart:
     shown, name = feature.distribution, visible(feature.name, 80)
-    sides = [side for side in (feature.before, feature.after) if side is not None]
-    means = [charts.mean_text(side) for side in sides]
+    means = [charts.mean_text(side) for side in feature.differences.values()]
     if feature.after is not None and feature.before.category == feature.after.category:
         means[0] = signed(feature.before.mean)  # name the category once
     note = f"Mean difference {' → '.join(means)}"
-    shares = {"Sample": shown.sample, "Weighted": shown.weighted, "Population": shown.population}
-    given = {side: values for side, values in shares.items() if values is not None}
     caption = []
     if shown.edges is not None and feature.kind == "time":
         caption.append("Days since the sample's first.")
     if shown.edges is not None and shown.n_special:  # only categories have bars for missing values
-        missing = [f"{side.lower()} {share(values[-1])}" for side, values in given.items()]
+        missing = [f"{side} {share(values[-1])}" for side, values in shown.shares.items()]
         caption.append(f"Missing: {', '.join(missing)}.")
     if feature.kind == "category" and len(charts.shown_categories(shown)) < len(shown.labels):
         caption.append("Rarer categories are in the table only.")
     columns = [Column("Value", [visible(label) for label in shown.labels], "data")]
-    columns += [Column(side, [share(value) for value in given[side]]) for side in given]
+    for side, values in shown.shares.items():
+        columns.append(Column(side.capitalize(), [share(value) for value in values]))
     return Chart(
         chart_id,
         charts.distribution(feature) or {},
@@ -121,23 +111,18 @@ def all_features(diagnosis: Diagnosis) -> Section:
         Column("Feature", names, "data", keys=[name.casefold() for name in names]),
         Column("Kind", kinds, "text", keys=kinds),
     ]
-    sides: dict[str, list[Difference | None]]
-    sides = {"": [f.before for f in features], ", weighted": [f.after for f in features]}
-    for heading, measure, text in (
-        ("Mean difference", attrgetter("mean"), signed),
-        ("Variance ratio", attrgetter("variance_ratio"), decimal),
-        ("Distance", attrgetter("distance"), decimal),
-        ("Missing", attrgetter("missing"), signed_share),
-    ):
-        for suffix, found in sides.items():
-            if suffix and diagnosis.weights is None:
-                continue
-            values = [None if side is None else measure(side) for side in found]
-            known = [None if value is None or math.isnan(value) else value for value in values]
-            cells = [NOTHING if value is None else text(value) for value in known]
-            sizes = [None if value is None else abs(value) for value in known]
-            columns.append(Column(f"{heading}{suffix}", cells, keys=sizes))
+    stages = {"before": ""} if diagnosis.weights is None else {"before": "", "after": ", weighted"}
+    texts: dict[tuple[str, str], Callable[[Any], str]] = {
+        ("Mean difference", "mean"): signed,
+        ("Variance ratio", "variance_ratio"): decimal,
+        ("Distance", "distance"): decimal,
+        ("Missing", "missing"): signed_share,
+    }
+    for (heading, measure), text in texts.items():
+        for stage, suffix in stages.items():
+            values = [getattr(feature.differences[stage], measure) for feature in features]
+            sizes = [None if value is None or math.isnan(value) else abs(value) for value in values]
+            columns.append(Column(f"{heading}{suffix}", [text(v) for v in values], keys=sizes))
     caption = "All features, the most biased first"
-    return Section(
-        "features", "All features", [Table("feature-table", caption, columns, searchable=True)]
-    )
+    table = Table("feature-table", caption, columns, searchable=True)
+    return Section("features", "All features", [table])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from unskew.report.blocks import Block, Charts, Figures, Items, Paragraph, Report, Table
+from unskew.diagnostics.diagnosis import Diagnosis
+from unskew.report.blocks import Block, Figures, Items, Paragraph, Report, Table
+from unskew.report.sections import build_report
 from unskew.report.untrusted import markdown_code, markdown_text
 
 __all__ = ["to_markdown"]
@@ -12,9 +14,9 @@ __all__ = ["to_markdown"]
 MAX_ROWS = 50
 
 
-def to_markdown(report: Report) -> str:
+def to_markdown(diagnosis: Diagnosis) -> str:
     """Return the report as Markdown, for an issue, a notebook's text or a log."""
-    return "\n".join(_lines(report))
+    return "\n".join(_lines(build_report(diagnosis)))
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -46,8 +48,6 @@ def _block(block: Block) -> Iterator[str]:
                 yield f"- **{markdown_text(item.name)}**{tag}: {markdown_text(item.text)}"
         case Table():
             yield from _table(block)
-        case Charts():
-            return
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -33,16 +33,13 @@ def share(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING if value is None else _not_finite(value)
     size = abs(value)
-    if size == 0:
-        text = "0"
-    elif size < 0.001:
+    if 0 < size < 0.001:
         text = "< 0.1"
     elif 0.999 < size < 1:
         text = "> 99.9"
-    elif size < 0.0995 or 0.99 < size < 1:
-        text = f"{100 * size:.1f}"
     else:
-        text = f"{100 * size:,.0f}"
+        digits = 1 if 0 < size < 0.0995 or 0.99 < size < 1 else 0
+        text = f"{100 * size:,.{digits}f}"
     return f"{MINUS if value < 0 else ''}{text}{SPACE}%"
 
 
@@ -77,12 +74,10 @@ def signed(value: float | None) -> str:
     """
     if value is None or math.isnan(value):
         return NOTHING
-    if not math.isinf(value) and round(value, 2) == 0:
+    if round(value, 2) == 0:
         return "0.00"
-    sign = "+" if value > 0 else MINUS
-    if math.isinf(value):
-        return f"{sign}∞"
-    return sign + (f"{abs(value):,.2f}" if abs(value) < 1e6 else decimal(abs(value)))
+    size = f"{abs(value):,.2f}" if abs(value) < 1e6 else decimal(abs(value))
+    return f"{'+' if value > 0 else MINUS}{size}"
 
 
 def signed_share(value: float) -> str:

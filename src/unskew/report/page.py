@@ -11,14 +11,15 @@ import base64
 import hashlib
 from functools import cache
 from html import escape
-from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
 
 from unskew import __version__
-from unskew.report import charts, vega
-from unskew.report.blocks import Chart, Report
+from unskew.diagnostics.diagnosis import Diagnosis
+from unskew.report import vega
+from unskew.report.blocks import Chart
+from unskew.report.sections import build_report
 from unskew.report.untrusted import script_json
 
 __all__ = ["to_html", "to_notebook_html"]
@@ -27,18 +28,18 @@ WIDE, NARROW, SMALL = 860, 320, 300
 """Widths of the charts in a static page, in pixels."""
 
 
-def to_html(report: Report, *, static: bool = False) -> str:
+def to_html(diagnosis: Diagnosis, *, static: bool = False) -> str:
     """Return the report as one self-contained page.
 
     Parameters
     ----------
-    report : Report
+    diagnosis : Diagnosis
     static : bool, default=False
         Draw the charts as images and leave out JavaScript.
     """
-    style = _source("report.css")
-    scripts = [] if static else [vega.library(), _source("report.js")]
-    specs = {"config": charts.CONFIG, "charts": {chart.id: chart.spec for chart in report.charts()}}
+    report, style = build_report(diagnosis), vega.template("report.css")
+    scripts = [] if static else [vega.library(), vega.template("report.js")]
+    specs = {"config": vega.theme(), "charts": {chart.id: chart.spec for chart in report.charts()}}
     return _template().render(
         report=report,
         draw=_draw if static else None,
@@ -50,12 +51,12 @@ def to_html(report: Report, *, static: bool = False) -> str:
     )
 
 
-def to_notebook_html(report: Report) -> str:
+def to_notebook_html(diagnosis: Diagnosis) -> str:
     """Return the report for a notebook: the static page, in a frame.
 
     The frame separates the styles of notebook and report, and its sandbox allows nothing.
     """
-    page = escape(to_html(report, static=True), quote=True)
+    page = escape(to_html(diagnosis, static=True), quote=True)
     return (
         f'<iframe srcdoc="{page}" sandbox="" title="Bias report" loading="lazy" '
         'style="width: 100%; height: 40rem; border: 0"></iframe>'
@@ -81,11 +82,6 @@ def _policy(style: str, scripts: list[str]) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-@cache
-def _source(name: str) -> str:
-    return (files("unskew.report") / "template" / name).read_text(encoding="utf-8")
 
 
 @cache

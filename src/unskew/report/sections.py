@@ -59,12 +59,11 @@ def build_report(diagnosis: Diagnosis) -> Report:
 def key_figures(diagnosis: Diagnosis) -> Section:
     """Return the numbers to see at a glance."""
     overlap, weights, rows = diagnosis.overlap, diagnosis.weights, count(diagnosis.sample_rows)
+    margin = _margin(overlap)
     figures = [
         Figure("Sample", rows, None, "rows"),
         Figure("Population", count(diagnosis.population_rows), None, "rows"),
-        Figure(
-            "Not covered", share(overlap.uncovered), None, _margin(overlap) or "of the population"
-        ),
+        Figure("Not covered", share(overlap.uncovered), None, margin or "of the population"),
         _test_figure("Classifier AUC", diagnosis.bias.classifier, "0.50 is no difference"),
         _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference"),
     ]
@@ -132,37 +131,31 @@ def weight_summary(diagnosis: Diagnosis) -> Section:
             f"total.{zero}"
         ),
     ]
-    if sum(weights.histogram.counts) > 0:
-        edges, counts = weights.histogram.edges, weights.histogram.counts
-        ranges = [f"{decimal(low)} to {decimal(high)}" for low, high in pairwise(edges)]
-        columns = [Column("Weight", ranges, "text"), Column("Rows", [count(n) for n in counts])]
-        caption = "Rows by positive weight, on a logarithmic axis. The dashed line is the mean, 1."
-        chart = Chart(
-            "histogram",
-            charts.weights(weights.histogram),
-            f"Histogram of the weights. {caption}",
-            caption=caption,
-            table=Table("histogram-table", "Rows by weight", columns),
-        )
-        blocks.append(Charts([chart]))
-    return Section(
-        "weights", "The weights", [*blocks, *_heaviest_rows(diagnosis, weights.heaviest)]
+    edges, counts = weights.histogram.edges, weights.histogram.counts
+    ranges = [f"{decimal(low)} to {decimal(high)}" for low, high in pairwise(edges)]
+    columns = [Column("Weight", ranges, "text"), Column("Rows", [count(n) for n in counts])]
+    caption = "Rows by positive weight, on a logarithmic axis. The dashed line is the mean, 1."
+    chart = Chart(
+        "histogram",
+        charts.weights(weights.histogram),
+        f"Histogram of the weights. {caption}",
+        caption=caption,
+        table=Table("histogram-table", "Rows by weight", columns),
     )
+    heaviest = _heaviest_rows(diagnosis, weights.heaviest)
+    return Section("weights", "The weights", [*blocks, Charts([chart]), *heaviest])
 
 
 def _heaviest_rows(diagnosis: Diagnosis, rows: Sequence[HeavyRow]) -> Iterator[Block]:
-    if not rows:
-        return
-    known = dict.fromkeys(name for row in rows for name in row.values)
-    ranked = dict.fromkeys(f.name for f in diagnosis.bias.features if f.name in known) | known
-    shown, hidden = list(ranked)[:MAX_HEAVY_COLUMNS], len(ranked) - MAX_HEAVY_COLUMNS
+    ranked = [f.name for f in diagnosis.bias.features if f.name in rows[0].values]
+    shown, hidden = ranked[:MAX_HEAVY_COLUMNS], len(ranked) - MAX_HEAVY_COLUMNS
     columns = [
         Column("Row", [str(row.row) for row in rows], "text"),
         Column("Weight", [decimal(row.weight) for row in rows]),
         Column("Share", [share(row.share) for row in rows]),
     ]
     for name in shown:
-        cells = [visible(row.values.get(name, NOTHING), 60) for row in rows]
+        cells = [visible(row.values[name], 60) for row in rows]
         columns.append(Column(visible(name, 60), cells, "data"))
     yield Table("heaviest", "The rows of the largest weights", columns)
     more = f" Columns not shown: {count(hidden)}." if hidden > 0 else ""
@@ -225,11 +218,16 @@ def methods(diagnosis: Diagnosis) -> Section:
         Column("95 % interval", intervals),
         Column("p-value", [decimal(result.p_value) for _, _, result in tests]),
     ]
-    limits = list(diagnosis.thresholds.described())
-    limit_columns = [
-        Column("Threshold", [label for label, _, _ in limits], "text"),
-        Column("Value", [(share if is_share else decimal)(limit) for _, limit, is_share in limits]),
-    ]
+    limits = diagnosis.thresholds
+    balanced, effective = decimal(limits.balanced_difference), share(limits.min_effective_share)
+    values = {
+        "Significance level of the two tests together": share(limits.significance_level),
+        "Uncovered share above which weights cannot correct the bias": share(limits.max_uncovered),
+        "Standardised difference up to which a feature counts as balanced": balanced,
+        "AUC up to which sample and population count as balanced": decimal(limits.balanced_auc),
+        "Effective share of the sample below which weights are costly": effective,
+    }
+    limit_columns = [Column("Threshold", [*values], "text"), Column("Value", [*values.values()])]
     blocks: list[Block] = [
         Table("tests", "Two-sample tests", test_columns),
         Items([Item(name, visible(text, 900)) for name, text in _methods(diagnosis)]),

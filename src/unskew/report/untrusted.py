@@ -35,14 +35,10 @@ def visible(text: object, longest: int = LONGEST) -> str:
 
 
 def _visible_character(character: str) -> str:
-    if character == "\n":
-        return "⏎"
-    if character == "\t":
-        return " "
     # Cc control, Cf format (bidirectional overrides), Cs half of a pair, Zl and Zp line breaks.
-    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
-        return f"\\u{ord(character):04x}"
-    return character
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        return character
+    return {"\n": "⏎", "\t": " "}.get(character, f"\\u{ord(character):04x}")
 
 
 def script_json(value: Any) -> str:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import vl_convert
 
-from unskew.report.charts import CONFIG
+__all__ = ["library", "svg", "template", "theme"]
 
-__all__ = ["library", "svg"]
+
+@cache
+def template(name: str) -> str:
+    """Return the text of a file of the template."""
+    return (files("unskew.report") / "template" / name).read_text(encoding="utf-8")
+
+
+def theme() -> dict[str, Any]:
+    """Return the fonts, lines and colours of all charts: Vega-Lite's configuration."""
+    config: dict[str, Any] = json.loads(template("theme.json"))
+    return config
 
 
 @cache
@@ -30,12 +42,6 @@ def svg(spec: dict[str, Any], width: int, label_limit: int) -> str:
     label_limit : int
         The longest label of the vertical axis, in pixels.
     """
-    axis_y = {**CONFIG["axisY"], "labelLimit": label_limit}
-    return vl_convert.vegalite_to_svg(
-        {
-            **spec,
-            "width": width,
-            "padding": 2,
-            "config": {**CONFIG, "axisY": axis_y},
-        }
-    )
+    config = theme()
+    config["axisY"]["labelLimit"] = label_limit
+    return vl_convert.vegalite_to_svg({**spec, "width": width, "padding": 2, "config": config})

@@ -9,8 +9,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-__all__ = ["Bound", "Form"]
-
 Form = Literal["paper", "corrected"]
 
 
@@ -30,7 +28,7 @@ class Bound(float):
     assumptions : tuple of str
         What must hold for it.
     vacuous : bool
-        Whether it is no better than a trivial bound.
+        Whether it is no better than a trivial bound; so it is where a ``reason`` is given.
     reference : str
         The theorem that gives it.
     form : {"paper", "corrected"}
@@ -62,10 +60,10 @@ class Bound(float):
 
     value: float
     terms: Mapping[str, float]
-    assumptions: tuple[str, ...]
-    vacuous: bool
-    reference: str
-    form: Form
+    assumptions: tuple[str, ...] = ()
+    vacuous: bool = False
+    reference: str = ""
+    form: Form = "corrected"
     statement: str = ""
     reason: str = ""
     remarks: tuple[str, ...] = ()
@@ -78,6 +76,7 @@ class Bound(float):
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
+        object.__setattr__(self, "vacuous", self.vacuous or bool(self.reason))
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         state = {part.name: getattr(self, part.name) for part in fields(self)}

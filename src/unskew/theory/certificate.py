@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -13,18 +14,16 @@ from scipy.sparse import csr_array
 from unskew.errors import ParameterError
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_sum
 from unskew.numerics.typing import FloatArray
-from unskew.theory.bound import Bound
+from unskew.theory.bound import Bound, Form
 from unskew.theory.checks import check_probability
 from unskew.theory.cluster import cluster_bound
 from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel, read_model
-from unskew.theory.mean_certificate import mean_certificate
+from unskew.theory.mean_certificate import mean_certificate, why_vacuous
 from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
 from unskew.theory.refit_spread import refit_spread
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
-
-__all__ = ["certificate"]
 
 FEW_ROWS = 10
 """Where cells hold fewer rows than this on average, the curvature is not used: the certificate is
@@ -198,9 +197,7 @@ class _Certifier:
             "refit spread (an estimate, no bound)": estimate,
             "delta": self.delta,
         }
-        value = own.on_average
-        vacuous = value > 0 and not value < spread
-        place = own.dominant
+        value, place = own.on_average, own.dominant
         counts = self.cells.sample[place], self.cells.population[place]
         remarks = [
             f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
@@ -226,13 +223,11 @@ class _Certifier:
             value=value,
             terms=terms,
             assumptions=(*self._about_learner(), *self.cells.assumptions),
-            vacuous=vacuous,
             reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
             f"{PAPER}, Theorems 1 and 2, beside it",
-            form="corrected",
             statement=f"{self.likely}, estimating the weights has moved the predictions "
             "(root mean square over the weighted sample)",
-            reason="the predictions themselves differ by no more than that" if vacuous else "",
+            reason=why_vacuous(value, spread) if value > 0 else "",
             remarks=tuple(remarks),
         )
 
@@ -295,14 +290,10 @@ class _Certifier:
                 *merged.assumptions,
                 "all leaves under one node of the pruned tree share one probability of selection",
             ),
-            vacuous=not moves.on_average < spread,
             reference="strong convexity and the counts of the pruned tree",
-            form="corrected",
             statement=f"{self.likely}, estimating the weights has moved the predictions, on "
             "coarser cells",
-            reason=""
-            if moves.on_average < spread
-            else "the predictions differ by no more than that",
+            reason=why_vacuous(moves.on_average, spread),
         )
 
     def _theorems(self) -> tuple[Bound, Bound, Bound]:
@@ -316,34 +307,29 @@ class _Certifier:
         off = np.abs(cells.shift + cells.factor - 1) @ self.weights
         moved = worst_sum(self.own.region, of_cell) + float(off)
         bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
-        both = {
-            form: cluster_bound(
+        statement = f"{self.likely}, the change of any prediction"
+
+        def theorem_2(form: Form, sigma: float) -> Bound:
+            bound = cluster_bound(
                 population_counts=cells.population,
                 sample_counts=cells.sample,
                 kappa=self.kappa,
                 lam=fitted.penalty / unit,
                 lipschitz=sigma,
                 delta=self.delta,
-                form=form,  # type: ignore[arg-type]
+                form=form,
             )
-            for form, sigma in (("paper", bounded), ("corrected", free))
-        }
-        statement = f"{self.likely}, the change of any prediction"
-        printed, corrected = (
-            replace(both[form], value=both[form].value / sigma, statement=statement)
-            for form, sigma in (("paper", bounded), ("corrected", free))
-        )
+            return replace(bound, value=bound.value / sigma, statement=statement)
+
         worst = Bound(
             # Theorem 1 before its last step: sup|Δh| ≤ κ^{1/2} ‖Δh‖_K ≤ σ κ l1 / (2 λ).
             value=free * self.kappa * moved / (2 * fitted.penalty),
             terms={"l1 distance of the weights, in the learner's units": moved, "lipschitz": free},
             assumptions=(*STABLE, *cells.assumptions),
-            vacuous=False,
             reference=f"{PAPER}, Theorem 1, with a joint region of the counts",
-            form="corrected",
             statement=statement,
         )
-        return printed, corrected, worst
+        return theorem_2("paper", bounded), theorem_2("corrected", free), worst
 
     def _lipschitz(self, total: float) -> tuple[float, float]:
         """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
@@ -352,14 +338,8 @@ class _Certifier:
             return 1.0, 1.0
         labels = self.predictions + fitted.penalty * fitted.coefficients / fitted.weights
         largest = float(np.abs(labels).max()) or 1.0
-        free = lipschitz_constant(
-            "squared",
-            largest_label=largest,
-            kappa=self.kappa,
-            lam=fitted.penalty,
-            total_weight=total,
-        )
-        return lipschitz_constant("squared", largest_label=largest), free
+        sigma = partial(lipschitz_constant, "squared", largest_label=largest)
+        return sigma(), sigma(kappa=self.kappa, lam=fitted.penalty, total_weight=total)
 
     def _spread(self) -> float:
         weights = self.fitted.weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -10,51 +10,35 @@ from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-
-__all__ = [
-    "check_at_least",
-    "check_counts",
-    "check_kappa",
-    "check_option",
-    "check_positive",
-    "check_probability",
-]
+from unskew.numerics.weight_vectors import float_vector
 
 
 def check_probability(value: Any, *, name: str) -> float:
     """Return a probability strictly between zero and one."""
-    number = _number(value, name)
-    if not 0 < number < 1:
-        raise ParameterError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
-    return number
+    return _number(value, name, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
 
 
 def check_positive(value: Any, *, name: str) -> float:
     """Return a positive, finite number."""
-    number = _number(value, name)
-    if not (0 < number < np.inf):
-        raise ParameterError(f"{name} must be positive and finite; got {value!r}.")
-    return number
+    return _number(value, name, lambda number: 0 < number < np.inf, "be positive and finite")
 
 
 def check_kappa(value: Any) -> float:
     """Return a bound on K(x, x), or raise an error that lists kernels with one."""
-    number = np.inf if value is None else _number(value, "kappa")
-    if not (0 < number < np.inf):
+    try:
+        return check_positive(value, name="kappa")
+    except ParameterError as error:
         raise ParameterError(
-            f"kappa must be positive and finite; got {value!r}. Kernels with a bound on K(x, x) "
-            "qualify: Gaussian, Laplace, chi-squared and cosine kernels have 1, others only on "
-            "inputs that are bounded."
-        )
-    return number
+            f"{error} Kernels with a bound on K(x, x) qualify: Gaussian, Laplace, chi-squared and "
+            "cosine kernels have 1, others only on inputs that are bounded."
+        ) from None
 
 
 def check_at_least(value: Any, least: float, *, name: str) -> float:
     """Return a finite number that is not below ``least``."""
-    number = _number(value, name)
-    if not (least <= number < np.inf):
-        raise ParameterError(f"{name} must be finite and at least {least:g}; got {value!r}.")
-    return number
+    return _number(
+        value, name, lambda number: least <= number < np.inf, f"be finite and at least {least:g}"
+    )
 
 
 def check_option(value: Any, options: Collection[str], *, name: str) -> str:
@@ -103,12 +87,7 @@ def check_counts(
 
 
 def _whole(counts: ArrayLike, name: str) -> FloatArray:
-    try:
-        vector = np.asarray(counts, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers, one per cell: {error}.") from error
-    if vector.ndim != 1:
-        raise InputError(f"{name} must have one number per cell; got shape {vector.shape}.")
+    vector = float_vector(counts, name=name, per="cell")
     wrong = ~((vector >= 0) & (vector == np.floor(vector)) & np.isfinite(vector))
     if wrong.any():
         cell = int(np.flatnonzero(wrong)[0])
@@ -119,8 +98,11 @@ def _whole(counts: ArrayLike, name: str) -> FloatArray:
     return vector
 
 
-def _number(value: Any, name: str) -> float:
+def _number(value: Any, name: str, valid: Callable[[float], bool], demand: str) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be a number; got {value!r}.") from None
+    if not valid(number):
+        raise ParameterError(f"{name} must {demand}; got {value!r}.")
+    return number

@@ -13,21 +13,23 @@ the clusters sum to m whatever they are. Both vanish with the conditional form o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import Bound, Form
-from unskew.theory.checks import check_at_least, check_counts, check_option, check_probability
+from unskew.theory.checks import check_option
 from unskew.theory.frequency import (
     PARTITION,
-    corrected_distance,
-    distance_of,
+    Parts,
     frequency_distance_bound,
+    weights_distance,
 )
-from unskew.theory.stability import FORMS, PAPER, stability_coefficient
-
-__all__ = ["cluster_bound", "cluster_distance_bound"]
+from unskew.theory.stability import PAPER, risk_bound, stability_coefficient
 
 
 def cluster_distance_bound(
@@ -73,46 +75,28 @@ def cluster_distance_bound(
     >>> round(bound, 3)
     0.527
     """
-    form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
-    norm = check_option(norm, ("l1", "l2"), name="norm")
-    population, sample = check_counts(population_counts, sample_counts)
-    delta = check_probability(delta, name="delta")
-    if largest_weight is not None:
-        largest_weight = check_at_least(largest_weight, 1, name="largest_weight")
-    reference = f"{PAPER}, Proposition 5"
-    if form == "corrected":
-        return corrected_distance(
-            population, sample, norm, delta, largest_weight, reference=reference
-        )
-    reached = sample > 0
-    rates = sample[reached] / population[reached]
-    largest = largest_weight or float(1 / rates.min())
-    cells, rows, total = int(reached.sum()), float(sample.sum()), float(population.sum())
-    biggest, smallest = float(sample.max()), float(rates.min())
-    square = biggest * cells * math.log(2 * cells / delta) / (smallest * total * rows)
-    value = largest**2 * math.sqrt(square / (1.0 if norm == "l1" else rows))
-    return distance_of(
-        value,
-        norm,
-        population,
-        sample,
-        terms={
-            "k": cells,
-            "|C_M|": biggest,
-            "q0": smallest,
-            "B": largest,
-            "n": total,
-            "m": rows,
-            "delta": delta,
-        },
-        assumptions=(
-            *PARTITION,
-            "q0, as printed, is the smallest (estimated) probability of selection",
-            "B is as given" if largest_weight else "B is the largest estimated weight",
-        ),
-        reference=reference,
-        form="paper",
+    return weights_distance(
+        population_counts=population_counts,
+        sample_counts=sample_counts,
+        norm=norm,
+        delta=delta,
+        largest_weight=largest_weight,
+        form=form,
+        printed=_printed_root,
+        reference=f"{PAPER}, Proposition 5",
     )
+
+
+def _printed_root(population: FloatArray, sample: FloatArray, delta: float) -> Parts:
+    """Return the root in the printed l1 bound, by which B² is multiplied."""
+    reached = sample > 0
+    smallest = float((sample[reached] / population[reached]).min())
+    cells, rows, total = int(reached.sum()), float(sample.sum()), float(population.sum())
+    biggest = float(sample.max())
+    square = biggest * cells * math.log(2 * cells / delta) / (smallest * total * rows)
+    source = "q0, as printed, is the smallest (estimated) probability of selection"
+    terms = {"k": cells, "|C_M|": biggest, "q0": smallest, "n": total}
+    return Parts(math.sqrt(square), terms, (*PARTITION, source))
 
 
 def cluster_bound(
@@ -167,34 +151,22 @@ def cluster_bound(
     coefficient = stability_coefficient(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max, form=form
     )
+    bound_distance: Callable[..., Bound] = cluster_distance_bound
     if cells == "points":
-        moved = frequency_distance_bound(
-            population_counts=population_counts,
-            sample_counts=sample_counts,
-            norm=norm,
-            delta=delta,
-            largest_weight=largest_weight,
-            smallest_mass=smallest_mass,
-            form=form,
-        )
-    else:
-        moved = cluster_distance_bound(
-            population_counts=population_counts,
-            sample_counts=sample_counts,
-            norm=norm,
-            delta=delta,
-            largest_weight=largest_weight,
-            form=form,
-        )
-    statement = "Theorem 2" if cells == "points" else "Theorem 2 with Proposition 5"
-    return Bound(
-        value=coefficient.value * moved.value,
+        bound_distance = partial(frequency_distance_bound, smallest_mass=smallest_mass)
+    moved = bound_distance(
+        population_counts=population_counts,
+        sample_counts=sample_counts,
+        norm=norm,
+        delta=delta,
+        largest_weight=largest_weight,
+        form=form,
+    )
+    theorem = "Theorem 2" if cells == "points" else "Theorem 2 with Proposition 5"
+    return replace(
+        risk_bound(coefficient=coefficient, distance=moved),
         terms={"stability coefficient": coefficient, "distance of the weights": moved},
-        assumptions=(*coefficient.assumptions, *moved.assumptions),
-        vacuous=moved.vacuous,
-        reference=f"{PAPER}, {statement}",
-        form=coefficient.form,
+        reference=f"{PAPER}, {theorem}",
         statement="The difference in risk that estimating the weights can make, with probability "
         f"{1 - moved.terms['delta']:.6g}",
-        reason=moved.reason,
     )

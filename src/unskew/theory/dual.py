@@ -36,8 +36,6 @@ from unskew.numerics.weight_vectors import check_weights
 from unskew.theory.bound import Bound
 from unskew.theory.checks import check_positive
 
-__all__ = ["RidgeCurvature", "dual_certificate"]
-
 
 def dual_certificate(
     *,
@@ -115,9 +113,7 @@ def dual_certificate(
             "without an unpenalised offset",
             "the same lambda with both weightings",
         ),
-        vacuous=False,
         reference="strong convexity of the objective",
-        form="corrected",
         statement="The distance in the kernel's norm from what the other weights would give",
     )
 

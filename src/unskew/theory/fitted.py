@@ -17,8 +17,6 @@ from unskew.errors import InputTypeError, LearnerError
 from unskew.numerics.kernels import GaussianKernel, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["KernelModel", "not_covered", "read_model"]
-
 BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 """Kernels with a known bound κ on K(x, x)."""
 
@@ -74,11 +72,8 @@ class KernelModel:
 
 def read_model(model: Any) -> KernelModel:
     """Return the kernel expansion of a fitted Reweighted, or raise why it is not covered."""
-    for attribute in ("estimator", "weighter"):
-        if not hasattr(model, attribute):
-            raise InputTypeError(
-                f"certificate takes a fitted Reweighted; got {type(model).__name__}."
-            )
+    if not (hasattr(model, "estimator") and hasattr(model, "weighter")):
+        raise InputTypeError(f"certificate takes a fitted Reweighted; got {type(model).__name__}.")
     check_is_fitted(model, "weights_")
     if getattr(model, "resample", None) is not None:
         not_covered(
@@ -162,10 +157,7 @@ def _kappa(kernel: Any) -> float:
 def _kernel(name: str, gamma: float | None) -> Callable[[FloatArray], FloatArray]:
     def matrix(rows: FloatArray) -> FloatArray:
         if name != "rbf" or gamma is None:
-            parameters = {} if name == "cosine" else {"gamma": gamma}
-            if name == "chi2" and gamma is None:
-                parameters = {}
-            return np.asarray(pairwise_kernels(rows, metric=name, **parameters))
+            return np.asarray(pairwise_kernels(rows, metric=name, filter_params=True, gamma=gamma))
         gaussian = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
         prepared = gaussian.prepare(rows - rows.mean(axis=0))
         return fill_matrix(gaussian, prepared, prepared, np.empty((len(rows), len(rows))))

@@ -13,28 +13,31 @@ be observed, does not appear.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import Bound, Form
-from unskew.theory.checks import (
-    check_at_least,
-    check_counts,
-    check_option,
-    check_positive,
-    check_probability,
-)
+from unskew.theory.checks import check_at_least, check_counts, check_option, check_probability
 from unskew.theory.stability import FORMS, PAPER
-
-__all__ = ["PARTITION", "corrected_distance", "frequency_bound", "frequency_distance_bound"]
 
 PARTITION = (
     "the sample is the part of the population that was selected, each row independently",
     "the cells were fixed without looking at who was selected",
     "every row of a cell had the same probability of selection",
 )
+
+
+class Parts(NamedTuple):
+    """What a form of a bound computes; the rest of the bound is the same for all."""
+
+    value: float
+    terms: dict[str, float]
+    assumptions: tuple[str, ...]
 
 
 def frequency_bound(
@@ -82,22 +85,19 @@ def frequency_bound(
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
     if form == "corrected":
-        value = float(_radius(population, delta).max())
         terms = {"cells": len(population), "smallest population count": population.min()}
-        assumptions: tuple[str, ...] = PARTITION
+        parts = Parts(float(_radius(population, delta).max()), terms, PARTITION)
     else:
-        value, terms = _printed_radius(population, sample, delta, smallest_mass)
-        assumptions = (*PARTITION, _plugged_in(smallest_mass))
+        parts = _printed_radius(population, sample, delta, smallest_mass)
     return Bound(
-        value=value,
-        terms={**terms, "delta": delta},
-        assumptions=assumptions,
-        vacuous=value >= 1,
+        value=parts.value,
+        terms={**parts.terms, "delta": delta},
+        assumptions=parts.assumptions,
         reference=f"{PAPER}, Lemma 3",
         form=form,
         statement=f"The error of every estimated probability of selection, with probability "
         f"{1 - delta:.6g}",
-        reason="two probabilities never differ by more than 1" if value >= 1 else "",
+        reason="two probabilities never differ by more than 1" if parts.value >= 1 else "",
     )
 
 
@@ -108,20 +108,18 @@ def _radius(population: FloatArray, delta: float) -> FloatArray:
 
 def _printed_radius(
     population: FloatArray, sample: FloatArray, delta: float, smallest_mass: float | None
-) -> tuple[float, dict[str, float]]:
+) -> Parts:
     total = float(population.sum())
     mass = float(population.min()) / total
+    source = "p0, which cannot be observed, is the smallest observed share of the population"
     if smallest_mass is not None:
         mass = check_probability(smallest_mass, name="smallest_mass")
+        source = "p0 is as given"
     reached = int((sample > 0).sum())
     value = math.sqrt(math.log(2 * reached / delta) / (mass * total))
-    return value, {"distinct points m'": reached, "p0": mass, "n": total}
-
-
-def _plugged_in(smallest_mass: float | None) -> str:
-    if smallest_mass is None:
-        return "p0, which cannot be observed, is the smallest observed share of the population"
-    return "p0 is as given"
+    return Parts(
+        value, {"distinct points m'": reached, "p0": mass, "n": total}, (*PARTITION, source)
+    )
 
 
 def frequency_distance_bound(
@@ -178,6 +176,34 @@ def frequency_distance_bound(
     >>> round(bound, 3)
     0.239
     """
+    return weights_distance(
+        population_counts=population_counts,
+        sample_counts=sample_counts,
+        norm=norm,
+        delta=delta,
+        largest_weight=largest_weight,
+        form=form,
+        printed=partial(_printed_radius, smallest_mass=smallest_mass),
+        reference=f"{PAPER}, Proposition 3",
+    )
+
+
+def weights_distance(
+    *,
+    population_counts: ArrayLike,
+    sample_counts: ArrayLike,
+    norm: str,
+    delta: float,
+    largest_weight: float | None,
+    form: Form,
+    printed: Callable[[FloatArray, FloatArray, float], Parts],
+    reference: str,
+) -> Bound:
+    """Return a bound on the distance of weights that are ratios of counts, in either form.
+
+    ``printed`` takes the counts of population and sample and delta, and returns what the paper
+    multiplies by B² in the l1 norm.
+    """
     form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
     norm = check_option(norm, ("l1", "l2"), name="norm")
     population, sample = check_counts(population_counts, sample_counts)
@@ -185,39 +211,27 @@ def frequency_distance_bound(
     if largest_weight is not None:
         largest_weight = check_at_least(largest_weight, 1, name="largest_weight")
     if form == "corrected":
-        return corrected_distance(
-            population, sample, norm, delta, largest_weight, reference=f"{PAPER}, Proposition 3"
+        parts = _corrected_distance(population, sample, norm, delta, largest_weight)
+    else:
+        value, terms, assumptions = printed(population, sample, delta)
+        reached, rows = sample > 0, float(sample.sum())
+        largest = largest_weight or float((population[reached] / sample[reached]).max())
+        given = "B is as given" if largest_weight else "B is the largest estimated weight"
+        parts = Parts(
+            largest**2 * value / (1.0 if norm == "l1" else math.sqrt(rows)),
+            {**terms, "B": largest, "m": rows, "delta": delta},
+            (*assumptions, given),
         )
-    radius, terms = _printed_radius(population, sample, delta, smallest_mass)
-    reached = sample > 0
-    largest = largest_weight or float((population[reached] / sample[reached]).max())
-    rows = float(sample.sum())
-    value = largest**2 * radius / (1.0 if norm == "l1" else math.sqrt(rows))
-    return distance_of(
-        value,
-        norm,
-        population,
-        sample,
-        terms={**terms, "B": largest, "m": rows, "delta": delta},
-        assumptions=(
-            *PARTITION,
-            _plugged_in(smallest_mass),
-            "B is as given" if largest_weight else "B is the largest estimated weight",
-        ),
-        reference=f"{PAPER}, Proposition 3",
-        form="paper",
-    )
+    return distance_of(parts, norm, population, sample, reference=reference, form=form)
 
 
-def corrected_distance(
+def _corrected_distance(
     population: FloatArray,
     sample: FloatArray,
     norm: str,
     delta: float,
     largest_weight: float | None,
-    *,
-    reference: str,
-) -> Bound:
+) -> Parts:
     """Return the bound in which each cell has its own radius, from observed counts alone."""
     radius = _radius(population, delta)
     reached = sample > 0
@@ -231,62 +245,52 @@ def corrected_distance(
     rows = float(sample.sum())
     counts = sample[reached]
     value = float((counts @ errors) / rows if norm == "l1" else np.sqrt(counts @ errors**2) / rows)
-    worst = int(np.argmax(counts * errors))
-    cell = int(np.flatnonzero(reached)[worst])
-    terms: dict[str, float] = {
-        "cells": len(population),
-        "m": rows,
-        "delta": delta,
+    worst = int(np.flatnonzero(reached)[np.argmax(counts * errors)])
+    terms = {"cells": len(population), "m": rows, "delta": delta}
+    terms |= largest_part(worst, population, sample)
+    if largest_weight is None:
+        return Parts(value, terms, PARTITION)
+    known = "no probability of selection is below 1/B"
+    return Parts(value, {**terms, "B": largest_weight}, (*PARTITION, known))
+
+
+def largest_part(cell: int, population: FloatArray, sample: FloatArray) -> dict[str, float]:
+    """Return the terms that name the cell with the largest part in a bound."""
+    return {
         "largest part: cell": cell,
-        "its sample count": counts[worst],
+        "its sample count": sample[cell],
         "its population count": population[cell],
     }
-    if largest_weight is not None:
-        terms["B"] = largest_weight
-    given = () if largest_weight is None else ("no probability of selection is below 1/B",)
-    return distance_of(
-        value,
-        norm,
-        population,
-        sample,
-        terms=terms,
-        assumptions=(*PARTITION, *given),
-        reference=reference,
-        form="corrected",
-    )
 
 
 def distance_of(
-    value: float,
+    parts: Parts,
     norm: str,
     population: FloatArray,
     sample: FloatArray,
     *,
-    terms: dict[str, float],
-    assumptions: tuple[str, ...],
     reference: str,
-    form: Form,
+    form: Form = "corrected",
 ) -> Bound:
     """Return a bound on the distance of the weights; it is vacuous if it exceeds their size."""
     reached = sample > 0
-    weights = population[reached] / sample[reached] / check_positive(sample.sum(), name="m")
     counts = sample[reached]
+    weights = population[reached] / counts / sample.sum()
     size = float(counts @ weights if norm == "l1" else np.sqrt(counts @ weights**2))
     reason = ""
-    if math.isinf(value):
+    if math.isinf(parts.value):
         reason = "a cell's probability of selection could be zero, given its counts"
-    elif value >= size:
+    elif parts.value >= size:
         reason = (
             f"the error may be as large as the weights themselves, whose {norm} norm is {size:.4g}"
         )
     return Bound(
-        value=value,
-        terms=terms,
-        assumptions=assumptions,
-        vacuous=bool(reason),
+        value=parts.value,
+        terms=parts.terms,
+        assumptions=parts.assumptions,
         reference=reference,
         form=form,
         statement=f"The {norm} distance of the estimated from the perfect weights, with "
-        f"probability {1 - terms['delta']:.6g}",
+        f"probability {1 - parts.terms['delta']:.6g}",
         reason=reason,
     )

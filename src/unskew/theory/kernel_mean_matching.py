@@ -8,6 +8,7 @@ be certified is the mean of any function of the kernel's space.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from unskew.errors import ParameterError
 from unskew.theory.bound import Bound, Form
@@ -18,15 +19,7 @@ from unskew.theory.checks import (
     check_positive,
     check_probability,
 )
-from unskew.theory.stability import FORMS, PAPER, stability_coefficient
-
-__all__ = [
-    "kmm_bound",
-    "kmm_distance_bound",
-    "mean_matching_bound",
-    "prefer_clusters_over_kmm",
-    "rounding_floor",
-]
+from unskew.theory.stability import FORMS, PAPER, risk_bound, stability_coefficient
 
 PRINTED = (
     "the perfect weights satisfy the program's constraints",
@@ -132,7 +125,6 @@ def kmm_distance_bound(
     value = math.inf
     if lambda_min > floor:
         value = loose + math.sqrt(kappa / lambda_min) * (mean + missed)
-    reason = _why_vacuous(value, lambda_min, floor)
     return Bound(
         value=value,
         terms={
@@ -147,12 +139,11 @@ def kmm_distance_bound(
             "a strictly positive definite kernel",
             *(PRINTED if form == "paper" else CORRECTED),
         ),
-        vacuous=bool(reason),
         reference=f"{PAPER}, Proposition 4",
         form=form,
         statement="The l2 distance of kernel mean matching's weights from the perfect ones, with "
         f"probability {1 - delta:.6g}",
-        reason=reason,
+        reason=_why_vacuous(value, lambda_min, floor),
     )
 
 
@@ -222,16 +213,12 @@ def kmm_bound(
     coefficient = stability_coefficient(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm="l2", lambda_max=lambda_max, form=form
     )
-    return Bound(
-        value=coefficient.value * moved.value,
+    return replace(
+        risk_bound(coefficient=coefficient, distance=moved),
         terms={"stability coefficient": coefficient, "distance of the weights": moved},
-        assumptions=(*coefficient.assumptions, *moved.assumptions),
-        vacuous=moved.vacuous,
         reference=f"{PAPER}, Theorem 4",
-        form=moved.form,
         statement="The difference in risk that kernel mean matching can make, with probability "
         f"{1 - moved.terms['delta']:.6g}",
-        reason=moved.reason,
     )
 
 
@@ -287,9 +274,7 @@ def prefer_clusters_over_kmm(
             ),
         },
         assumptions=("1/p0 is of the order of B", "constants are alike"),
-        vacuous=False,
         reference=f"{PAPER}, after Theorem 4",
-        form="corrected",
         statement=f"The bound that converges faster is that for {better} (1 if for clusters)",
     )
 
@@ -331,9 +316,7 @@ def mean_matching_bound(*, function_norm: float, mean_distance: float) -> Bound:
         assumptions=(
             "the function lies in the space of the kernel in which the means are compared",
         ),
-        vacuous=False,
         reference=f"{PAPER}, section 4.2, with the Cauchy-Schwarz inequality",
-        form="corrected",
         statement="The difference between the weighted sample's mean of the function and the "
         "population's",
     )

@@ -21,8 +21,6 @@ from unskew.theory.bound import Bound
 from unskew.theory.fitted import KernelModel, not_covered
 from unskew.theory.kernel_mean_matching import mean_matching_bound
 
-__all__ = ["mean_certificate", "mean_distance"]
-
 N_FREQUENCIES = 256
 """As many as kernel mean matching asks the population for; the interval depends on it."""
 
@@ -99,22 +97,23 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
         )
     spread = float(np.std(K @ fitted.coefficients))
     bound = mean_matching_bound(function_norm=norm, mean_distance=distance)
-    vacuous = not bound.value < spread
-    return Bound(
-        value=bound.value,
+    return replace(
+        bound,
         terms={**bound.terms, "spread of the predictions": spread, "delta": delta},
         assumptions=(*bound.assumptions, *assumption),
-        vacuous=vacuous,
-        reference=bound.reference,
-        form="corrected",
         statement=f"{certain}, the weighted sample's mean prediction differs from the population's",
-        reason="the predictions themselves differ by no more than that" if vacuous else "",
+        reason=why_vacuous(bound.value, spread),
         remarks=(
             "Kernel mean matching does not determine single weights, so no bound on them or on the "
             "model is given (Theorem 4's is infinite where the kernel matrix is singular up to "
             "rounding).",
         ),
     )
+
+
+def why_vacuous(value: float, spread: float) -> str:
+    """Return why a bound on the change of predictions is vacuous, or nothing where it is not."""
+    return "" if value < spread else "the predictions themselves differ by no more than that"
 
 
 def _exact_distance(model: Any, fitted: KernelModel, population: Any) -> float:

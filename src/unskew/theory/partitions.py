@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.theory.fitted import not_covered
 from unskew.theory.frequency import PARTITION
 from unskew.weighters.cells import CellWeighter
-
-__all__ = ["CountedCells", "coarser", "read_cells", "sums_by"]
 
 MOST_UNCOVERED = 0.01
 """The share of the population without sample rows up to which the certificate neglects it, and says
@@ -60,15 +58,7 @@ class CountedCells:
         """Return the region that holds the relative errors with probability 1 − δ."""
         successes = np.append(self.successes, np.zeros(self.unseen))
         trials = np.append(self.trials, np.ones(self.unseen))
-        region = relative_errors(successes, trials, delta)
-        k = len(self.successes)
-        return RelativeErrors(
-            region.low[:k],
-            region.high[:k],
-            region.stiffness[:k],
-            region.radius,
-            region.reached[:k],
-        )
+        return relative_errors(successes, trials, delta).first(len(self.successes))
 
     def ratios(self, rows: IntArray, errors: FloatArray) -> FloatArray:
         """Return perfect over estimated weight of these rows, for relative errors of the cells."""
@@ -164,17 +154,15 @@ def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | No
     successes, trials = sums_by(group, cells.successes), sums_by(group, cells.trials)
     fine, coarse = cells.successes / cells.trials, successes / trials
     # π̂_C / π_D = (π̂_C / π̂_D)(1 + t_D).
-    return CountedCells(
-        group[cells.of_row],
-        successes,
-        trials,
-        cells.unseen,
-        cells.shift,
-        cells.factor * (fine / coarse[group])[cells.of_row],
-        merged,
-        sums_by(group, cells.sample),
-        sums_by(group, cells.population),
-        cells.assumptions,
+    return replace(
+        cells,
+        of_row=group[cells.of_row],
+        successes=successes,
+        trials=trials,
+        factor=cells.factor * (fine / coarse[group])[cells.of_row],
+        names=merged,
+        sample=sums_by(group, cells.sample),
+        population=sums_by(group, cells.population),
     )
 
 
@@ -201,10 +189,11 @@ def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> 
 
 def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
     selected, _, shared = PARTITION
-    neglected: tuple[str, ...] = ()
-    if weighter.uncovered_ > 0:
-        neglected = (
-            f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
-            "neglected",
-        )
-    return (selected, weighter._partition_assumption(), shared, *neglected)
+    assumptions = (selected, weighter._partition_assumption(), shared)
+    if weighter.uncovered_ == 0:
+        return assumptions
+    return (
+        *assumptions,
+        f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
+        "neglected",
+    )

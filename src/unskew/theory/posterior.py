@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.numerics.binomial_intervals import clopper_pearson, sidak
-from unskew.numerics.joint_region import relative_errors, worst_squares, worst_sum
+from unskew.numerics.joint_region import relative_errors, relative_limits, worst_squares, worst_sum
 from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import Bound
 from unskew.theory.checks import check_counts, check_option, check_probability
-from unskew.theory.frequency import PARTITION, distance_of
-
-__all__ = ["Intervals", "cell_intervals", "worst_case_distance"]
+from unskew.theory.frequency import PARTITION, Parts, distance_of, largest_part
 
 
 class Intervals(NamedTuple):
@@ -112,10 +110,8 @@ def worst_case_distance(
     square = np.divide(population**2, sample, out=np.zeros_like(sample), where=reached) / rows**2
     terms: dict[str, float] = {"cells": len(sample), "m": rows, "delta": delta}
     if region == "box":
-        lower, upper = clopper_pearson(sample, population, sidak(delta, len(sample)))
-        rate = sample[reached] / population[reached]
-        size: FloatArray = np.zeros(len(sample))
-        size[reached] = np.maximum(rate / lower[reached] - 1, 1 - rate / upper[reached])
+        low, high = relative_limits(sample, population, delta)
+        size: FloatArray = np.maximum(high, -low)
         value = float(linear @ size) if norm == "l1" else math.sqrt(square @ size**2)
     else:
         errors = relative_errors(sample, population, delta)
@@ -125,17 +121,12 @@ def worst_case_distance(
             worst_sum(errors, linear) if norm == "l1" else math.sqrt(worst_squares(errors, square))
         )
     worst = int(np.argmax(linear * size if norm == "l1" else square * size**2))
-    terms["largest part: cell"] = worst
-    terms["its sample count"] = sample[worst]
-    terms["its population count"] = population[worst]
+    terms |= largest_part(worst, population, sample)
+    with_region = ", with a joint region" if region == "joint" else ""
     return distance_of(
-        value,
+        Parts(value, terms, PARTITION),
         norm,
         population,
         sample,
-        terms=terms,
-        assumptions=PARTITION,
-        reference="Clopper and Pearson (1934) for each cell"
-        + (", with a joint region" if region == "joint" else ""),
-        form="corrected",
+        reference=f"Clopper and Pearson (1934) for each cell{with_region}",
     )

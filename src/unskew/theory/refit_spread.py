@@ -13,8 +13,6 @@ from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel
 from unskew.theory.partitions import CountedCells
 
-__all__ = ["refit_spread"]
-
 
 def refit_spread(
     fitted: KernelModel,

@@ -12,8 +12,6 @@ import math
 from unskew.errors import ParameterError
 from unskew.theory.checks import check_kappa, check_option, check_positive
 
-__all__ = ["lambda_of_kernel_ridge", "lambda_of_svr", "lipschitz_constant"]
-
 _LIPSCHITZ_ONE = ("epsilon-insensitive", "absolute", "hinge")
 
 

@@ -13,17 +13,17 @@ W and λ must be in the same units; see :mod:`unskew.theory.regularisation`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import rel_entr
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weights
 from unskew.theory.bound import Bound, Form
 from unskew.theory.checks import check_at_least, check_kappa, check_option, check_positive
-
-__all__ = ["FORMS", "STABLE", "distance", "removal_bound", "risk_bound", "stability_coefficient"]
 
 PAPER = "Cortes et al. (2008)"
 NORMS = ("l1", "l2", "relative-entropy", "hellinger")
@@ -78,10 +78,7 @@ def distance(W: ArrayLike, V: ArrayLike, *, norm: str) -> Bound:
     return Bound(
         value=_distance(first, second, norm),
         terms={"sum of W": float(first.sum()), "sum of V": float(second.sum())},
-        assumptions=(),
-        vacuous=False,
         reference=f"{PAPER}, section 3",
-        form="corrected",
         statement=f"The {norm} distance between two weightings of {len(first)} rows",
     )
 
@@ -93,11 +90,8 @@ def _distance(first: FloatArray, second: FloatArray, norm: str) -> float:
         return float(np.linalg.norm(first - second))
     if norm == "hellinger":
         return float(np.linalg.norm(np.sqrt(first) - np.sqrt(second)) / math.sqrt(2))
-    used = first > 0
-    if (second[used] == 0).any():
-        return math.inf
-    terms = first[used] * np.log(first[used] / second[used])
-    return max(0.0, math.fsum(terms))  # rounding can leave -1e-17 where W equals V
+    # Rounding can leave -1e-17 where W equals V.
+    return max(0.0, math.fsum(rel_entr(first, second)))
 
 
 def _check_distribution(weights: FloatArray, name: str, norm: str) -> None:
@@ -183,7 +177,6 @@ def stability_coefficient(
         value=lipschitz**2 * reach * spread / (2 * lam),
         terms=terms,
         assumptions=STABLE,
-        vacuous=False,
         reference=f"{PAPER}, Theorem 1",
         form=form,
         statement=f"The change of the loss at any point, per unit of {norm} distance between the "
@@ -268,12 +261,9 @@ def removal_bound(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max, form=form
     )
     moved = 2 / size if norm == "l1" else 1 / math.sqrt(size * (size - 1))
-    return Bound(
-        value=coefficient.value * moved,
+    return replace(
+        risk_bound(coefficient=coefficient, distance=moved),
         terms={"coefficient": coefficient, "distance": moved, "sample_size": size},
-        assumptions=STABLE,
-        vacuous=False,
         reference=f"{PAPER}, section 3.1, after Theorem 1",
-        form=coefficient.form,
         statement="The change of the loss at any point when one row is removed",
     )

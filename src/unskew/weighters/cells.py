@@ -162,21 +162,33 @@ def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
     """Count the sample's rows, all of them also where only some are in memory."""
     partitions: list[Cells] = answer.learned
     found: list[CellCounts] = answer.summary.parts
-    # Rows in memory have all been seen. Others may hold values that these lack, and are merged as
-    # the population's are.
-    locators = [_Unmerged(part.locator) if sample.in_memory else part.locator for part in found]
-    in_sample = [CellCounts(locator) for locator in locators]
-    (sample.ordered if sample.in_memory else sample).reduce(Summaries(in_sample))
-    counted = []
-    for cells, part, locator, mine in zip(partitions, found, locators, in_sample, strict=True):
-        counts = mine.counts
+    locators: list[Any] = [part.locator for part in found]
+    if sample.in_memory:
+        in_sample = [locator.sample_counts for locator in locators]
+    else:
+        in_sample = _counts_elsewhere(sample, partitions, locators)
+    return [
+        CountedCells(locator, counts, part.counts, part.uncovered / part.mass, cells.learned)
+        for cells, part, locator, counts in zip(partitions, found, locators, in_sample, strict=True)
+    ]
+
+
+def _counts_elsewhere(
+    sample: Sample, partitions: Sequence[Cells], locators: Sequence[Any]
+) -> list[FloatArray]:
+    """Count all rows of a sample of which only some are in memory.
+
+    The others may hold values that these lack, and are merged as the population's are.
+    """
+    found = sample.reduce(Summaries([CellCounts(locator) for locator in locators])).parts
+    counts = [part.counts for part in found]
+    for place, (cells, locator) in enumerate(zip(partitions, locators, strict=True)):
         # An honest partition does not count the rows from which it was learned.
         used_up = np.setdiff1d(np.arange(len(sample)), cells.counted)
         if len(used_up):
-            counts = counts - sample.ordered.take(used_up).reduce(CellCounts(locator)).counts
-        share = part.uncovered / part.mass
-        counted.append(CountedCells(part.locator, counts, part.counts, share, cells.learned))
-    return counted
+            rows = sample.ordered.take(used_up)
+            counts[place] = counts[place] - rows.reduce(CellCounts(locator)).counts
+    return counts
 
 
 class _CellRule(NamedTuple):
@@ -216,12 +228,13 @@ class CellLocator:
         self.empty = empty
         self._counted = sample.take(cells.counted)
         self._counted_cells = self._partition.cells(cells.values[cells.counted])
-        inside = (self._counted_cells >= 0) & (
-            self._counted.design > 0
-        )  # a clusterer may see noise
-        counts = np.bincount(self._counted_cells[inside], minlength=self.n_cells)
+        design = self._counted.design
+        inside = (self._counted_cells >= 0) & (design > 0)  # a clusterer may see noise
+        self.sample_counts: FloatArray = np.bincount(
+            self._counted_cells[inside], weights=design[inside], minlength=self.n_cells
+        ).astype(np.float64)
         # One entry more, so that cell -1 reads as one without sample rows.
-        self._occupied = np.append(counts > 0, False)
+        self._occupied = np.append(self.sample_counts > 0, False)
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"
@@ -271,7 +284,7 @@ class CellLocator:
         state = self.__dict__.copy()
         if self.empty == "merge":
             state["_neighbours"] = self._neighbours
-        for name in ("_counted", "_counted_cells"):
+        for name in ("_counted", "_counted_cells", "sample_counts"):
             state.pop(name, None)
         return state
 
@@ -285,21 +298,6 @@ class CellLocator:
         first = np.searchsorted(pairs[:, 0], np.arange(len(distinct) + 1))
         largest = float(np.abs(distinct).max(initial=0.0))
         return _Neighbours(space, NearestPoints(distinct), largest, first, pairs[:, 1], counts)
-
-
-class _Unmerged:
-    """Locates rows as another locator does, and counts uncovered ones nowhere."""
-
-    def __init__(self, locator: Any) -> None:
-        self._locator = locator
-        self.n_cells: int = locator.n_cells
-
-    def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
-        cells, uncovered = self._locator.locate(batch, side="sample")
-        return cells, uncovered
-
-    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:  # noqa: ARG002
-        return np.zeros(self.n_cells)
 
 
 class _Neighbours(NamedTuple):

@@ -1,0 +1,1 @@
+"""What a fit and a diagnosis cost, against an older commit."""
