@@ -31,8 +31,6 @@ from unskew.population.seen import Place, Seen
 from unskew.population.sources import Source
 from unskew.population.summaries import Summary
 
-__all__ = ["Checkpoint", "checked_path"]
-
 SECONDS_BETWEEN = 1.0
 """A pass is saved at most this often, and saving takes at most a twentieth of its time."""
 

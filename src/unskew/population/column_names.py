@@ -15,15 +15,6 @@ from unskew.population.reading import as_marks
 from unskew.population.rows import Rows, check_distinct, pandas_index_columns
 from unskew.population.sources import Source
 
-__all__ = [
-    "check_same_columns",
-    "chosen_names",
-    "columns_by_position",
-    "columns_to_weigh_by",
-    "feature_columns",
-    "row_values",
-]
-
 
 def feature_columns(
     schema: pa.Schema, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]

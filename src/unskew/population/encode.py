@@ -34,8 +34,6 @@ from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import Kind, as_doubles, check_kinds, in_common_form, kind_of
 
-__all__ = ["ColumnCodes", "Encoded"]
-
 _MICROSECONDS_A_DAY = 86_400_000_000
 _LARGEST_EXACT = 2**53
 

@@ -17,8 +17,6 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes, Encoded
 from unskew.population.kinds import Kind
 
-__all__ = ["MAX_CATEGORIES", "FeatureSpace", "Scaling"]
-
 MAX_CATEGORIES = 64
 """The largest number of one-hot columns that a column of categories gets."""
 

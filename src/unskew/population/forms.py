@@ -12,8 +12,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Form"]
-
 
 class Form:
     """The library, the column labels and the types of a table or array.

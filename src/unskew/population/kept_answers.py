@@ -8,8 +8,6 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.seen import Seen
 from unskew.population.summaries import Question, Summaries, Summary, Total
 
-__all__ = ["KeptAnswers", "questions_in"]
-
 
 def questions_in(summary: Summary) -> list[Summary]:
     """Return the single questions of which a summary is composed."""

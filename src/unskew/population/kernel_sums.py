@@ -11,8 +11,6 @@ from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.typing import FloatArray
 from unskew.population.summaries import Encoder, RowBlock, Summary
 
-__all__ = ["KernelSums", "sum_of_waves"]
-
 
 class KernelSums(Summary):
     r"""For each sample point the sum :math:`\sum_u v_u K(x_i, u)` over the population.

@@ -14,17 +14,6 @@ from pyarrow import types
 
 from unskew.errors import InputTypeError
 
-__all__ = [
-    "Kind",
-    "as_doubles",
-    "can_reconcile",
-    "check_kinds",
-    "in_common_form",
-    "kind_of",
-    "reading_type",
-    "without_views",
-]
-
 AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
 
 

@@ -11,8 +11,6 @@ from unskew.population.about import About
 from unskew.population.rows import Rows
 from unskew.population.summaries import Summary, SummaryType, Total
 
-__all__ = ["Margins"]
-
 
 class Margins:
     """Totals of a population that are known, where its rows are not.

@@ -17,8 +17,6 @@ from unskew.population.sources import Part, Source
 from unskew.population.sources.base import Types
 from unskew.population.summaries import Summary
 
-__all__ = ["Pass", "warn_of_skipped"]
-
 
 class Pass:
     """The merged answer of a pass under way.

@@ -36,8 +36,6 @@ from unskew.population.sources import Part, Source, open_source
 from unskew.population.summaries import Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
 
-__all__ = ["Population"]
-
 _Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Progress", "Reporter"]
-
 SECONDS_BETWEEN = 0.1
 """The callback is called at most ten times a second, and once at the end."""
 

@@ -20,8 +20,6 @@ from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
 from unskew.population.seen import Seen
 from unskew.population.summaries import RowBlock, Summary
 
-__all__ = ["BLOCK_ROWS", "Reading", "as_marks"]
-
 BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 

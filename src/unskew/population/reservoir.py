@@ -13,8 +13,6 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.kinds import in_common_form
 from unskew.population.summaries import RowBlock, Summary, SummaryType
 
-__all__ = ["Reservoir"]
-
 _HIGHEST_KEY = np.uint64(2**64 - 1)
 
 

@@ -23,8 +23,6 @@ from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import without_views
 
-__all__ = ["Rows", "as_rows", "is_rows", "is_spark_frame"]
-
 
 @dataclass(frozen=True)
 class Rows:

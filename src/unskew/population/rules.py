@@ -11,8 +11,6 @@ import pyarrow as pa
 from unskew.numerics.typing import FloatArray
 from unskew.population.summaries import RowBlock, Summary
 
-__all__ = ["Rule", "RuleTotal", "Weighing"]
-
 
 class Rule(Protocol):
     """Computes the weights of a batch with the columns that the weighter weighs by, in order."""

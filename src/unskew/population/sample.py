@@ -26,8 +26,6 @@ from unskew.population.rows import Rows, as_rows
 from unskew.population.rules import Rule
 from unskew.population.summaries import RowBlock, SummaryType
 
-__all__ = ["Points", "Sample"]
-
 
 class Points(NamedTuple):
     """The sample in a feature space."""

@@ -21,8 +21,6 @@ from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
 
-__all__ = ["read_sample"]
-
 _LARGEST_BLOCK = 2**31 - 1
 
 

@@ -22,8 +22,6 @@ from unskew.population.sample import Sample, no_overlap
 from unskew.population.sources.spark import with_column
 from unskew.population.summaries import SummaryType
 
-__all__ = ["SparkRows", "SparkSample", "open_spark_sample"]
-
 
 @dataclass(frozen=True)
 class SparkSample:

@@ -19,19 +19,6 @@ from unskew.errors import ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
 
-__all__ = [
-    "CellCounts",
-    "EncodedRows",
-    "Encoder",
-    "Locator",
-    "Moments",
-    "Question",
-    "RowBlock",
-    "Summaries",
-    "Summary",
-    "Total",
-]
-
 
 @dataclass(frozen=True)
 class RowBlock:

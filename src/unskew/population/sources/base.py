@@ -18,8 +18,6 @@ from unskew.population.reading import BLOCK_ROWS, Reading
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
-__all__ = ["File", "Part", "Source", "StreamedSource", "Types", "failed_part", "parts_of_stream"]
-
 Types: TypeAlias = Mapping[str, pa.DataType]
 
 

@@ -15,8 +15,6 @@ from unskew.errors import InputError
 from unskew.population.kinds import is_text
 from unskew.population.sources.base import File
 
-__all__ = ["Keys", "constant_column", "partitions"]
-
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -31,8 +31,6 @@ from unskew.population.sources.base import Part, Source, Types
 from unskew.population.summaries import Summary
 from unskew.population.travel import by_value, nested_summaries, pack, unpack
 
-__all__ = ["SparkSource", "with_column"]
-
 ROW_BITS = 33
 """Bits of a row's number that hold its position within the partition, as in Spark."""
 

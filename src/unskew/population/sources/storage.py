@@ -20,8 +20,6 @@ from pyarrow import fs
 from unskew.errors import InputError, InputFileError, ParameterError, UnreadableFileError
 from unskew.population.sources.base import File
 
-__all__ = ["Storage", "as_filesystem", "find", "for_each_file", "reading"]
-
 _LISTING_THREADS = 16  # opening files is limited by latency, not by computing
 
 
