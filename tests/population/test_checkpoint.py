@@ -381,8 +381,8 @@ HELD = {
 class Gathering(Holding):
     def merge(self, other):
         if not self.rows:  # the first part sets them; from then on they are carried along
-            held = {name: vars(other).get(name, HELD[name]) for name in HELD}
-            vars(self).update(held)
+            held = vars(other) if "flag" in vars(other) else HELD
+            vars(self).update({name: held[name] for name in HELD})
         super().merge(other)
 
 

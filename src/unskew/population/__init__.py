@@ -1,37 +1,17 @@
 """The population, the sample, and the one-pass summaries of them."""
 
-from unskew.population.about import About
-from unskew.population.kernel_sums import KernelSums
-from unskew.population.margins import Margins
-from unskew.population.population import Population
-from unskew.population.progress import Progress
-from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
-from unskew.population.summaries import (
-    CellCounts,
-    EncodedRows,
-    Moments,
-    Question,
-    RowBlock,
-    Summaries,
-    Summary,
-    Total,
-)
-
-__all__ = [
-    "About",
-    "CellCounts",
-    "EncodedRows",
-    "KernelSums",
-    "Margins",
-    "Moments",
-    "Population",
-    "Progress",
-    "Question",
-    "Reservoir",
-    "RowBlock",
-    "Sample",
-    "Summaries",
-    "Summary",
-    "Total",
-]
+from unskew.population.about import About as About
+from unskew.population.kernel_sums import KernelSums as KernelSums
+from unskew.population.margins import Margins as Margins
+from unskew.population.population import Population as Population
+from unskew.population.progress import Progress as Progress
+from unskew.population.reservoir import Reservoir as Reservoir
+from unskew.population.sample import Sample as Sample
+from unskew.population.summaries import CellCounts as CellCounts
+from unskew.population.summaries import EncodedRows as EncodedRows
+from unskew.population.summaries import Moments as Moments
+from unskew.population.summaries import Question as Question
+from unskew.population.summaries import RowBlock as RowBlock
+from unskew.population.summaries import Summaries as Summaries
+from unskew.population.summaries import Summary as Summary
+from unskew.population.summaries import Total as Total

@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 
-__all__ = ["bytes_of_table", "table_of_bytes"]
-
 
 def bytes_of_table(table: pa.Table) -> bytes:
     """Return a table with its types as bytes.

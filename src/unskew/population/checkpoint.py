@@ -28,10 +28,8 @@ import pyarrow as pa
 from unskew.errors import InputError, ParameterError
 from unskew.files import write_whole
 from unskew.population.seen import Place, Seen
-from unskew.population.sources import FileSource, Source
+from unskew.population.sources import Source
 from unskew.population.summaries import Summary
-
-__all__ = ["Checkpoint", "checked_path"]
 
 SECONDS_BETWEEN = 1.0
 """A pass is saved at most this often, and saving takes at most a twentieth of its time."""
@@ -46,7 +44,7 @@ def checked_path(path: Any, source: Source) -> Path | None:
         return None
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(f"checkpoint must be a path; got a {type(path).__name__}.")
-    if not isinstance(source, FileSource):
+    if not source.files:
         raise ParameterError("checkpoint requires a population in files; this one is not.")
     place = Path(path).expanduser()
     if place.is_dir() or not place.parent.is_dir():
@@ -62,13 +60,13 @@ class Checkpoint:
     path : Path
     question : Summary
         The summary before the pass.
-    source : FileSource
+    source : Source
     settings : dict from str to object
         What else decides the answer, under the names that messages use.
     """
 
     def __init__(
-        self, path: Path, question: Summary, source: FileSource, settings: dict[str, Any]
+        self, path: Path, question: Summary, source: Source, settings: dict[str, Any]
     ) -> None:
         import joblib  # here, as most passes do without it
 
@@ -143,11 +141,11 @@ def _packed(header: dict[str, Any], state: dict[str, Any]) -> bytes:
     content, values = io.BytesIO(), {}
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         for name, value in state.items():
-            member = io.BytesIO()
             if isinstance(value, np.ndarray | np.generic):
-                np.lib.format.write_array(member, np.asarray(value), allow_pickle=False)
-                archive.writestr(f"{name}.npy", member.getvalue())
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.save(file, value, allow_pickle=False)
             elif isinstance(value, pa.RecordBatch):
+                member = io.BytesIO()
                 with pa.ipc.new_stream(member, value.schema) as writer:
                     writer.write_batch(value)
                 archive.writestr(f"{name}.arrow", member.getvalue())
@@ -175,8 +173,7 @@ def _unpacked(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             name, _, kind = member.rpartition(".")
             if kind == "npy":
                 with archive.open(member) as file:
-                    array = np.lib.format.read_array(file, allow_pickle=False)
-                state[name] = array if array.ndim else array[()]
+                    state[name] = np.load(file, allow_pickle=False)[()]
             elif kind == "arrow":
                 with pa.ipc.open_stream(archive.read(member)) as reader:
                     state[name] = reader.read_next_batch()

@@ -1,4 +1,4 @@
-"""Which columns describe a row, and how the columns of sample and population correspond."""
+"""The roles of columns, and how the columns of sample and population correspond."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
-from unskew.population.rows import Rows, pandas_index_columns
-
-__all__ = [
-    "check_same_columns",
-    "chosen_names",
-    "columns_by_position",
-    "columns_to_weigh_by",
-    "feature_columns",
-    "listing",
-]
+from unskew.numerics.weight_vectors import check_weights
+from unskew.population.reading import as_marks
+from unskew.population.rows import Rows, check_distinct, pandas_index_columns
+from unskew.population.sources import Source
 
 
 def feature_columns(
@@ -33,9 +28,7 @@ def feature_columns(
         chosen = [name for name in schema.names if name not in others]
     else:
         chosen = chosen_names(columns, schema.names, owner="The population")
-    repeated = [name for name in chosen if chosen.count(name) > 1]
-    if repeated:
-        raise InputError(f"The population has more than one column called '{repeated[0]}'.")
+    check_distinct(chosen, owner="The population")
     if not chosen:
         raise InputError("The population has no columns that describe its rows.")
     return chosen
@@ -58,9 +51,36 @@ def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[
     if unknown:
         raise InputError(
             f"{owner} lacks column '{unknown[0]}', which columns names. Its columns are "
-            f"{listing(available)}."
+            f"{_listing(available)}."
         )
     return chosen
+
+
+def row_values(values: Any, parameter: str, source: Source) -> Any:
+    """Return the name of a column, or an array with one entry per row."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        if values not in source.schema.names:
+            raise InputError(
+                f"{parameter}='{values}' is not a column of the population, whose columns are "
+                f"{_listing(source.schema.names)}."
+            )
+        return values
+    if not source.ordered:
+        raise ParameterError(
+            f"{parameter} must be the name of a column: the rows of this population have no "
+            f"order that an array could follow; got a {type(values).__name__}."
+        )
+    n_rows = source.n_rows
+    if parameter == "weight":
+        return check_weights(values, name="The population's weight", n_rows=n_rows)
+    marks = as_marks(np.array(values), "The population's selected")
+    if marks.ndim != 1:
+        raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
+    if n_rows is not None and len(marks) != n_rows:
+        raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
+    return marks
 
 
 def columns_to_weigh_by(
@@ -73,7 +93,7 @@ def columns_to_weigh_by(
     """
     names = [name for name in given.table.column_names if name not in apart]
     if not names:
-        raise InputError(f"X has no column besides {listing(apart)}.")
+        raise InputError(f"X has no column besides {_listing(apart)}.")
     if columns is None and population.about.margins is None:
         return names
     if columns is not None and not isinstance(columns, str):
@@ -85,10 +105,7 @@ def columns_to_weigh_by(
         raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
     shared = [name for name in names if name in population.columns] if given.named else names
     if not shared:
-        raise InputError(
-            f"The sample and the population have no column in common: {listing(names)} against "
-            f"{listing(population.columns)}."
-        )
+        raise _nothing_in_common(names, population.columns)
     return shared
 
 
@@ -96,14 +113,11 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
     """Refuse a population without the sample's columns or, if ``exact``, with further ones."""
     missing = [name for name in sample if name not in population]
     if len(missing) == len(sample):
-        raise InputError(
-            f"The sample and the population have no column in common: {listing(sample)} against "
-            f"{listing(population)}."
-        )
+        raise _nothing_in_common(sample, population)
     if missing:
         raise InputError(
             f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
-            f'{listing(population)}. Use columns="shared" to weigh by the columns that both have.'
+            f'{_listing(population)}. Use columns="shared" to weigh by the columns that both have.'
         )
     extra = [name for name in population if name not in sample]
     if extra and exact:
@@ -111,6 +125,13 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
             f"The population has {_plural(extra)}, which the sample lacks. Specify the columns to "
             'use: Population(data, columns=[...]), or columns="shared" on the weighter.'
         )
+
+
+def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> InputError:
+    return InputError(
+        f"The sample and the population have no column in common: {_listing(sample)} against "
+        f"{_listing(population)}."
+    )
 
 
 def columns_by_position(
@@ -132,11 +153,11 @@ def columns_by_position(
     return list(population)
 
 
-def listing(names: Sequence[str]) -> str:
+def _listing(names: Sequence[str]) -> str:
     """Return names for a message, at most ten of them."""
     shown = ", ".join(f"'{name}'" for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _plural(names: Sequence[str]) -> str:
-    return ("column " if len(names) == 1 else "columns ") + listing(names)
+    return ("column " if len(names) == 1 else "columns ") + _listing(names)

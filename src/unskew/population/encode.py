@@ -32,9 +32,7 @@ from pyarrow import types
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import Kind, as_doubles, check_kinds, kind_of
-
-__all__ = ["ColumnCodes", "Encoded"]
+from unskew.population.kinds import Kind, as_doubles, check_kinds, in_common_form, kind_of
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 _LARGEST_EXACT = 2**53
@@ -83,7 +81,7 @@ class ColumnCodes:
         self.columns = [_column_code(column) for column in sample.columns]
         self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is unseen yet
         values = self.transform(sample, side="sample").values
-        self.has_missing = _any(np.isnan(values), axis=0)
+        self.has_missing = np.asarray(np.isnan(values).any(axis=0))
         return values
 
     def in_precision(self, dtype: type[np.float64 | np.float32]) -> ColumnCodes:
@@ -127,7 +125,7 @@ class ColumnCodes:
             # One sum shows whether anything is missing or infinite; mostly nothing is.
             if not np.isfinite(values.sum()):
                 self.check_finite(values, batch, side=side)
-                missing = _any(np.isnan(values[:, ~self.has_missing]), axis=1)
+                missing = np.asarray(np.isnan(values[:, ~self.has_missing]).any(axis=1))
                 unseen = _either(unseen, missing if missing.any() else None)
         return Encoded(values, unseen)
 
@@ -241,14 +239,7 @@ class _TimeCode:
 
     @staticmethod
     def microseconds(column: pa.Array) -> pa.Array:
-        kind = column.type
-        if types.is_date(kind) or types.is_timestamp(kind):
-            common = pa.timestamp("us", tz=getattr(kind, "tz", None))
-        else:
-            common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
-        # From nanoseconds the cast cuts digits off, which is meant; from seconds it may overflow.
-        exact = getattr(kind, "unit", None) != "ns"
-        return column.cast(common, safe=exact).cast(pa.int64())
+        return in_common_form(column).cast(pa.int64())
 
 
 class _CategoryCode:
@@ -269,7 +260,7 @@ class _CategoryCode:
         indices, values = self._indices_and_values(column)
         codes = np.full(len(values) + 1, np.nan)  # the last one serves rows that are missing
         ranks = pc.index_in(values, value_set=self.categories).fill_null(-1)
-        codes[:-1] = np.where(_valid(values), ranks.to_numpy(zero_copy_only=False), np.nan)
+        codes[:-1] = np.where(_present(values), ranks.to_numpy(zero_copy_only=False), np.nan)
         numbers = codes[indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
         unknown: BoolArray = numbers == -1.0
         return numbers, unknown if unknown.any() else None
@@ -297,9 +288,7 @@ class _EmptyCode:
     """A column that is missing throughout the sample: any value at all is unseen."""
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
-        present = _valid(column)
-        if types.is_floating(column.type):
-            present &= ~np.isnan(column.to_numpy(zero_copy_only=False))
+        present = _present(column)
         values = np.where(present, 0.0, np.nan)
         return values, present if present.any() else None
 
@@ -311,7 +300,7 @@ _Code = _NumberCode | _TimeCode | _CategoryCode | _EmptyCode
 
 
 def _column_code(sample: pa.Array) -> _Code:
-    if _all_missing(sample):
+    if not _present(sample).any():
         return _EmptyCode()
     match kind_of(sample.type):
         case Kind.TIME:
@@ -322,20 +311,11 @@ def _column_code(sample: pa.Array) -> _Code:
             return _NumberCode(sample.type)
 
 
-def _all_missing(column: pa.Array) -> bool:
-    present = column.drop_null()
+def _present(column: pa.Array) -> BoolArray:
+    present: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
     if types.is_floating(column.type):
-        present = present.filter(pc.invert(pc.is_nan(present)))
-    return len(present) == 0
-
-
-def _valid(column: pa.Array) -> BoolArray:
-    valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def _any(marks: BoolArray, *, axis: int) -> BoolArray:
-    return np.asarray(marks.any(axis=axis))
+        present &= ~np.isnan(column.to_numpy(zero_copy_only=False))
+    return present
 
 
 def _either(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:

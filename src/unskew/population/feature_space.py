@@ -17,8 +17,6 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes, Encoded
 from unskew.population.kinds import Kind
 
-__all__ = ["MAX_CATEGORIES", "FeatureSpace", "Scaling"]
-
 MAX_CATEGORIES = 64
 """The largest number of one-hot columns that a column of categories gets."""
 
@@ -53,7 +51,17 @@ class FeatureSpace:
     def fit_codes(self, codes: ColumnCodes, values: FloatArray) -> Self:
         """Learn from the sample's codes, where they have been made already."""
         self.codes = codes
-        self._map = _FeatureMap.learn(codes, values, self.scaling)
+        is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
+        self._numbers = np.flatnonzero(~is_category)
+        self._indicators = np.flatnonzero(~is_category & codes.has_missing)
+        self._one_hots = [_OneHot.learn(int(p), values[:, p]) for p in np.flatnonzero(is_category)]
+        columns = np.array(values[:, self._numbers], order="F")
+        missing = np.isnan(columns)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
+            present = np.maximum((~missing).sum(axis=0), 1)
+            self._means = np.where(missing, 0.0, columns).sum(axis=0) / present
+            np.copyto(columns, self._means, where=missing)
+            self._shift, self._scale = _scaling(columns, self.scaling)
         return self
 
     def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
@@ -61,15 +69,35 @@ class FeatureSpace:
         values, unseen = self.codes.transform(batch, side=side)
         return Encoded(self.of_codes(values), unseen)
 
-    def of_codes(self, values: FloatArray) -> FloatArray:
-        """Return rows of codes as points of the space."""
-        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
-            return self._map.apply(values)
-
     @property
     def n_features(self) -> int:
         """The dimension of the space."""
-        return self._map.n_features
+        one_hot_columns = sum(one_hot.width for one_hot in self._one_hots)
+        return len(self._numbers) + len(self._indicators) + one_hot_columns
+
+    def of_codes(self, codes: FloatArray) -> FloatArray:
+        """Return rows of codes as points of the space."""
+        points = np.zeros((len(codes), self.n_features))
+        numbers = points[:, : len(self._numbers)]
+        numbers[:] = codes[:, self._numbers]
+        missing = np.isnan(numbers)
+        if missing.any():
+            np.copyto(numbers, self._means, where=missing)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
+            if self.scaling == "range":
+                numbers *= self._scale
+                numbers += self._shift
+            else:
+                numbers -= self._shift
+                numbers /= self._scale
+        begin = len(self._numbers) + len(self._indicators)
+        points[:, len(self._numbers) : begin] = np.isnan(codes[:, self._indicators])
+        for one_hot in self._one_hots:
+            output = one_hot.of(codes[:, one_hot.position])
+            rows = np.flatnonzero(output >= 0)
+            points[rows, begin + output[rows]] = 1.0
+            begin += one_hot.width
+        return points
 
 
 class _OneHot(NamedTuple):
@@ -106,71 +134,11 @@ class _OneHot(NamedTuple):
         return np.where(np.isnan(column), self.missing, known)
 
 
-class _FeatureMap(NamedTuple):
-    """What the space has learned of each column."""
-
-    numbers: IntArray
-    means: FloatArray
-    """What replaces a missing number."""
-    shift: FloatArray
-    scale: FloatArray
-    scale_first: bool
-    """Whether a number is x·scale + shift, or (x − shift) / scale."""
-    indicators: IntArray
-    one_hots: list[_OneHot]
-
-    @classmethod
-    def learn(cls, codes: ColumnCodes, values: FloatArray, scaling: Scaling) -> _FeatureMap:
-        is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
-        numbers = np.flatnonzero(~is_category)
-        columns = np.array(values[:, numbers], order="F")
-        missing = np.isnan(columns)
-        with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
-            present = np.maximum((~missing).sum(axis=0), 1)
-            means = np.where(missing, 0.0, columns).sum(axis=0) / present
-            np.copyto(columns, means, where=missing)
-            shift, scale = _scaling(columns, scaling)
-        return cls(
-            numbers,
-            means,
-            shift,
-            scale,
-            scaling == "range",
-            np.flatnonzero(~is_category & codes.has_missing),
-            [_OneHot.learn(int(p), values[:, p]) for p in np.flatnonzero(is_category)],
-        )
-
-    @property
-    def n_features(self) -> int:
-        one_hot_columns = sum(one_hot.width for one_hot in self.one_hots)
-        return len(self.numbers) + len(self.indicators) + one_hot_columns
-
-    def apply(self, codes: FloatArray) -> FloatArray:
-        """Return the points of rows of codes."""
-        points = np.zeros((len(codes), self.n_features))
-        numbers = points[:, : len(self.numbers)]
-        numbers[:] = codes[:, self.numbers]
-        missing = np.isnan(numbers)
-        if missing.any():
-            np.copyto(numbers, self.means, where=missing)
-        if self.scale_first:
-            numbers *= self.scale
-            numbers += self.shift
-        else:
-            numbers -= self.shift
-            numbers /= self.scale
-        begin = len(self.numbers) + len(self.indicators)
-        points[:, len(self.numbers) : begin] = np.isnan(codes[:, self.indicators])
-        for one_hot in self.one_hots:
-            output = one_hot.of(codes[:, one_hot.position])
-            rows = np.flatnonzero(output >= 0)
-            points[rows, begin + output[rows]] = 1.0
-            begin += one_hot.width
-        return points
-
-
 def _scaling(columns: FloatArray, scaling: Scaling) -> tuple[FloatArray, FloatArray]:
-    """Return the shift and the scale of each column."""
+    """Return the shift and the scale of each column.
+
+    A number becomes x·scale + shift for the range, and (x − shift) / scale otherwise.
+    """
     n_rows, n_columns = columns.shape
     eps = np.finfo(float).eps
     if scaling == "range":

@@ -12,8 +12,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Form"]
-
 
 class Form:
     """The library, the column labels and the types of a table or array.
@@ -32,7 +30,6 @@ class Form:
     def __init__(self, given: Any) -> None:
         self._type = type(given)
         self._backend: Any = None
-        self._labels: list[Any] = []
         self._types: Any = None
         self._dtype: Any = None
         if isinstance(given, pa.RecordBatch):
@@ -42,7 +39,7 @@ class Form:
             self._backend = frame.implementation
             native = frame.to_native()
             if frame.implementation.is_pandas_like():
-                self._labels, self._types = list(native.columns), dict(native.dtypes)
+                self._types = dict(native.dtypes)
             elif frame.implementation.is_polars():
                 self._types = dict(native.schema)
         else:
@@ -65,15 +62,14 @@ class Form:
         if self._backend.is_pyarrow():
             return table
         frame = nw.from_arrow(table, backend=self._backend).to_native()
-        if self._labels:
-            frame.columns = self._labels
-            return frame.astype(self._castable(frame))
-        return frame.cast(self._types) if self._types is not None else frame
-
-    def _castable(self, frame: Any) -> dict[Any, Any]:
-        """Return the types of X's columns, but for whole numbers where values are missing."""
-        return {
-            label: kind
-            for label, kind in self._types.items()
-            if getattr(kind, "kind", "O") not in "iub" or not frame[label].isna().any()
-        }
+        if not self._backend.is_pandas_like():
+            return frame if self._types is None else frame.cast(self._types)
+        frame.columns = list(self._types)
+        whole = [
+            label for label, kind in self._types.items() if getattr(kind, "kind", "O") in "iub"
+        ]
+        # Whole numbers cannot hold missing values.
+        floating = {label for label in whole if frame[label].isna().any()}
+        return frame.astype(
+            {name: self._types[name] for name in self._types if name not in floating}
+        )

@@ -8,8 +8,6 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.seen import Seen
 from unskew.population.summaries import Question, Summaries, Summary, Total
 
-__all__ = ["KeptAnswers", "questions_in"]
-
 
 def questions_in(summary: Summary) -> list[Summary]:
     """Return the single questions of which a summary is composed."""
@@ -49,17 +47,10 @@ class KeptAnswers:
 
         The others are then answered by the one that is kept.
         """
-        largest: dict[int, Reservoir] = {}
-        for question in questions:
-            if type(question) is Reservoir:
-                known = largest.setdefault(question.seed, question)
-                if question.size > known.size:
-                    largest[question.seed] = question
-        return [
-            question
-            for question in questions
-            if type(question) is not Reservoir or largest[question.seed] is question
-        ]
+        reservoirs = [question for question in questions if type(question) is Reservoir]
+        reservoirs.sort(key=lambda reservoir: reservoir.size)
+        largest = {reservoir.seed: reservoir for reservoir in reservoirs}
+        return [q for q in questions if type(q) is not Reservoir or largest[q.seed] is q]
 
     def keep(self, questions: Sequence[Summary], columns: Hashable) -> None:
         """Keep the reservoirs among the answers of a pass."""

@@ -11,8 +11,6 @@ from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.typing import FloatArray
 from unskew.population.summaries import Encoder, RowBlock, Summary
 
-__all__ = ["KernelSums", "sum_of_waves"]
-
 
 class KernelSums(Summary):
     r"""For each sample point the sum :math:`\sum_u v_u K(x_i, u)` over the population.
@@ -53,6 +51,7 @@ class KernelSums(Summary):
     """
 
     shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
+    added = ("sums", "points", "waves", "mass", "uncovered")
 
     def __init__(
         self,
@@ -94,14 +93,6 @@ class KernelSums(Summary):
         self.uncovered += float(weight[beyond].sum())
         if self.frequencies is not None:
             self.waves += sum_of_waves(values, weight, self.frequencies)
-
-    def merge(self, other: KernelSums) -> None:
-        """Add the other's sums."""
-        self.sums += other.sums
-        self.points += other.points
-        self.waves += other.waves
-        self.mass += other.mass
-        self.uncovered += other.uncovered
 
 
 def sum_of_waves(

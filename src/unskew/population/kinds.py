@@ -14,17 +14,6 @@ from pyarrow import types
 
 from unskew.errors import InputTypeError
 
-__all__ = [
-    "Kind",
-    "as_doubles",
-    "can_reconcile",
-    "check_kinds",
-    "in_common_form",
-    "kind_of",
-    "reading_type",
-    "without_views",
-]
-
 AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
 
 
@@ -50,18 +39,11 @@ def kind_of(kind: pa.DataType) -> Kind:
         return Kind.OTHER if kind_of(kind.value_type) == Kind.OTHER else Kind.CATEGORY
     if is_text(kind):
         return Kind.CATEGORY
-    if (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    ):
+    if types.is_temporal(kind):
+        return Kind.OTHER if types.is_interval(kind) else Kind.TIME
+    if types.is_primitive(kind) or types.is_decimal(kind):
         return Kind.NUMBER
-    if types.is_temporal(kind) and not types.is_interval(kind):
-        return Kind.TIME
-    if types.is_null(kind):
-        return Kind.EMPTY
-    return Kind.OTHER
+    return Kind.EMPTY if types.is_null(kind) else Kind.OTHER
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -92,21 +74,30 @@ def in_common_form(column: pa.Array) -> pa.Array:
     >>> in_common_form(pa.array([True])).type, in_common_form(pa.array([1], pa.date32())).type
     (DataType(double), TimestampType(timestamp[us]))
     """
-    kind = column.type
+    common = _common_type(column.type)
+    if common is None:
+        return column
+    if common == pa.float64():
+        return as_doubles(column)
+    # From nanoseconds the cast cuts digits off, which is meant; from seconds it may overflow.
+    return column.cast(common, safe=getattr(column.type, "unit", None) != "ns")
+
+
+def _common_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type in which this type is compared with others; None if it cannot be compared."""
     match kind_of(kind):
         case Kind.NUMBER:
-            return as_doubles(column)
+            return pa.float64()
         case Kind.CATEGORY:
-            return column.cast(pa.large_string())
-        case Kind.TIME if types.is_date(kind) or types.is_timestamp(kind):
-            zone = None if getattr(kind, "tz", None) is None else "UTC"
-            common = pa.timestamp("us", tz=zone)
-        case Kind.TIME:
-            common = pa.time64("us") if types.is_time(kind) else pa.duration("us")
-        case _:
-            return column
-    # Nanoseconds may be truncated to microseconds.
-    return column.cast(common, safe=getattr(kind, "unit", None) != "ns")
+            return pa.large_string()
+        case Kind.EMPTY:
+            return pa.null()
+        case Kind.OTHER:
+            return None
+    if types.is_time(kind) or types.is_duration(kind):
+        return pa.time64("us") if types.is_time(kind) else pa.duration("us")
+    # Zoned and naive timestamps are not comparable; dates are naive.
+    return pa.timestamp("us", tz=None if getattr(kind, "tz", None) is None else "UTC")
 
 
 def without_views(rows: AnyRows) -> AnyRows:
@@ -125,10 +116,8 @@ def reading_type(sample: pa.DataType) -> pa.DataType | None:
             return pa.string()
         case Kind.NUMBER:
             return pa.bool_() if types.is_boolean(sample) else pa.float64()
-        case Kind.TIME if types.is_timestamp(sample):
-            return pa.timestamp("us", tz=sample.tz)
         case Kind.TIME:
-            return sample
+            return pa.timestamp("us", tz=sample.tz) if types.is_timestamp(sample) else sample
         case _:
             return None
 
@@ -141,21 +130,14 @@ def can_reconcile(sample: pa.DataType, population: pa.DataType) -> bool:
     >>> can_reconcile(pa.int64(), pa.float32()), can_reconcile(pa.int64(), pa.string())
     (True, False)
     """
-    kinds = kind_of(sample), kind_of(population)
-    if Kind.OTHER in kinds:
+    # Compare categories by value: a dictionary in one table is often plain in the other.
+    one, other = (
+        _common_type(kind.value_type if types.is_dictionary(kind) else kind)
+        for kind in (sample, population)
+    )
+    if one is None or other is None:
         return False
-    if Kind.EMPTY in kinds:
-        return True
-    if Kind.CATEGORY in kinds and any(map(types.is_dictionary, (sample, population))):
-        # Compare categories by value: a dictionary in one table is often plain in the other.
-        return can_reconcile(_values(sample), _values(population))
-    if kinds == (Kind.TIME, Kind.TIME):
-        return _clock(sample) == _clock(population)
-    return kinds[0] == kinds[1]
-
-
-def _values(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if types.is_dictionary(kind) else kind
+    return one == other or pa.null() in (one, other)
 
 
 def check_kinds(
@@ -174,12 +156,3 @@ def check_kinds(
         f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
         f"{kind_of(other)} in the {side} (type {other}). Convert one of them."
     )
-
-
-def _clock(kind: pa.DataType) -> str:
-    """Return the kind of time: zoned and naive timestamps are not comparable."""
-    if types.is_timestamp(kind):
-        return "naive timestamp" if kind.tz is None else "zoned timestamp"
-    if types.is_date(kind):
-        return "naive timestamp"
-    return "time of day" if types.is_time(kind) else "duration"

@@ -10,8 +10,6 @@ from sklearn.utils import column_or_1d
 
 from unskew.errors import InputError, InputTypeError
 
-__all__ = ["checked_labels"]
-
 
 def checked_labels(y: Any, n_rows: int) -> Any:
     """Return labels as an array of numbers or text, one per row; None stays None."""

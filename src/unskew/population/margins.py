@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from unskew.errors import InputError, ParameterError
 from unskew.population.about import About
 from unskew.population.rows import Rows
-from unskew.population.summaries import Summary, Total
-
-__all__ = ["Margins"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
+from unskew.population.summaries import Summary, SummaryType, Total
 
 
 class Margins:
@@ -51,21 +47,15 @@ class Margins:
         totals: Mapping[str, float] | None = None,
         size: float | None = None,
     ) -> None:
-        self.counts = dict(counts or {})
-        self.shares = dict(shares or {})
-        self.means = dict(means or {})
-        self.totals = dict(totals or {})
-        if not (self.counts or self.shares or self.means or self.totals):
+        self.counts, self.shares = dict(counts or {}), dict(shares or {})
+        self.means, self.totals = dict(means or {}), dict(totals or {})
+        if not self.about.margins:
             raise ParameterError("Margins needs counts, shares, means or totals; all are empty.")
         if size is not None and (not isinstance(size, Real) or not size > 0):
             raise ParameterError(f"size must be a positive number; got {size!r}.")
-        self.size = self._size_of_counts() if size is None else float(size)
-
-    def _size_of_counts(self) -> float | None:
-        for table in self.counts.values():
-            if isinstance(table, Mapping):
-                return float(sum(table.values()))
-        return None
+        tables = (table for table in self.counts.values() if isinstance(table, Mapping))
+        counted = next((float(sum(table.values())) for table in tables), None)
+        self.size = counted if size is None else float(size)
 
     def __repr__(self) -> str:
         return f"Margins({', '.join(map(str, self.about.margins or ()))}, size={self.size})"
@@ -73,15 +63,14 @@ class Margins:
     @property
     def columns(self) -> list[str]:
         """The columns of which something is known."""
-        keys = [*self.counts, *self.shares, *self.means, *self.totals]
-        names = [name for key in keys for name in (key if isinstance(key, tuple) else (key,))]
-        return list(dict.fromkeys(names))
+        return list(self.about.columns)
 
     @property
     def about(self) -> About:
         """What is known: the margins, and no rows."""
         margins = (*self.counts, *self.shares, *self.means, *self.totals)
-        return About(tuple(self.columns), None, margins=margins)
+        names = [name for key in margins for name in (key if isinstance(key, tuple) else (key,))]
+        return About(tuple(dict.fromkeys(names)), None, margins=margins)
 
     @property
     def mass(self) -> float:
@@ -112,12 +101,11 @@ class Margins:
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
         """Answer a question from the totals that are known."""
         del threads
-        if not self.can_answer(summary):
+        if not (isinstance(summary, Total) and self.can_answer(summary)):
             raise InputError(
                 f"Margins hold totals, not rows, and cannot answer {type(summary).__name__}. Give "
                 "the rows of the population."
             )
-        if isinstance(summary, Total):
-            summary.rows, summary.mass = round(self.mass), self.mass
+        summary.rows, summary.mass = round(self.mass), self.mass
         summary.finish()
         return summary

@@ -9,22 +9,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
-
-import pyarrow as pa
 
 from unskew.errors import SkippedFilesWarning, UnreadableFileError, warn_caller
 from unskew.population.checkpoint import Checkpoint
 from unskew.population.seen import Place, Seen
-from unskew.population.sources import FileSource, Part, Source
+from unskew.population.sources import Part, Source
+from unskew.population.sources.base import Types
 from unskew.population.summaries import Summary
 
-__all__ = ["Pass", "warn_of_skipped"]
 
-SummaryType = TypeVar("SummaryType", bound=Summary)
-
-
-class Pass(Generic[SummaryType]):
+class Pass:
     """The merged answer of a pass under way.
 
     Parameters
@@ -46,12 +40,7 @@ class Pass(Generic[SummaryType]):
     """
 
     def __init__(
-        self,
-        summary: SummaryType,
-        source: Source,
-        *,
-        skip: bool,
-        checkpoint: Checkpoint | None = None,
+        self, summary: Summary, source: Source, *, skip: bool, checkpoint: Checkpoint | None = None
     ) -> None:
         self.summary = summary
         self._source = source
@@ -62,29 +51,21 @@ class Pass(Generic[SummaryType]):
         self.resumed_rows = self.seen.rows
         self._remember()
 
-    def parts(
-        self, columns: Sequence[str], types: Mapping[str, pa.DataType]
-    ) -> Iterator[tuple[Part, Place]]:
+    def parts(self, columns: Sequence[str], types: Types) -> Iterator[tuple[Part, Place]]:
         """Yield the parts that are not merged yet, each with its place."""
-        if not isinstance(self._source, FileSource):
-            row = 0
-            for number, part in enumerate(self._source.parts(columns, types)):
-                yield part, Place(0, number, row)
-                row += part.n_rows
-            return
         start = self._place
         row = start.row
-        for file in range(start.file, len(self._source.files)):
-            for number, part in enumerate(self._source.parts_of_file(file, columns, types)):
-                if file == start.file and number < start.part:
-                    continue
-                yield part, Place(file, number, row)
-                row += part.n_rows
+        for file in range(start.file, max(len(self._source.files), 1)):
+            for number, part in enumerate(self._source.parts(columns, types, file)):
+                if (file, number) >= (start.file, start.part):
+                    yield part, Place(file, number, row)
+                    row += part.n_rows
 
-    def add(self, part: Part, place: Place, partial: SummaryType, found: Seen) -> None:
+    def add(self, part: Part, place: Place, partial: Summary, found: Seen) -> None:
         """Merge what a part has shown."""
         self._move_to(place)
-        if self._is_skipped(place.file):
+        skipped = self.seen.skipped
+        if skipped and self._source.files[place.file].path in skipped:
             return
         self.summary.merge(partial)
         self.seen.add(found)
@@ -94,21 +75,12 @@ class Pass(Generic[SummaryType]):
 
     def leave_out(self, place: Place, error: UnreadableFileError) -> None:
         """Take a file out that cannot be read; raises the error if that is not allowed."""
-        if not (self._skip and isinstance(self._source, FileSource)):
+        if not self._skip:
             raise error
         self._move_to(place)
         skipped = {**self.seen.skipped, self._source.files[place.file].path: str(error)}
-        vars(self.summary).clear()
-        vars(self.summary).update(vars(copy.deepcopy(self._before[0])))
+        self.summary = copy.deepcopy(self._before[0])
         self.seen = replace(self._before[1], skipped=skipped)
-
-    def _is_skipped(self, file: int) -> bool:
-        skipped = self.seen.skipped
-        return (
-            bool(skipped)
-            and isinstance(self._source, FileSource)
-            and self._source.files[file].path in skipped
-        )
 
     def _move_to(self, place: Place) -> None:
         if place.file != self._place.file:
@@ -128,13 +100,12 @@ def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:
     """Warn of files that were left out."""
     if not skipped:
         return
-    names = list(skipped)
-    shown = "; ".join(skipped[name] for name in names[:10])
-    more = f"; and {len(names) - 10} more" if len(names) > 10 else ""
+    shown = "; ".join(list(skipped.values())[:10])
+    more = f"; and {len(skipped) - 10} more" if len(skipped) > 10 else ""
     warn_caller(
         SkippedFilesWarning(
-            f"{len(names)} of the population's {n_files} files could not be read and were left out "
-            f'with all their rows (on_error="skip"): {shown}{more}',
+            f"{len(skipped)} of the population's {n_files} files could not be read and were left "
+            f'out with all their rows (on_error="skip"): {shown}{more}',
             dict(skipped),
         )
     )

@@ -8,8 +8,6 @@ from unskew.population.rows import is_spark_frame
 from unskew.population.sample import Sample
 from unskew.population.spark_sample import SparkRows, SparkSample, open_spark_sample
 
-__all__ = ["open_new_rows", "open_sample"]
-
 
 def open_sample(X: Any, y: Any = None, sample_weight: Any = None) -> Sample:
     """Return the sample with all columns of X, checked."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,22 +23,19 @@ from unskew.population.column_names import (
     check_same_columns,
     columns_by_position,
     feature_columns,
+    row_values,
 )
 from unskew.population.kept_answers import KeptAnswers, questions_in
 from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.reading import BLOCK_ROWS, Reading
-from unskew.population.row_values import row_values
 from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
-from unskew.population.sources import FileSource, Part, Source, open_source
-from unskew.population.summaries import Summaries, Summary, Total
+from unskew.population.sources import Part, Source, open_source
+from unskew.population.summaries import Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
 
-__all__ = ["Population"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
 _Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
 
@@ -187,11 +184,10 @@ class Population:
     @property
     def skipped_files(self) -> dict[str, str]:
         """The files that were left out because they could not be read, and why."""
-        unreadable = self._source.unreadable if isinstance(self._source, FileSource) else {}
-        return {**unreadable, **self._seen.skipped}
+        return {**self._source.unreadable, **self._seen.skipped}
 
     def _check_that_files_can_be_skipped(self) -> None:
-        if not isinstance(self._source, FileSource):
+        if not self._source.files:
             raise ParameterError('on_error="skip" is for populations in files; this one is not.')
         for name, values in (("weight", self._weight), ("selected", self._selected)):
             if values is not None and not isinstance(values, str):
@@ -299,28 +295,22 @@ class Population:
                 "of chunks, a path or a table, which can be read again."
             )
         self._seen.started = True
-        reporter = Reporter(self._progress, total_rows=None, total_files=None)
+        reporter = Reporter(self._progress, self._source.n_rows, len(self._source.files) or None)
         seen = self._source.answer(summary, self._reading)
         if seen is None:
-            seen, reporter = self._read_parts(summary, threads)
+            seen = self._read_parts(summary, threads, reporter)
         seen.started = seen.whole = True
         self._remember(seen)
         if self._checkpoint is not None:
             self._checkpoint.unlink(missing_ok=True)
         reporter.finish(seen.rows)
 
-    def _read_parts(self, summary: Summary, threads: int | None) -> tuple[Seen, Reporter]:
+    def _read_parts(self, summary: Summary, threads: int | None, reporter: Reporter) -> Seen:
         """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
         run = Pass(copy.deepcopy(empty), self._source, skip=self._skip, checkpoint=checkpoint)
-        files = self._source.files if isinstance(self._source, FileSource) else None
-        reporter = Reporter(
-            self._progress,
-            total_rows=self._source.n_rows,
-            total_files=None if files is None else len(files),
-            resumed_rows=run.resumed_rows,
-        )
+        reporter.resumed_rows = run.resumed_rows
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:
             try:
@@ -335,12 +325,12 @@ class Population:
                     run.leave_out(place, result)
                 else:
                     run.add(part, place, *result)
-                reporter.advance(run.seen.rows, part.file)
+                reporter.advance(run.seen.rows, place.file)
         summary.merge(run.summary)
-        return run.seen, reporter
+        return run.seen
 
     def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
-        if self._checkpoint is None or not isinstance(self._source, FileSource):
+        if self._checkpoint is None:
             return None
         types = [(name, str(kind)) for name, kind in sorted(self._types.items())]
         settings = {
@@ -356,8 +346,7 @@ class Population:
 
     def _remember(self, seen: Seen) -> None:
         """Check what a whole pass has seen, and keep it."""
-        if isinstance(self._source, FileSource):
-            warn_of_skipped(seen.skipped, len(self._source.files))
+        warn_of_skipped(seen.skipped, len(self._source.files))
         if not seen.rows:
             raise InputError("The population has no rows.")
         if seen.mass == 0:
@@ -374,12 +363,11 @@ class Population:
             summary.stand_alone()
         seen = self._reading.read(summary, part.read(), place.row)
         if seen.rows != part.n_rows:
-            where = "A part of the population"
-            if isinstance(self._source, FileSource) and part.file is not None:
-                where = f"A part of '{self._source.files[part.file].path}'"
+            files = self._source.files
+            where = f"'{files[place.file].path}'" if files else "the population"
             raise UnreadableFileError(
-                f"{where} announced {part.n_rows} rows and gave {seen.rows}: it changed while it "
-                "was being read. Read it again when nothing writes to it."
+                f"A part of {where} announced {part.n_rows} rows and gave {seen.rows}: it changed "
+                "while it was being read. Read it again when nothing writes to it."
             )
         return summary, seen
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Progress", "Reporter"]
-
 SECONDS_BETWEEN = 0.1
 """The callback is called at most ten times a second, and once at the end."""
 
@@ -62,37 +60,31 @@ class Progress:
         return self.seconds * (1 - self.share) / fresh
 
 
+@dataclass
 class Reporter:
     """Calls a callback with the progress of a pass, at limited frequency."""
 
-    def __init__(
-        self,
-        callback: Callable[[Progress], object] | None,
-        *,
-        total_rows: int | None,
-        total_files: int | None,
-        resumed_rows: int = 0,
-    ) -> None:
-        self._callback = callback
-        self._total_rows = total_rows
-        self._total_files = total_files
-        self._resumed_rows = resumed_rows
+    callback: Callable[[Progress], object] | None
+    total_rows: int | None
+    total_files: int | None
+    resumed_rows: int = 0
+
+    def __post_init__(self) -> None:
         self._started = self._last_call = time.perf_counter()
 
-    def advance(self, rows: int, files: int | None) -> None:
+    def advance(self, rows: int, files: int) -> None:
         """Report progress, unless the last report was a moment ago."""
-        if self._callback is not None and time.perf_counter() - self._last_call >= SECONDS_BETWEEN:
-            self._report(rows, files or 0, self._total_rows)
+        if time.perf_counter() - self._last_call >= SECONDS_BETWEEN:
+            self._report(rows, files)
 
     def finish(self, rows: int) -> None:
         """Report the end of the pass."""
-        if self._callback is not None:
-            self._report(rows, self._total_files or 0, rows)
+        self.total_rows = rows
+        self._report(rows, self.total_files or 0)
 
-    def _report(self, rows: int, files: int, total_rows: int | None) -> None:
-        assert self._callback is not None
+    def _report(self, rows: int, files: int) -> None:
         self._last_call = time.perf_counter()
-        seconds = self._last_call - self._started
-        self._callback(
-            Progress(rows, total_rows, files, self._total_files, seconds, self._resumed_rows)
-        )
+        if self.callback is not None:
+            seconds = self._last_call - self._started
+            totals = self.total_rows, files, self.total_files
+            self.callback(Progress(rows, *totals, seconds, self.resumed_rows))

@@ -20,8 +20,6 @@ from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
 from unskew.population.seen import Seen
 from unskew.population.summaries import RowBlock, Summary
 
-__all__ = ["BLOCK_ROWS", "Reading", "as_marks"]
-
 BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 
@@ -76,11 +74,9 @@ class Reading:
             if values is None or isinstance(values, str):
                 continue
             if len(values) < n_rows or (len(values) > n_rows and not at_least):
+                more = " or more" if at_least else ""
                 raise InputError(
-                    f"{name} has {len(values)} entries for the {n_rows} or more rows of the "
-                    "population; give one per row, or the name of a column."
-                    if at_least
-                    else f"{name} has {len(values)} entries for the population's {n_rows} rows; "
+                    f"{name} has {len(values)} entries for the population's {n_rows}{more} rows; "
                     "give one per row, or the name of a column."
                 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.kinds import in_common_form
-from unskew.population.summaries import RowBlock, Summary
-
-__all__ = ["Reservoir"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
+from unskew.population.summaries import RowBlock, Summary, SummaryType
 
 _HIGHEST_KEY = np.uint64(2**64 - 1)
 
@@ -130,9 +126,8 @@ def _concatenate(first: Any, second: Any) -> Any:
         return np.concatenate([first, second])
     kinds = zip(first.schema.types, second.schema.types, strict=True)
     if any(pa.types.is_decimal(one) != pa.types.is_decimal(other) for one, other in kinds):
-        return _promoted(
-            *_reconciled(first, second)
-        )  # Arrow would not round to the nearest doubles
+        # Arrow would not round to the nearest doubles.
+        first, second = _reconciled(first, second)
     try:
         return _promoted(first, second)
     except pa.ArrowException:  # Arrow cannot promote them, but they can be compared

@@ -6,6 +6,7 @@ and engine supports it, and NumPy columns are converted without a copy.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,6 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import without_views
-
-__all__ = ["Rows", "as_rows", "is_rows", "is_spark_frame"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ def _is_lazy_or_path(data: Any) -> bool:
         type(data) is dict
         or isinstance(data, str | bytes | PurePath | nw.LazyFrame)
         or is_spark_frame(data)
-        or (nw.dependencies.is_polars_lazyframe(data) or nw.dependencies.is_duckdb_relation(data))
+        or nw.dependencies.is_polars_lazyframe(data)
+        or nw.dependencies.is_duckdb_relation(data)
     )
 
 
@@ -143,8 +143,9 @@ def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:
 def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
     # Column by column: converting a whole pandas frame would add its index as a column, and an
     # error would not name the column.
-    labels: Sequence[Any] = list(getattr(frame.to_native(), "columns", frame.columns))
-    is_text = [isinstance(label, str) for label in _plain(labels, frame.columns)]
+    # pandas keeps its labels, which may be numbers.
+    labels = frame.to_native().columns if frame.implementation.is_pandas_like() else frame.columns
+    is_text = [isinstance(label, str) for label in labels]
     if any(is_text) and not all(is_text):
         raise InputTypeError(
             f"{name} has column labels that are text and others that are not; make them all text."
@@ -156,11 +157,6 @@ def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
     ]
     names = [str(c) for c in frame.columns] if named else [f"x{j}" for j in range(len(columns))]
     return Rows(_checked(pa.table(columns, names=names), name=name), named=named)
-
-
-def _plain(labels: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
-    # pandas keeps its labels, which may be numbers; a PyArrow table's `columns` are the data.
-    return labels if all(np.isscalar(label) for label in labels) else names
 
 
 def _from_array(data: Any, *, name: str) -> Rows:
@@ -179,12 +175,9 @@ def _from_array(data: Any, *, name: str) -> Rows:
             ensure_min_features=0,
             input_name=name,
         )
-    except TypeError as error:
-        raise InputTypeError(f"{name}: {error}") from error
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-    if array.ndim != 2:
-        raise InputError(f"{name} must have rows and columns; got shape {array.shape}.")
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"{name}: {error}") from error
     return Rows(_checked(table_of_array(array, name=name), name=name, n_rows=len(array)), False)
 
 
@@ -214,8 +207,12 @@ def _checked(table: pa.Table, *, name: str, n_rows: int | None = None) -> pa.Tab
             f"{name} has no columns: found array with 0 feature(s) (shape=({rows}, 0)) "
             "while a minimum of 1 is required."
         )
-    names = table.column_names
-    repeated = sorted({label for label in names if names.count(label) > 1})
-    if repeated:
-        raise InputError(f"{name} has more than one column called '{repeated[0]}'.")
+    check_distinct(table.column_names, owner=name)
     return without_views(table)
+
+
+def check_distinct(names: Sequence[str], *, owner: str) -> None:
+    """Raise an error if a table has two columns of one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"{owner} has more than one column called '{repeated[0]}'.")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
 from unskew.population.summaries import RowBlock, Summary
-
-__all__ = ["Rule", "RuleTotal", "Weighing"]
 
 
 class Rule(Protocol):
@@ -25,6 +23,7 @@ class RuleTotal(Summary):
     """The sum of the weights that a rule gives to rows, times their design weights."""
 
     shared = frozenset({"rule"})
+    added = ("total",)
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -33,10 +32,6 @@ class RuleTotal(Summary):
     def update(self, rows: RowBlock) -> None:
         """Weigh the rows of a block."""
         self.total += float(rows.weight @ self.rule(rows.batch))
-
-    def merge(self, other: Self) -> None:
-        """Add the other's sum."""
-        self.total += other.total
 
 
 @dataclass(frozen=True)

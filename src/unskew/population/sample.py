@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,7 @@ from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.labels import checked_labels
 from unskew.population.rows import Rows, as_rows
 from unskew.population.rules import Rule
-from unskew.population.summaries import RowBlock, Summary
-
-__all__ = ["Points", "Sample"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
+from unskew.population.summaries import RowBlock, SummaryType
 
 
 class Points(NamedTuple):
@@ -147,12 +143,6 @@ class Sample:
         ordered._codes_and_values = self.codes, self.values[self.order]
         ordered.order = np.arange(len(self))
         return ordered
-
-    def in_given_order(self, values: FloatArray) -> FloatArray:
-        """Return what was computed for :attr:`ordered`, in the order of this sample's rows."""
-        given = np.empty_like(values)
-        given[self.order] = values
-        return given
 
     def take(self, positions: IntArray) -> Sample:
         """Return some of the rows, in the order given."""

@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 from pyarrow import csv, types
 
 from unskew.errors import InputError
-from unskew.population.sources.csv import check_header, convert_options
+from unskew.population.rows import check_distinct
+from unskew.population.sources.csv import check_header, check_same_header, convert_options
 from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
-
-__all__ = ["read_sample"]
 
 _LARGEST_BLOCK = 2**31 - 1
 
@@ -144,9 +143,7 @@ def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     for path, table in zip(paths, tables, strict=True):
-        odd = sorted(set(table.column_names) ^ set(tables[0].column_names))
-        if odd:
-            raise InputError(f"Column '{odd[0]}' is not in both '{paths[0]}' and '{path}'.")
+        check_same_header(tables[0].column_names, paths[0], table.column_names, path)
     try:
         return pa.concat_tables(
             [table.select(tables[0].column_names) for table in tables],
@@ -158,10 +155,8 @@ def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
         ) from error
 
 
-def _checked(table: pa.Table, name: object) -> pa.Table:
-    repeated = [label for label in table.column_names if table.column_names.count(label) > 1]
-    if repeated:
-        raise InputError(f"The sample '{name}' has more than one column called '{repeated[0]}'.")
+def _checked(table: pa.Table, name: str) -> pa.Table:
+    check_distinct(table.column_names, owner=f"The sample '{name}'")
     if not table.num_rows:
         raise InputError(f"The sample '{name}' has no rows.")
     return table

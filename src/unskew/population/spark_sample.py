@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,7 @@ from unskew.population.rows import as_rows, is_spark_frame
 from unskew.population.rules import Rule, RuleTotal, Weighing
 from unskew.population.sample import Sample, no_overlap
 from unskew.population.sources.spark import with_column
-from unskew.population.summaries import Summary
-
-__all__ = ["SparkRows", "SparkSample", "open_spark_sample"]
-
-SummaryType = TypeVar("SummaryType", bound=Summary)
+from unskew.population.summaries import SummaryType
 
 
 @dataclass(frozen=True)

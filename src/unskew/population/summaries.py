@@ -19,19 +19,6 @@ from unskew.errors import ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.encode import Encoded
 
-__all__ = [
-    "CellCounts",
-    "EncodedRows",
-    "Encoder",
-    "Locator",
-    "Moments",
-    "Question",
-    "RowBlock",
-    "Summaries",
-    "Summary",
-    "Total",
-]
-
 
 @dataclass(frozen=True)
 class RowBlock:
@@ -75,6 +62,8 @@ class Summary(ABC):
     """Whether the answer can be larger than the empty summary."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Read-only attributes: copies share them, checkpoints leave them out."""
+    added: ClassVar[tuple[str, ...]] = ()
+    """The numbers and arrays that merging adds up."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = copy.copy(self)
@@ -130,9 +119,19 @@ class Summary(ABC):
     def update(self, rows: RowBlock) -> None:
         """Add a block of rows."""
 
-    @abstractmethod
     def merge(self, other: Self) -> None:
-        """Add what ``other``, a summary of later rows, has seen."""
+        """Add what ``other``, a summary of later rows, has seen.
+
+        As defined here, this adds what ``added`` names and merges the summaries within. A summary
+        that gathers anything else overrides it.
+        """
+        parts = list(zip(self.nested(), other.nested(), strict=True))
+        if not (self.added or parts):
+            raise NotImplementedError(f"{type(self).__name__} defines neither `added` nor `merge`.")
+        for name in self.added:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for mine, theirs in parts:
+            mine.merge(theirs)
 
     def stand_alone(self) -> None:
         """Stop sharing what copies have learned and may have to take back.
@@ -166,6 +165,8 @@ class Total(Summary):
     (3, 3.5)
     """
 
+    added = ("rows", "mass")
+
     def __init__(self) -> None:
         self.rows = 0
         self.mass = 0.0
@@ -174,11 +175,6 @@ class Total(Summary):
         """Count the rows."""
         self.rows += len(rows)
         self.mass += float(rows.weight.sum())
-
-    def merge(self, other: Self) -> None:
-        """Add the other's counts."""
-        self.rows += other.rows
-        self.mass += other.mass
 
 
 class Locator(Protocol):
@@ -208,6 +204,7 @@ class CellCounts(Summary):
     """
 
     shared = frozenset({"locator"})
+    added = ("counts", "uncovered", "mass")
 
     def __init__(self, locator: Locator) -> None:
         self.locator = locator
@@ -226,12 +223,6 @@ class CellCounts(Summary):
             self.counts += self.locator.merged_counts(rest, weight[uncovered])
             cells, weight = cells[~uncovered], weight[~uncovered]
         self.counts += np.bincount(cells, weights=weight, minlength=len(self.counts))
-
-    def merge(self, other: CellCounts) -> None:
-        """Add the other's counts."""
-        self.counts += other.counts
-        self.uncovered += other.uncovered
-        self.mass += other.mass
 
 
 class Encoder(Protocol):
@@ -256,6 +247,7 @@ class EncodedRows(Summary, Generic[SummaryType]):
     """
 
     shared = frozenset({"encoder"})
+    added = ("unseen",)
 
     def __init__(self, encoder: Encoder, summary: SummaryType) -> None:
         self.encoder = encoder
@@ -269,11 +261,6 @@ class EncodedRows(Summary, Generic[SummaryType]):
             self.unseen += float(rows.weight[unseen].sum())
         self.summary.update(replace(rows, batch=values))
 
-    def merge(self, other: Self) -> None:
-        """Merge the summaries of the encoded rows."""
-        self.summary.merge(other.summary)
-        self.unseen += other.unseen
-
 
 class Summaries(Summary):
     """Several questions at once, answered in the same pass."""
@@ -285,11 +272,6 @@ class Summaries(Summary):
         """Pass a block to each of them."""
         for part in self.parts:
             part.update(rows)
-
-    def merge(self, other: Self) -> None:
-        """Merge each with its like."""
-        for mine, theirs in zip(self.parts, other.parts, strict=True):
-            mine.merge(theirs)
 
 
 class Question(Summary, Generic[SummaryType]):
@@ -313,10 +295,6 @@ class Question(Summary, Generic[SummaryType]):
     def update(self, rows: RowBlock) -> None:
         """Pass a block on."""
         self.summary.update(rows)
-
-    def merge(self, other: Self) -> None:
-        """Merge the summaries."""
-        self.summary.merge(other.summary)
 
 
 class Moments(Summary):

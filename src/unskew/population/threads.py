@@ -11,8 +11,6 @@ from typing import TypeVar
 from unskew.errors import ParameterError
 from unskew.numerics.cores import available_cores
 
-__all__ = ["in_order", "n_threads"]
-
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 

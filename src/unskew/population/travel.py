@@ -16,8 +16,6 @@ from typing import Any
 
 from unskew.population.summaries import Summary
 
-__all__ = ["by_value", "nested_summaries", "pack", "unpack"]
-
 
 def by_value(task: Any) -> bytes:
     """Return ``task`` pickled so that it can be loaded where unskew is not installed."""

@@ -38,7 +38,6 @@ _ALWAYS_TRUSTED = (
     "unskew.population.encode._NumberCode",
     "unskew.population.encode._TimeCode",
     "unskew.population.feature_space.FeatureSpace",
-    "unskew.population.feature_space._FeatureMap",
     "unskew.population.feature_space._OneHot",
 )
 """What the file of any weighter may hold beside NumPy arrays and scikit-learn's estimators."""

@@ -1,9 +1,9 @@
-"""Choose the reader for the data of a population: one file per engine."""
+"""Choose the reader for the data of a population: one file per kind of engine."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals
@@ -13,20 +13,17 @@ import pyarrow.dataset as ds
 
 from unskew.errors import InputTypeError, ParameterError
 from unskew.population.rows import as_rows, is_rows, is_spark_frame
-from unskew.population.sources.array import ArraySource
-from unskew.population.sources.base import FileSource, Part, Source
+from unskew.population.sources.base import Part, Source
 from unskew.population.sources.chunks import ChunkSource
 from unskew.population.sources.dask import DaskSource
 from unskew.population.sources.dataset import open_dataset
-from unskew.population.sources.duckdb import DuckDBSource
 from unskew.population.sources.files import open_files
-from unskew.population.sources.ibis import IbisSource
-from unskew.population.sources.polars import PolarsLazySource
+from unskew.population.sources.memory import ArraySource, TableSource
+from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.stream import StreamSource
-from unskew.population.sources.table import TableSource
 
-__all__ = ["FileSource", "Part", "Source", "open_source"]
+__all__ = ["Part", "Source", "open_source"]
 
 
 def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
@@ -51,15 +48,15 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
             return DuckDBSource(data)
         case ("polars", "LazyFrame"):
-            return PolarsLazySource(data)
+            return PolarsSource(data)
         case ("dask", "DataFrame"):
             return DaskSource(data)
         case ("ibis", "Table" | "CachedTable"):
             return IbisSource(data)
     if _is_other_lazy_frame(data):
         raise InputTypeError(
-            f"The population is a {_library_and_name(data)[0]} {_library_and_name(data)[1]}, whose "
-            "rows unskew cannot read in batches. Write it to Parquet, or aggregate it and pass "
+            f"The population is a {' '.join(_library_and_name(data))}, whose rows unskew "
+            "cannot read in batches. Write it to Parquet, or aggregate it and pass "
             'the counts: Population(counts, weight="n").'
         )
     if isinstance(data, ds.Dataset):
@@ -68,7 +65,7 @@ def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Sou
         return StreamSource(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
         return ArraySource(data)
-    if is_rows(data) or _is_nested_list(data):
+    if is_rows(data) or (isinstance(data, list | tuple) and not _begins_with_table(data)):
         return TableSource(as_rows(data, name="population"))
     if hasattr(data, "__arrow_c_stream__"):
         return StreamSource(data)
@@ -98,9 +95,5 @@ def _is_other_lazy_frame(data: Any) -> bool:
         return False
 
 
-def _is_nested_list(data: Any) -> bool:
-    return isinstance(data, list | tuple) and not (data and _is_table(data[0]))
-
-
-def _is_table(data: Any) -> bool:
-    return is_rows(data) and getattr(data, "ndim", 2) == 2
+def _begins_with_table(data: Sequence[Any]) -> bool:
+    return bool(data) and is_rows(data[0]) and getattr(data[0], "ndim", 2) == 2

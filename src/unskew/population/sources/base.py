@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,10 +18,7 @@ from unskew.population.reading import BLOCK_ROWS, Reading
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
-__all__ = ["BLOCK_ROWS", "File", "FileSource", "Part", "Source", "failed_part", "parts_of_stream"]
-
-BLOCK_ROWS_IN_MEMORY = 8_192
-"""Rows of a part that is already in memory: few, so that small tables use every core too."""
+Types: TypeAlias = Mapping[str, pa.DataType]
 
 
 @dataclass(frozen=True)
@@ -29,12 +27,21 @@ class Part:
 
     n_rows: int
     read: Callable[[], Iterator[pa.RecordBatch]]
-    file: int | None = None
-    """The position of its file in the source's list, if the source reads files."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as its folder lists it; ``size`` and ``modified`` show whether it has changed."""
+
+    path: str
+    size: int | None = field(default=None, compare=False)
+    modified: int | None = field(default=None, compare=False)
 
 
 class Source(ABC):
     """Rows that can be read part by part.
+
+    An unreadable file raises :class:`unskew.UnreadableFileError` when its turn comes.
 
     Attributes
     ----------
@@ -50,6 +57,10 @@ class Source(ABC):
         Whether a second pass is possible.
     ordered : bool
         Whether the rows have a fixed order, so that an array can have an entry for each.
+    files : sequence of File
+        The files that could be opened, in row order; empty if the rows are not in files.
+    unreadable : dict from str to str
+        The reasons why other files were left out, if that is allowed.
     """
 
     schema: pa.Schema
@@ -58,12 +69,15 @@ class Source(ABC):
     typed: bool = True
     rereadable: bool = True
     ordered: bool = True
+    files: Sequence[File] = ()
+    unreadable: Mapping[str, str] = {}
 
     @abstractmethod
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Yield the parts in row order, with only these columns, in this order.
 
-        ``types`` are the types as which to read columns of untyped sources.
+        ``types`` are the types as which to read columns of untyped sources. ``file`` is the
+        position of the file whose parts are wanted, if the rows are in files.
         """
 
     def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
@@ -74,55 +88,28 @@ class Source(ABC):
         return None
 
 
-@dataclass(frozen=True)
-class File:
-    """A file as its folder lists it; ``size`` and ``modified`` show whether it has changed."""
-
-    path: str
-    size: int | None = field(default=None, compare=False)
-    modified: int | None = field(default=None, compare=False)
-
-
-class FileSource(Source, ABC):
-    """Rows in files, which are read one after the other.
-
-    An unreadable file raises :class:`unskew.UnreadableFileError` when its turn comes.
-
-    Attributes
-    ----------
-    files : list of File
-        The files that could be opened, in row order.
-    unreadable : dict from str to str
-        The reasons why other files were left out, if that is allowed.
-    """
-
-    files: Sequence[File]
-    unreadable: Mapping[str, str] = {}
+class StreamedSource(Source):
+    """Rows that arrive in batches, one after the other."""
 
     @abstractmethod
-    def parts_of_file(
-        self, file: int, columns: Sequence[str], types: Mapping[str, pa.DataType]
-    ) -> Iterator[Part]:
-        """Yield the parts of one file."""
+    def batches(self, columns: list[str]) -> Iterable[pa.RecordBatch]:
+        """Return batches that hold at least these columns."""
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
-        """Yield the parts, file by file."""
-        for file in range(len(self.files)):
-            yield from self.parts_of_file(file, columns, types)
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
+        """Yield the batches as they arrive."""
+        return parts_of_stream(self.batches(list(columns)), columns)
 
 
-def failed_part(file: int, error: Exception) -> Part:
+def failed_part(error: Exception) -> Part:
     """Return a part that raises ``error`` when it is read, so that errors come in row order."""
 
     def read() -> Iterator[pa.RecordBatch]:
         raise error
 
-    return Part(0, read, file)
+    return Part(0, read)
 
 
-def parts_of_stream(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, file: int | None = None
-) -> Iterator[Part]:
+def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[Part]:
     """Yield batches that arrive one after the other as parts, and combine small ones."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
@@ -132,13 +119,13 @@ def parts_of_stream(
         waiting.append(batch.select(list(columns)))
         n_rows += batch.num_rows
         if n_rows >= BLOCK_ROWS:
-            yield _part_in_memory(waiting, n_rows, file)
+            yield _part_in_memory(waiting, n_rows)
             waiting, n_rows = [], 0
     if waiting:
-        yield _part_in_memory(waiting, n_rows, file)
+        yield _part_in_memory(waiting, n_rows)
 
 
-def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int, file: int | None) -> Part:
+def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
     def read() -> Iterator[pa.RecordBatch]:
         # Chunks may store a column in different types, and only equal types can be combined.
         for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
@@ -148,4 +135,4 @@ def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int, file: int | 
             else:
                 yield from pa.Table.from_batches(same).combine_chunks().to_batches()
 
-    return Part(n_rows, read, file)
+    return Part(n_rows, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.population.kinds import check_kinds
-from unskew.population.rows import Rows, as_rows
-from unskew.population.sources.base import Part, Source, parts_of_stream
+from unskew.population.rows import as_rows
+from unskew.population.sources.base import StreamedSource
+
+_NAME = "a chunk of the population"
 
 
-class ChunkSource(Source):
+class ChunkSource(StreamedSource):
     """Chunks that arrive one after the other; an iterator can be read only once."""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
@@ -24,18 +26,15 @@ class ChunkSource(Source):
             first = next(iterator)
         except StopIteration:
             raise InputError("The population is an iterable without chunks.") from None
-        rows = _rows(first)
+        rows = as_rows(first, name=_NAME)
         self.schema, self.named = rows.table.schema, rows.named
         # The first chunk of an iterator has been consumed, so put it back in front.
         self._chunks = chunks if self.rereadable else chain([first], iterator)
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the chunks as they arrive."""
-        return parts_of_stream(self._batches(), columns)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield the chunks, checked."""
         for number, chunk in enumerate(self._chunks):
-            table = _rows(chunk).table
+            table = as_rows(chunk, name=_NAME).table
             for name in self.schema.names:
                 if name not in table.column_names:
                     raise InputError(f"Chunk {number} of the population lacks column '{name}'.")
@@ -46,7 +45,3 @@ class ChunkSource(Source):
                     f"Chunk {number} of the population has an additional column '{odd}'."
                 )
             yield from table.to_batches()
-
-
-def _rows(chunk: Any) -> Rows:
-    return as_rows(chunk, name="a chunk of the population")

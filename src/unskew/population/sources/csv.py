@@ -6,70 +6,53 @@ is a missing value, and so are the words that PyArrow and pandas treat as missin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyarrow import csv, types
+from pyarrow import csv
 
 from unskew.errors import InputError, UnreadableFileError
-from unskew.population.sources.base import File, FileSource, Part, failed_part, parts_of_stream
+from unskew.population.sources.base import Part, Source, Types, failed_part, parts_of_stream
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
 _BLOCK_BYTES = 4 << 20
 _MISSING = [*csv.ConvertOptions().null_values, "None", "<NA>"]
 
 
-class CSVSource(FileSource):
+class CSVSource(Source):
     """One or more CSV files with the same columns."""
 
     typed = False
 
     def __init__(self, storage: Storage, *, skip: bool = False) -> None:
         self._storage = storage
-
-        def read_schema(file: File) -> pa.Schema:
-            return _open(storage, file.path).schema
-
-        self.files, schemas, self.unreadable = for_each_file(read_schema, storage, skip=skip)
+        self.files, schemas, self.unreadable = for_each_file(
+            lambda file: _open(storage, file.path, [], convert_options()).schema, storage, skip=skip
+        )
         self._headers = [schema.names for schema in schemas]
-        first = self.files[0].path
         for file, header in zip(self.files, self._headers, strict=True):
             check_header(file.path, header)
-            if sorted(header) != sorted(self._headers[0]):
-                odd = sorted(set(header) ^ set(self._headers[0]))[0]
-                raise InputError(f"Column '{odd}' is not in both '{first}' and '{file.path}'.")
-        self.schema = pa.schema([(f.name, _widened(f.type)) for f in schemas[0]], metadata=None)
+            check_same_header(self._headers[0], self.files[0].path, header, file.path)
+        # Integers in the first rows do not exclude fractions later.
+        kinds = [pa.float64() if pa.types.is_integer(k) else k for k in schemas[0].types]
+        self.schema = pa.schema(zip(schemas[0].names, kinds, strict=True))
 
-    def parts_of_file(
-        self, file: int, columns: Sequence[str], types: Mapping[str, pa.DataType]
-    ) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Yield blocks of rows."""
-        read_as = {
-            name: types.get(name, self.schema.field(name).type)
-            for name in columns
-            if not pa.types.is_null(types.get(name, self.schema.field(name).type))
-        }
-        try:
-            yield from parts_of_stream(self._batches(file, columns, read_as), columns, file=file)
-        except InputError as error:
-            yield failed_part(file, error)
-
-    def _batches(
-        self, file: int, columns: Sequence[str], read_as: Mapping[str, pa.DataType]
-    ) -> Iterator[pa.RecordBatch]:
+        kinds = {name: types.get(name, self.schema.field(name).type) for name in columns}
+        read_as = {name: kind for name, kind in kinds.items() if not pa.types.is_null(kind)}
         path, header = self.files[file].path, self._headers[file]
-        reader = _open(self._storage, path, columns, read_as, header)
-        with _reading(path, header):
-            yield from reader
+        try:
+            with _reading(path, header):
+                reader = _open(self._storage, path, header, convert_options(columns, read_as))
+                yield from parts_of_stream(reader, columns)
+        except InputError as error:
+            yield failed_part(error)
 
 
 def _open(
-    storage: Storage,
-    path: str,
-    columns: Sequence[str] = (),
-    read_as: Mapping[str, pa.DataType] | None = None,
-    header: Sequence[str] = (),
+    storage: Storage, path: str, header: Sequence[str], options: csv.ConvertOptions
 ) -> csv.CSVStreamingReader:
     with _reading(path, header):
         return csv.open_csv(
@@ -77,12 +60,12 @@ def _open(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file with one column, an empty line is a missing value.
             parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
-            convert_options=convert_options(columns, read_as),
+            convert_options=options,
         )
 
 
 def convert_options(
-    columns: Sequence[str] = (), read_as: Mapping[str, pa.DataType] | None = None
+    columns: Sequence[str] = (), read_as: Types | None = None
 ) -> csv.ConvertOptions:
     """Return the options for parsing values, the same for sample and population."""
     return csv.ConvertOptions(
@@ -106,9 +89,13 @@ def check_header(path: str, header: Sequence[str]) -> None:
     )
 
 
-def _widened(kind: pa.DataType) -> pa.DataType:
-    """Return float for integers: integers in the first rows do not exclude fractions later."""
-    return pa.float64() if types.is_integer(kind) else kind
+def check_same_header(
+    first: Sequence[str], first_path: str, header: Sequence[str], path: str
+) -> None:
+    """Raise an error if a file has other columns than the first."""
+    odd = sorted(set(header) ^ set(first))
+    if odd:
+        raise InputError(f"Column '{odd[0]}' is not in both '{first_path}' and '{path}'.")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +11,11 @@ from unskew.errors import InputError
 from unskew.numerics.cores import available_cores
 from unskew.population.kinds import check_kinds
 from unskew.population.rows import as_rows
-from unskew.population.sources.base import Part, Source, parts_of_stream
+from unskew.population.sources.base import StreamedSource
 from unskew.population.threads import in_order
 
 
-class DaskSource(Source):
+class DaskSource(StreamedSource):
     """The partitions of the frame in order; at most one per core is in memory."""
 
     def __init__(self, frame: Any) -> None:
@@ -23,15 +23,10 @@ class DaskSource(Source):
         empty = as_rows(frame._meta, name="population")
         self.schema, self.named = empty.table.schema, empty.named
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the partitions."""
-        return parts_of_stream(self._batches(list(columns)), columns)
-
-    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        positions = [self.schema.names.index(name) for name in columns]
-        labels = [self._frame.columns[position] for position in positions]
-        partitions = self._frame[labels].to_delayed()
-        work = enumerate(partitions)
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the partitions as they are computed."""
+        labels = [self._frame.columns[self.schema.names.index(name)] for name in columns]
+        work = enumerate(self._frame[labels].to_delayed())
         for table in in_order(self._computed, work, available_cores(), ahead=0):
             for name in columns:
                 check_kinds(name, self.schema.field(name).type, table.schema.field(name).type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unskew.errors import InputError, InputFileError
-from unskew.population.sources.base import File, FileSource
+from unskew.population.sources.base import File, Source
 from unskew.population.sources.csv import CSVSource
 from unskew.population.sources.hive import partitions
 from unskew.population.sources.parquet import ParquetSource
@@ -15,7 +15,7 @@ _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
 
-def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> FileSource:
+def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
     """Return the source of a path, a URL, a glob, or a list of them.
 
     With ``skip``, unreadable files are left out and reported.
@@ -32,31 +32,24 @@ def is_parquet(storage: Storage, *, side: str) -> bool:
     """Return whether the files are Parquet rather than CSV; a mixture raises an error."""
     formats = {_format(storage, file) for file in storage.files}
     if len(formats) > 1:
-        raise _mixed(side)
+        raise InputError(f"The {side} mixes Parquet and CSV files; use files of one format.")
     return formats == {"parquet"}
 
 
-def _mixed(side: str) -> InputError:
-    return InputError(f"The {side} mixes Parquet and CSV files; use files of one format.")
-
-
-def _open_folder(storage: Storage, folder: str, *, skip: bool) -> FileSource:
-    parquet, csv = (
-        [file for file in storage.files if file.path.lower().endswith(endings)]
-        for endings in (_PARQUET, _CSV)
-    )
-    if parquet and csv:
-        raise _mixed(f"population's folder '{folder}'")
-    if not parquet and not csv:
+def _open_folder(storage: Storage, folder: str, *, skip: bool) -> Source:
+    files = [file for file in storage.files if file.path.lower().endswith(_PARQUET + _CSV)]
+    if not files:
         raise InputFileError(f"The folder '{folder}' contains no Parquet or CSV file.")
-    inside, keys = storage._replace(files=parquet or csv), partitions(parquet or csv, folder)
+    inside = storage._replace(files=files)
+    parquet = is_parquet(inside, side=f"population's folder '{folder}'")
+    keys = partitions(files, folder)
     if parquet:
         return ParquetSource(inside, skip=skip, keys=keys)
     source = CSVSource(inside, skip=skip)
-    for name in [] if keys is None else keys.schema.names:
+    for name in keys[files[0].path]:
         if name not in source.schema.names:
             raise InputError(
-                f"'{csv[0].path}' is in a folder that defines the column '{name}', which works "
+                f"'{files[0].path}' is in a folder that defines the column '{name}', which works "
                 f"only with Parquet files. Convert '{folder}' to Parquet, add the column to the "
                 "CSV files, or list the files themselves to read them without it."
             )

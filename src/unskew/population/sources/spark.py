@@ -27,11 +27,9 @@ from unskew import errors
 from unskew.errors import InputError, UnskewError
 from unskew.population.reading import Reading
 from unskew.population.seen import Seen
-from unskew.population.sources.base import Part, Source
+from unskew.population.sources.base import Part, Source, Types
 from unskew.population.summaries import Summary
 from unskew.population.travel import by_value, nested_summaries, pack, unpack
-
-__all__ = ["SparkSource", "with_column"]
 
 ROW_BITS = 33
 """Bits of a row's number that hold its position within the partition, as in Spark."""
@@ -44,14 +42,6 @@ SMALL, LARGE = 2**14, 2**20
 
 _SPARK_SCHEMA = (
     "first_part long, last_part long, rows long, mass double, selected long, answer binary"
-)
-_ARROW_SCHEMA = pa.schema(
-    {
-        **dict.fromkeys(("first_part", "last_part", "rows"), pa.int64()),
-        "mass": pa.float64(),
-        "selected": pa.int64(),
-        "answer": pa.binary(),
-    }
 )
 
 _MARKER = "unskew error: "
@@ -68,7 +58,7 @@ class SparkSource(Source):
             [pa.field(field.name, _arrow_type(field.dataType)) for field in frame.schema.fields]
         )
 
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:
         """Raise: the rows never come to the driver."""
         raise NotImplementedError("Spark answers where the rows are.")
 
@@ -172,9 +162,11 @@ class _Merged:
 
     def record(self) -> pa.RecordBatch:
         """Return the answer as the one row that :meth:`add` takes."""
-        answer = pack(self.summary, self.empty) if self.seen.rows else b""
-        row = {**vars(self), **vars(self.seen), "answer": answer}
-        return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
+        seen = self.seen
+        parts = {"first_part": self.first_part, "last_part": self.last_part}
+        totals = {"rows": seen.rows, "mass": seen.mass, "selected": seen.selected}
+        answer = pack(self.summary, self.empty) if seen.rows else b""
+        return pa.RecordBatch.from_pylist([{**parts, **totals, "answer": answer}])
 
 
 def send(payload: bytes, step: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -20,8 +20,6 @@ from pyarrow import fs
 from unskew.errors import InputError, InputFileError, ParameterError, UnreadableFileError
 from unskew.population.sources.base import File
 
-__all__ = ["Storage", "as_filesystem", "find", "for_each_file", "reading"]
-
 _LISTING_THREADS = 16  # opening files is limited by latency, not by computing
 
 
@@ -68,18 +66,25 @@ def find(
     """
     located = [_located(str(entry), filesystem, side) for entry in entries]
     common = located[0][0]
-    other = [entry for entry, (place, _) in zip(entries, located, strict=True) if place != common]
-    if other:
-        raise InputError(
-            f"'{other[0]}' is not on the file system of '{entries[0]}'; use one file system."
-        )
+    for entry, (filesystem_of_entry, _) in zip(entries, located, strict=True):
+        if filesystem_of_entry != common:
+            raise InputError(
+                f"'{entry}' is not on the file system of '{entries[0]}'; use one file system."
+            )
+    is_local = isinstance(common, fs.LocalFileSystem)
     infos, missing = [], {}
     named_by: dict[str, str] = {}
     for _, path in located:
         try:
             found = _expanded(common, path, side)
             for info in found:
-                _check_named_once(common, info.path, path, named_by, side)
+                place = os.path.abspath(info.path) if is_local else info.path
+                # The same path listed twice is taken as intended; overlapping patterns are not.
+                if (other := named_by.setdefault(place, path)) != path:
+                    raise InputError(
+                        f"The {side} file '{info.path}' is matched twice, by '{other}' and by "
+                        f"'{path}'; list it once."
+                    )
             infos += found
         except InputFileError as error:
             if not skip:
@@ -95,22 +100,6 @@ def find(
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
     return Storage(common, [_file(info) for info in infos], missing=missing)
-
-
-def _check_named_once(
-    filesystem: fs.FileSystem, path: str, entry: str, named_by: dict[str, str], side: str
-) -> None:
-    """Raise an error if two different entries match a file, such as overlapping patterns.
-
-    The same path listed twice is taken as intended.
-    """
-    is_local = isinstance(filesystem, fs.LocalFileSystem)
-    other = named_by.setdefault(os.path.abspath(path) if is_local else path, entry)
-    if other != entry:
-        raise InputError(
-            f"The {side} file '{path}' is matched twice, by '{other}' and by '{entry}'; list it "
-            "once."
-        )
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
@@ -177,16 +166,10 @@ def _regular(pattern: str) -> str:
 def _listed(filesystem: fs.FileSystem, folder: str) -> list[File]:
     with reading(folder):
         infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
-    root = PurePosixPath(folder)
-    return sorted(
-        (
-            _file(info)
-            for info in infos
-            if info.type == fs.FileType.File
-            and not any(map(_is_hidden, PurePosixPath(info.path).relative_to(root).parts))
-        ),
-        key=lambda file: PurePosixPath(file.path).parts,
-    )
+    files = [_file(info) for info in infos if info.type == fs.FileType.File]
+    inside = {file: PurePosixPath(file.path).relative_to(folder).parts for file in files}
+    visible = [file for file in files if not any(map(_is_hidden, inside[file]))]
+    return sorted(visible, key=inside.__getitem__)
 
 
 def _is_hidden(name: str) -> bool:
@@ -220,28 +203,17 @@ def for_each_file(
 
     The others are a dict from path to reason; without ``skip`` they raise an error.
     """
-
-    def try_to(file: File) -> Facts | UnreadableFileError:
-        try:
-            return inspect(file)
-        except UnreadableFileError as error:
-            return error
-
-    files = storage.files
-    if len(files) == 1:
-        results: Sequence[Facts | UnreadableFileError] = [try_to(files[0])]
-    else:
-        with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
-            results = list(pool.map(try_to, files))
     good, facts, bad = [], [], dict(storage.missing)
-    for file, result in zip(files, results, strict=True):
-        if not isinstance(result, UnreadableFileError):
-            good.append(file)
-            facts.append(result)
-        elif skip:
-            bad[file.path] = str(result)
-        else:
-            raise result
+    with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
+        futures = [pool.submit(inspect, file) for file in storage.files]
+        for file, future in zip(storage.files, futures, strict=True):
+            try:
+                facts.append(future.result())
+                good.append(file)
+            except UnreadableFileError as error:
+                if not skip:
+                    raise
+                bad[file.path] = str(error)
     if not good:
         raise UnreadableFileError(f"None of the population's files could be read: {bad}.")
     return good, facts, bad

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from unskew.population.sources.base import Part, Source, parts_of_stream
+from unskew.population.sources.base import StreamedSource
 
 
-class StreamSource(Source):
+class StreamSource(StreamedSource):
     """Batches that arrive one after the other.
 
     A reader can be read once; any other object is assumed to start a new stream at each request, as
@@ -20,13 +19,8 @@ class StreamSource(Source):
     def __init__(self, data: Any) -> None:
         self._data = data
         self.rereadable = not isinstance(data, pa.RecordBatchReader)
-        self.schema = self._open().schema
+        self.schema = self.batches([]).schema
 
-    def _open(self) -> pa.RecordBatchReader:
-        if isinstance(self._data, pa.RecordBatchReader):
-            return self._data
-        return pa.RecordBatchReader.from_stream(self._data)
-
-    def parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield the batches as they arrive."""
-        return parts_of_stream(self._open(), columns)
+    def batches(self, columns: list[str]) -> pa.RecordBatchReader:  # noqa: ARG002
+        """Return the reader, or a new one."""
+        return pa.RecordBatchReader.from_stream(self._data) if self.rereadable else self._data
