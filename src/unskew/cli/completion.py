@@ -7,8 +7,6 @@ from typing import Any
 
 import typer
 
-__all__ = ["complete_columns"]
-
 
 def complete_columns(position: int) -> Callable[[typer.Context, str], list[str]]:
     """Return a function that completes the names of columns in the file at a position."""

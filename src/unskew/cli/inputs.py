@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from unskew import Population
 
-__all__ = ["Roles", "SampleFile", "open_inputs", "read_rows", "read_weights", "row_identifiers"]
 
 STDIN = "-"
 

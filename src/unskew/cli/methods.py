@@ -9,8 +9,6 @@ from typing import Any
 
 from unskew.errors import ParameterError
 
-__all__ = ["Method", "Total", "make_weighter"]
-
 
 class Method(StrEnum):
     """The values of ``--method``; the weighters are in :data:`_CLASSES`."""

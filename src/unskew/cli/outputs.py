@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from unskew.experiments.table import TextTable
 
-__all__ = ["check_outputs", "check_table", "print_note", "print_table", "warnings_as_notes",
-           "write_table", "write_weights"]  # fmt: skip
 
 _CSV = (".csv", ".csv.gz")
 _TABLES = (".parquet", ".pq", *_CSV)

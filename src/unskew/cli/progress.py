@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from unskew import Progress
 
-__all__ = ["Show", "population_progress", "show_progress"]
 
 PLAIN_EVERY = 15.0
 """Seconds between lines of progress where there is no terminal."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
 
-__all__ = ["format_diagnosis", "format_effective_size", "format_regions", "write_report"]
 
 _MOST = 5
 """How many columns and regions are shown; the report has them all."""

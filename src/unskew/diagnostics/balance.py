@@ -24,8 +24,6 @@ from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.sample import Sample
 
-__all__ = ["kolmogorov_smirnov", "measure_balance"]
-
 MAX_BINS = 24
 MAX_BARS = 20
 

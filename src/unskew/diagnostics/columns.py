@@ -12,8 +12,6 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.summaries import RowBlock, Summary
 
-__all__ = ["CategoryTotals", "ColumnTotals", "NumberTotals"]
-
 
 @dataclass(frozen=True)
 class NumberTotals:

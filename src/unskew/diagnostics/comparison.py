@@ -16,8 +16,6 @@ from unskew.overlap import bounded
 from unskew.population.sample import Sample
 from unskew.weighters.base import Family
 
-__all__ = ["Comparator"]
-
 MAX_CATEGORIES = 200
 """The trees treat the ranks of more categories as numbers."""
 

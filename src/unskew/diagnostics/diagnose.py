@@ -30,8 +30,6 @@ from unskew.theory import cluster_distance_bound, importance_weighting_bound
 from unskew.weighters.base import Family
 from unskew.weighters.cells import CellWeighter
 
-__all__ = ["diagnose"]
-
 EXAMINED_ROWS = 20_000
 
 

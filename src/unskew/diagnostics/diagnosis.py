@@ -14,19 +14,6 @@ from unskew.diagnostics.weights import WeightSummary
 from unskew.files import write_whole
 from unskew.overlap import Overlap
 
-__all__ = [
-    "Bias",
-    "BoundStatement",
-    "Comparison",
-    "Diagnosis",
-    "Difference",
-    "Distribution",
-    "FeatureBalance",
-    "Outcome",
-    "TwoSampleTest",
-    "Verdict",
-]
-
 OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"
 """Labels of rare categories, of unseen categories (of the population alone), of missing values."""
 

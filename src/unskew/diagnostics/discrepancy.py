@@ -16,8 +16,6 @@ from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.kernels import GaussianKernel
 from unskew.numerics.typing import FloatArray
 
-__all__ = ["MAX_ROWS", "N_RESAMPLES", "MaximumMeanDiscrepancy"]
-
 MAX_ROWS = 1500
 """Of each side, drawn uniformly at random; the kernel matrix has twice as many rows."""
 N_RESAMPLES = 499

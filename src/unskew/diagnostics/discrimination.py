@@ -20,8 +20,6 @@ from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.weighters.base import Family
 
-__all__ = ["MAX_ROWS", "classifier_two_sample_test", "draw_rows", "weighted_auc"]
-
 N_FOLDS = 5
 FIRST_SCORED = 2
 """The folds before it only train: a model of fewer rows would separate little."""

@@ -11,8 +11,6 @@ from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.population.labels import checked_labels
 
-__all__ = ["measure_outcome"]
-
 MAX_CLASSES = 20
 
 

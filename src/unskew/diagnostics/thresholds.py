@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from unskew.overlap import LIMIT
 
-__all__ = ["THRESHOLDS", "Thresholds"]
-
 
 @dataclass(frozen=True)
 class Thresholds:

@@ -10,8 +10,6 @@ from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
 
-__all__ = ["is_biased", "reach_verdict"]
-
 
 def is_biased(bias: Bias) -> bool:
     """Whether one of the two tests finds bias, each at half of the significance level."""

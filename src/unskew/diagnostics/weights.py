@@ -10,8 +10,6 @@ import pyarrow as pa
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 
-__all__ = ["HeavyRow", "Histogram", "WeightSummary", "summarise_weights"]
-
 N_HEAVIEST = 10
 N_BINS = 30
 

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-__all__ = ["COLUMNS", "Clinic", "make_clinic"]
-
 COLUMNS = ("age", "body_mass_index", "blood_pressure", "active_hours", "smoker")
 
 

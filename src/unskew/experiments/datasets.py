@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.experiments.paper import TABLE_1
 
-__all__ = ["FOLDER_VARIABLE", "KNOWN", "DataSet", "available_sets", "load"]
-
 FOLDER_VARIABLE = "UNSKEW_DATA"
 """The environment variable that names the folder, where no folder is given."""
 

@@ -19,8 +19,6 @@ import unskew
 from unskew.experiments.clinic import make_clinic
 from unskew.experiments.sampling import logistic_selection
 
-__all__ = ["METHODS", "Draw", "Outcome", "demonstrate", "summarise"]
-
 METHODS = ("unweighted", "ideal", "tree")
 
 N_POPULATION = 4_000

@@ -10,8 +10,6 @@ from typing import Any
 from unskew.errors import InputError
 from unskew.experiments.results import Row
 
-__all__ = ["COLOURS", "draw_results", "has_matplotlib"]
-
 COLOURS = {"Unweighted": "#c1440e", "Ideal": "#7f8c8d", "Clustered": "#1b6ca8", "KMM": "#8e6bb0"}
 OTHER_COLOUR = "#2e8b57"
 

@@ -19,8 +19,6 @@ from sklearn.svm import SVR
 
 from unskew.experiments.methods import Array, kernel_width
 
-__all__ = ["LEARNERS", "Learner", "Trained", "estimator", "gaussian_svr", "paper_svr"]
-
 Trained = Callable[[Array], Array]
 Learner = Callable[[Array, Array, Array], Trained]
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from unskew import KernelMeanMatching, KnownProbability, TreeWeights, Unweighted
 
-__all__ = ["METHODS", "TOTALS", "Array", "Drawn", "Method", "kernel_width"]
-
 Array = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["COLUMNS", "TABLE_1", "Printed", "Row"]
-
 COLUMNS = ("Unweighted", "Ideal", "Clustered", "KMM")
 
 

@@ -18,8 +18,6 @@ from unskew.experiments.methods import METHODS, TOTALS, Method
 from unskew.experiments.protocol import OURS, SCALINGS, Case, Outcome, Reading
 from unskew.experiments.sampling import MECHANISMS
 
-__all__ = ["Plan", "Work", "choose_directions"]
-
 Work = tuple[Case, dict[str, list[str]]]
 """A draw, and for each method that takes part the totals to train with."""
 

@@ -24,18 +24,6 @@ from unskew.experiments.learners import Learner, paper_svr
 from unskew.experiments.methods import TOTALS, Array, Drawn, Method
 from unskew.experiments.sampling import MECHANISMS
 
-__all__ = [
-    "OURS",
-    "SCALINGS",
-    "Case",
-    "Outcome",
-    "Reading",
-    "Scores",
-    "direction",
-    "nmse",
-    "run_case",
-]
-
 SCALINGS = {"range": MinMaxScaler, "standard": StandardScaler}
 """How the inputs are scaled, by all rows of the set: to [0, 1], or to mean 0 and variance 1."""
 

@@ -17,8 +17,6 @@ from unskew.errors import InputError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.protocol import Case, Outcome, Scores
 
-__all__ = ["FILE_NAME", "Kept", "Records"]
-
 FILE_NAME = "draws.jsonl"
 
 

@@ -15,8 +15,6 @@ from unskew.experiments.plan import Plan, choose_directions
 from unskew.experiments.protocol import Case, Outcome
 from unskew.experiments.records import Kept
 
-__all__ = ["Report", "Row", "agreement", "averages", "differences", "report_on", "results"]
-
 Row = dict[str, Any]
 CONFIDENCE = 0.95
 

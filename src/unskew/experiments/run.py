@@ -19,8 +19,6 @@ from unskew.experiments.plan import Plan, Work, choose_directions
 from unskew.experiments.protocol import Case, Outcome, run_case
 from unskew.experiments.records import Kept, Records
 
-__all__ = ["Finished", "run"]
-
 
 class Finished(NamedTuple):
     """How far a run is: the share of the work, and the draws that are made and that are missing.

@@ -16,15 +16,6 @@ from sklearn.utils import check_random_state
 
 from unskew.errors import InputError, ParameterError
 
-__all__ = [
-    "MECHANISMS",
-    "Selection",
-    "label_selection",
-    "logistic_selection",
-    "quadratic_selection",
-    "threshold_selection",
-]
-
 
 class Selection(NamedTuple):
     """Which rows were drawn, and with what probability each row could have been."""

@@ -8,16 +8,6 @@ from typing import Any, NamedTuple
 from unskew.experiments.plan import Plan
 from unskew.experiments.results import Report, Row, agreement
 
-__all__ = [
-    "TextTable",
-    "average_table",
-    "markdown",
-    "mechanism_table",
-    "paper_table",
-    "tables",
-    "verdict",
-]
-
 
 class TextTable(NamedTuple):
     """Headings and rows; ``words`` counts the leading columns that are not numbers."""

@@ -11,8 +11,6 @@ from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import blocks
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["FAR_FACTOR", "OUTERMOST", "far_rows"]
-
 OUTERMOST = 0.005
 """The share of the set's own points that may be outliers of it: the scale of "far" is the distance
 of the point at this upper quantile, which a few isolated points do not change. Not tuned."""

@@ -20,17 +20,6 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.typing import FloatArray
 
-__all__ = [
-    "FAR",
-    "FARTHEST",
-    "CustomKernel",
-    "GaussianKernel",
-    "Kernel",
-    "LaplaceKernel",
-    "WithMeans",
-    "blocks",
-]
-
 FAR = 0.01
 """A kernel value below which two rows have nothing to do with each other (3 bandwidths apart)."""
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from unskew.numerics.kernels import blocks
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["NearestCentre"]
-
 _FAR = 1e15
 """A row's squared length, in units of the centres' spread, beyond which rows are always compared in
 double precision: the margin below would be larger than any distance between centres."""

@@ -17,8 +17,6 @@ from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.sample import Sample
 
-__all__ = ["bounded", "measure_overlap"]
-
 
 def measure_overlap(
     sample: Sample,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LIMIT", "Overlap", "OverlapRule"]
-
 LIMIT = 0.05
 """The uncovered share above which a sample cannot represent the population."""
 

@@ -14,8 +14,6 @@ from unskew.numerics.typing import BoolArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 
-__all__ = ["Label", "describe_box", "describe_unseen"]
-
 
 class Label(NamedTuple):
     """A feature of the search: a column, or one value of it."""

@@ -6,21 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-__all__ = [
-    "Block",
-    "Chart",
-    "Charts",
-    "Column",
-    "Figure",
-    "Figures",
-    "Item",
-    "Items",
-    "Paragraph",
-    "Report",
-    "Section",
-    "Table",
-]
-
 LegendEntry = Literal["sample", "weighted", "population", "balanced"]
 
 

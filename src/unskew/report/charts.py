@@ -18,8 +18,6 @@ from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
 
-__all__ = ["axis_end", "distribution", "love_plot", "shown_categories", "weights"]
-
 Spec = dict[str, Any]
 
 SAMPLE, WEIGHTED = "var(--sample)", "var(--weighted)"

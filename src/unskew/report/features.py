@@ -12,8 +12,6 @@ from unskew.report.blocks import Chart, Charts, Column, LegendEntry, Paragraph, 
 from unskew.report.numbers import count, decimal, share, signed, signed_share
 from unskew.report.untrusted import visible
 
-__all__ = ["all_features", "differences", "distributions"]
-
 MAX_IN_LOVE_PLOT = 25
 MAX_DISTRIBUTIONS = 12
 

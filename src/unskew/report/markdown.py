@@ -9,8 +9,6 @@ from unskew.report.blocks import Block, Figures, Items, Paragraph, Report, Table
 from unskew.report.sections import build_report
 from unskew.report.untrusted import markdown_code, markdown_text
 
-__all__ = ["to_markdown"]
-
 MAX_ROWS = 50
 
 

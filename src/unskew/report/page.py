@@ -22,8 +22,6 @@ from unskew.report.blocks import Chart
 from unskew.report.sections import build_report
 from unskew.report.untrusted import script_json
 
-__all__ = ["to_html", "to_notebook_html"]
-
 WIDE, NARROW, SMALL = 860, 320, 300
 """Widths of the charts in a static page, in pixels."""
 

@@ -31,8 +31,6 @@ from unskew.report.blocks import (
 from unskew.report.numbers import NOTHING, SPACE, count, decimal, share
 from unskew.report.untrusted import visible
 
-__all__ = ["SECTIONS", "build_report"]
-
 MAX_HEAVY_COLUMNS = 6
 """Columns shown of the heaviest rows: the most biased ones."""
 VISIBLE_SHARE = 0.0005

@@ -11,8 +11,6 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["markdown_code", "markdown_text", "script_json", "visible"]
-
 LONGEST = 200
 """Characters shown of a name or a value."""
 

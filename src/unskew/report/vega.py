@@ -9,8 +9,6 @@ from typing import Any
 
 import vl_convert
 
-__all__ = ["library", "svg", "template", "theme"]
-
 
 @cache
 def template(name: str) -> str:

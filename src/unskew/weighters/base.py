@@ -44,8 +44,6 @@ from unskew.weighters.parameters import with_parameters
 from unskew.weighters.shared_docs import with_shared_docs
 from unskew.weighters.typing import Columns, OnUncovered, Total
 
-__all__ = ["Family", "InductiveWeighter", "Weighter"]
-
 Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01

@@ -27,8 +27,6 @@ from unskew.population.summaries import CellCounts, Encoder, Question, Summaries
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.parameters import with_parameters
 
-__all__ = ["CellWeighter", "Cells", "CountedCells", "Partition"]
-
 Empty = Literal["merge", "drop", "raise"]
 
 

@@ -29,8 +29,6 @@ from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.kernel_points import FAMILIES, KernelWeighter, median_distance, one_kernel
 from unskew.weighters.parameters import with_parameters
 
-__all__ = ["DensityRatioWeights"]
-
 BANDWIDTH_FACTORS = (0.5, 1.0, 2.0, 4.0)
 STRENGTH_OF_MEANS = 10.0
 """The factor of the linear kernel that is added, so that the columns' means are matched first."""

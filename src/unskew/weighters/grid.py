@@ -10,8 +10,6 @@ import numpy as np
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
 
-__all__ = ["Buckets", "ColumnGrid", "GridPartition", "Values"]
-
 
 class ColumnGrid(ABC):
     """Cuts one column; missing values are together in a piece of their own."""

@@ -24,8 +24,6 @@ from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 from unskew.weighters.parameters import with_parameters
 
-__all__ = ["KernelMeanMatching"]
-
 MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 

@@ -24,8 +24,6 @@ from unskew.population.summaries import Question, Summaries
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import with_parameters
 
-__all__ = ["FAMILIES", "KernelPoints", "KernelWeighter", "Learned", "median_distance", "one_kernel"]
-
 FAMILIES = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}
 
 N_FREQUENCIES = 256

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import inspect
 
-__all__ = ["with_shared_docs"]
-
 _PASSAGES = {
     "shared parameters": """\
 columns : None, list or "shared", default=None

@@ -20,8 +20,6 @@ from unskew.files import write_whole
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.weighters.base import InductiveWeighter
 
-__all__ = ["load_weighter", "save_weighter"]
-
 FORMAT = 1
 """Of the files that are written; it grows when older versions could not read them."""
 
