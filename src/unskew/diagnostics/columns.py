@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -55,6 +54,7 @@ class ColumnTotals(Summary):
     """
 
     shared = frozenset({"codes", "_scaling", "_borders"})
+    added = ("rows", "sums")
 
     def __init__(self, codes: ColumnCodes, sample: FloatArray) -> None:
         self.codes = codes
@@ -87,11 +87,6 @@ class ColumnTotals(Summary):
                     f"Column '{self.codes.names[position]}' of the population holds infinite "
                     "values, or values too large to add up. Replace them, or rescale the column."
                 )
-
-    def merge(self, other: Self) -> None:
-        """Add the other's totals."""
-        self.rows += other.rows
-        self.sums += other.sums
 
     @property
     def columns(self) -> list[NumberTotals | CategoryTotals]:

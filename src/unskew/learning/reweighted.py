@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from unskew._compat import (
     HasMethods,
     Interval,
-    InvalidParameterError,
     StrOptions,
     _safe_indexing,
+    validate_parameters,
 )
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.committee import Committee
@@ -29,6 +30,7 @@ from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
+from unskew.weighters.parameters import with_parameters
 from unskew.weighters.typing import OnUncovered
 
 
@@ -40,6 +42,7 @@ def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     return check
 
 
+@with_parameters
 class Reweighted(MetaEstimatorMixin, BaseEstimator):
     """A learner trained on a biased sample with the weights that correct it.
 
@@ -59,11 +62,11 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         averages the predictions.
     resample_size : int, optional
         The sum of the multiplicities; by default that of the weights, rounded.
+    rounds : int, default=10
+        How many learners rejection sampling trains.
     overlap : {"warn", "raise", "ignore"} or float, optional
         What to do where the sample does not cover part of the population; replaces the
         weighter's own ``overlap``.
-    rounds : int, default=10
-        How many learners rejection sampling trains.
     random_state : int, RandomState instance or None, default=None
         For resampling.
 
@@ -104,6 +107,14 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     5
     """
 
+    estimator: Any = field(kw_only=False)
+    weighter: Weighter = field(kw_only=False)
+    resample: Literal["multiplicity", "rejection"] | None = None
+    resample_size: int | None = None
+    rounds: int = 10
+    overlap: OnUncovered | None = None
+    random_state: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"])],
         "weighter": [Weighter],
@@ -117,25 +128,6 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         "rounds": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        weighter: Weighter,
-        *,
-        resample: Literal["multiplicity", "rejection"] | None = None,
-        resample_size: int | None = None,
-        overlap: OnUncovered | None = None,
-        rounds: int = 10,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.weighter = weighter
-        self.resample = resample
-        self.resample_size = resample_size
-        self.overlap = overlap
-        self.rounds = rounds
-        self.random_state = random_state
 
     def fit(
         self, X: Any, y: Any, *, population: Any, sample_weight: ArrayLike | None = None
@@ -157,10 +149,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise ParameterError(str(error)) from None
+        validate_parameters(self)
         if y is None:
             raise InputError("Reweighted requires y to be passed, but the target y is None.")
         if not (

@@ -65,11 +65,10 @@ class Form:
         if not self._backend.is_pandas_like():
             return frame if self._types is None else frame.cast(self._types)
         frame.columns = list(self._types)
-        whole = [
-            label for label, kind in self._types.items() if getattr(kind, "kind", "O") in "iub"
-        ]
-        # Whole numbers cannot hold missing values.
-        floating = {label for label in whole if frame[label].isna().any()}
-        return frame.astype(
-            {name: self._types[name] for name in self._types if name not in floating}
-        )
+        # Whole numbers cannot hold missing values, and stay floats where there are any.
+        possible = {
+            label: kind
+            for label, kind in self._types.items()
+            if getattr(kind, "kind", "O") not in "iub" or not frame[label].isna().any()
+        }
+        return frame.astype(possible)

@@ -8,66 +8,35 @@ explains the guarantees and maps every statement of the paper to its function.
 
 from __future__ import annotations
 
-from unskew.numerics.eigenvalue_brackets import (
-    Bracket,
-    gaussian_product,
-    largest_eigenvalue,
-    smallest_eigenvalue,
+from unskew.numerics.eigenvalue_brackets import Bracket as Bracket
+from unskew.numerics.eigenvalue_brackets import gaussian_product as gaussian_product
+from unskew.numerics.eigenvalue_brackets import largest_eigenvalue as largest_eigenvalue
+from unskew.numerics.eigenvalue_brackets import smallest_eigenvalue as smallest_eigenvalue
+from unskew.theory.bound import Bound as Bound
+from unskew.theory.certificate import certificate as certificate
+from unskew.theory.cluster import cluster_bound as cluster_bound
+from unskew.theory.cluster import cluster_distance_bound as cluster_distance_bound
+from unskew.theory.dual import dual_certificate as dual_certificate
+from unskew.theory.effective_sample_size import (
+    importance_weighting_bound as importance_weighting_bound,
 )
-from unskew.theory.bound import Bound
-from unskew.theory.certificate import certificate
-from unskew.theory.cluster import cluster_bound, cluster_distance_bound
-from unskew.theory.dual import dual_certificate
-from unskew.theory.effective_sample_size import importance_weighting_bound
-from unskew.theory.frequency import frequency_bound, frequency_distance_bound
-from unskew.theory.kernel_mean_matching import (
-    kmm_bound,
-    kmm_distance_bound,
-    mean_matching_bound,
-    prefer_clusters_over_kmm,
-    rounding_floor,
-)
-from unskew.theory.mean_certificate import mean_distance
-from unskew.theory.posterior import Intervals, cell_intervals, worst_case_distance
-from unskew.theory.regularisation import (
-    lambda_of_kernel_ridge,
-    lambda_of_svr,
-    lipschitz_constant,
-)
-from unskew.theory.stability import (
-    distance,
-    removal_bound,
-    risk_bound,
-    stability_coefficient,
-)
+from unskew.theory.frequency import frequency_bound as frequency_bound
+from unskew.theory.frequency import frequency_distance_bound as frequency_distance_bound
+from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
+from unskew.theory.kernel_mean_matching import kmm_distance_bound as kmm_distance_bound
+from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound
+from unskew.theory.kernel_mean_matching import prefer_clusters_over_kmm as prefer_clusters_over_kmm
+from unskew.theory.kernel_mean_matching import rounding_floor as rounding_floor
+from unskew.theory.mean_certificate import mean_distance as mean_distance
+from unskew.theory.posterior import Intervals as Intervals
+from unskew.theory.posterior import cell_intervals as cell_intervals
+from unskew.theory.posterior import worst_case_distance as worst_case_distance
+from unskew.theory.regularisation import lambda_of_kernel_ridge as lambda_of_kernel_ridge
+from unskew.theory.regularisation import lambda_of_svr as lambda_of_svr
+from unskew.theory.regularisation import lipschitz_constant as lipschitz_constant
+from unskew.theory.stability import distance as distance
+from unskew.theory.stability import removal_bound as removal_bound
+from unskew.theory.stability import risk_bound as risk_bound
+from unskew.theory.stability import stability_coefficient as stability_coefficient
 
-__all__ = [
-    "Bound",
-    "Bracket",
-    "Intervals",
-    "cell_intervals",
-    "certificate",
-    "cluster_bound",
-    "cluster_distance_bound",
-    "distance",
-    "dual_certificate",
-    "frequency_bound",
-    "frequency_distance_bound",
-    "gaussian_product",
-    "importance_weighting_bound",
-    "kmm_bound",
-    "kmm_distance_bound",
-    "lambda_of_kernel_ridge",
-    "lambda_of_svr",
-    "largest_eigenvalue",
-    "lipschitz_constant",
-    "mean_distance",
-    "mean_matching_bound",
-    "prefer_clusters_over_kmm",
-    "removal_bound",
-    "risk_bound",
-    "rounding_floor",
-    "smallest_eigenvalue",
-    "stability_coefficient",
-    "worst_case_distance",
-]
+__all__ = sorted(name for name, value in globals().items() if callable(value))

@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import Interval, InvalidParameterError, StrOptions
+from unskew._compat import Interval, StrOptions, validate_parameters
 from unskew.errors import (
     InputError,
     OverlapError,
     OverlapWarning,
-    ParameterError,
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
@@ -40,8 +39,7 @@ from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
-from unskew.weighters.parameters import with_parameters
-from unskew.weighters.shared_docs import with_shared_docs
+from unskew.weighters.parameters import with_inherited_docs, with_parameters
 from unskew.weighters.typing import Columns, OnUncovered, Total
 
 Family = Literal["trees", "smooth"]
@@ -52,7 +50,33 @@ WARN_ABOVE = 0.01
 
 @with_parameters
 class Weighter(BaseEstimator, ABC):
-    """Gives every row of a biased sample a weight, so that the sample represents the population."""
+    """Gives every row of a biased sample a weight, so that the sample represents the population.
+
+    Parameters
+    ----------
+    columns : None, list or "shared", default=None
+        The columns to weigh by: all columns of X, which the population must then have; those in a
+        list of names (or positions, for columns without names); or those that both have. A learner
+        or an outcome model still gets all of X.
+    total : {"sample", "population"}, default="sample"
+        What the weights sum to: the number of sample rows, or the population's size.
+    overlap : {"warn", "raise", "ignore"} or float, default="warn"
+        What to do where the sample does not cover part of the population. "warn" warns if the
+        method itself leaves more than 1 % uncovered, or if regions without sample rows hold more
+        than 5 %; "raise" raises an ``OverlapError`` at these shares; a number does so at that share
+        of either. ``overlap_`` describes the regions. "ignore" skips the search and saves its time.
+    random_state : int, RandomState instance or None, default=0
+        Controls all random choices: the same value gives the same weights.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+        One weight per row of X.
+    columns_ : list of str
+        The columns that were weighed by.
+    overlap_ : Overlap or None
+        Which part of the population the sample does not cover, and where; None if ignored.
+    """
 
     # The parameters of every weighter; a subclass that is a dataclass adds its own.
     columns: Columns = None
@@ -89,7 +113,8 @@ class Weighter(BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__ is not None and not inspect.isabstract(cls):
-            cls.__doc__ = with_shared_docs(cls.__doc__, overlap=str(cls.overlap))
+            default = f'float, default="{cls.overlap}"'
+            cls.__doc__ = with_inherited_docs(cls).replace('float, default="warn"', default)
 
     @abstractmethod
     def _question(self, sample: Sample, about: About) -> Summary | None:
@@ -132,10 +157,7 @@ class Weighter(BaseEstimator, ABC):
         -------
         self
         """
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise ParameterError(str(error)) from None
+        validate_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)

@@ -75,7 +75,16 @@ class CountedCells(NamedTuple):
 
 @with_parameters
 class CellWeighter(InductiveWeighter, ABC):
-    """Weighs by the counts of sample and population in the cells of a partition."""
+    """Weighs by the counts of sample and population in the cells of a partition.
+
+    Parameters
+    ----------
+    empty : {"merge", "drop", "raise"}, default="merge"
+        What to do with population rows in cells without sample rows, or with values that no sample
+        row has: count them in the cell of the nearest sample row (in the standardised feature
+        space), leave them out, or refuse. The first two warn if it is more than 1 % of the
+        population.
+    """
 
     empty: Empty = "merge"
 
@@ -128,11 +137,7 @@ class CellWeighter(InductiveWeighter, ABC):
         self.locator_ = chosen.locator
         self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
-            raise OverlapError(
-                f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or "
-                'holds values that no sample row has (empty="raise").',
-                self.uncovered_,
-            )
+            raise OverlapError(self._describe_uncovered(), self.uncovered_)
         self.population_counts_: FloatArray = chosen.population_counts
         self.sample_counts_: FloatArray = chosen.sample_counts
         self.cell_weights_ = chosen.ratios
@@ -150,6 +155,7 @@ class CellWeighter(InductiveWeighter, ABC):
         done = {
             "merge": 'It was counted in the cells of the nearest sample rows (empty="merge")',
             "drop": 'It was left out (empty="drop")',
+            "raise": 'It is refused (empty="raise")',
         }[self.empty]
         return (
             f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "

@@ -34,13 +34,13 @@ class ClusterWeights(CellWeighter):
     scaling : {"standard", "range", None}, default="standard"
         How numbers are scaled before distances are taken: to mean 0 and variance 1, to [0, 1], or
         not at all. Categories become one-hot columns.
-    <empty>
-    <shared parameters>
+    <CellWeighter parameters>
+    <Weighter parameters>
         It seeds the default k-means; a clusterer that is given has its own.
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     clusterer_ : estimator
         The fitted clusterer.
     uncovered_ : float

@@ -70,12 +70,12 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         The precision of the population's kernel values; they are added up in double precision in
         either case. Where sample points are more than 30 bandwidths from the centre, double is
         used; see ``precision_``.
-    <shared parameters>
+    <Weighter parameters>
         It draws centres, folds and frequencies.
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     bandwidth_ : float or ndarray
         One for each encoded column where cross-validation stretched them; infinite for a column
         that does not count.

@@ -18,12 +18,12 @@ class FrequencyWeights(CellWeighter):
 
     Parameters
     ----------
-    <empty>
-    <shared parameters>
+    <CellWeighter parameters>
+    <Weighter parameters>
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     uncovered_ : float
         The share of the population at points that no sample row has.
     cells_ : ndarray of shape (n_samples,)

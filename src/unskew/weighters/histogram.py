@@ -40,12 +40,12 @@ class HistogramWeights(CellWeighter):
     strategy : {"quantile", "width"}, default="quantile"
         Whether buckets hold about the same number of sample rows, or have the same width on the
         sample's range. The outermost buckets are unbounded.
-    <empty>
-    <shared parameters>
+    <CellWeighter parameters>
+    <Weighter parameters>
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     uncovered_ : float
         The share of the population in cells that hold no sample row.
     cells_ : ndarray of shape (n_samples,)

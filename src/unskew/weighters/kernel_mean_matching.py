@@ -81,12 +81,12 @@ class KernelMeanMatching(KernelWeighter):
     max_iterations : int, default=5000
         Rounds of the exact solver, which rarely needs more than fifty, or gradient steps with low
         rank. Reaching it gives a warning with the remaining duality gap.
-    <shared parameters>
+    <Weighter parameters>
         It draws landmarks and frequencies.
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     method_ : str
         The method that was used.
     bandwidth_ : float

@@ -37,11 +37,11 @@ class KnownProbability(InductiveWeighter):
         Each sample row's probability of selection, in (0, 1]: as an array, as the name of a column
         of X (which the population then need not have), or as a function of X. The function gets
         rows in the form in which X was given to ``fit``: as a pandas frame, say.
-    <shared parameters>
+    <Weighter parameters>
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     uncovered_ : float
         The share of the population that the sample does not cover, if ``overlap`` is measured;
         otherwise 0.

@@ -1,8 +1,13 @@
-"""The parameters of a weighter, declared as fields."""
+"""The parameters of a weighter: declared as fields, and documented once, where they are declared.
+
+A class docstring names a section of a base class in angle brackets on a line of its own, as in
+``<Weighter parameters>``; the base class replaces the name when the class is created.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
@@ -24,3 +29,15 @@ def with_parameters(cls: Class) -> Class:
     parameters = [signature.parameters[name] for name in last]
     made.__init__.__signature__ = signature.replace(parameters=parameters)
     return made
+
+
+def with_inherited_docs(cls: type) -> str:
+    """Return the docstring of a class with the sections of its base classes in place of names."""
+
+    def section(name: re.Match[str]) -> str:
+        (base,) = (one for one in cls.__mro__ if one.__name__ == name[1])
+        title = name[2].capitalize()
+        text = inspect.cleandoc(base.__doc__ or "").partition(f"{title}\n{'-' * len(title)}\n")[2]
+        return re.split(r"\n\n\w+\n-+\n", text)[0].rstrip()
+
+    return re.sub(r"<(\w+) (parameters|attributes)>", section, inspect.cleandoc(cls.__doc__ or ""))

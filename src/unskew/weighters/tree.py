@@ -57,12 +57,12 @@ class TreeWeights(CellWeighter):
         Grow the tree on a random half of the sample and count only the other half. The paper's
         bounds hold for a partition that was chosen independently of the rows that it counts; the
         price is counts half as large. Every row gets a weight in either case.
-    <empty>
-    <shared parameters>
+    <CellWeighter parameters>
+    <Weighter parameters>
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     tree_ : DecisionTreeRegressor or DecisionTreeClassifier
     min_samples_leaf_ : int
         The smallest number of sample rows in a leaf that was used.

@@ -23,11 +23,11 @@ class Unweighted(InductiveWeighter):
 
     Parameters
     ----------
-    <shared parameters>
+    <Weighter parameters>
 
     Attributes
     ----------
-    <shared attributes>
+    <Weighter attributes>
     uncovered_ : float
         The share of the population that the sample does not cover, if ``overlap`` is measured;
         otherwise 0.
