@@ -152,11 +152,8 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         validate_parameters(self)
         if y is None:
             raise InputError("Reweighted requires y to be passed, but the target y is None.")
-        if not (
-            is_regressor(self.estimator)
-            or is_classifier(self.estimator)
-            or hasattr(self.estimator, "predict")
-        ):
+        learner = self.estimator
+        if not (is_regressor(learner) or is_classifier(learner) or hasattr(learner, "predict")):
             raise ParameterError(
                 f"The 'estimator' parameter of Reweighted must be a learner that predicts. Got "
                 f"{self.estimator} instead."
