@@ -20,8 +20,8 @@ from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.overlap import measure_overlap
-from unskew.population.column_names import columns_to_weigh_by
+from unskew.overlap import Overlap, measure_overlap
+from unskew.population.open_sample import match_columns
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -101,36 +101,16 @@ def diagnose(
     after = _given_weights(weights, len(given))
     weighter = getattr(weights, "weighter_", weights)
     columns = getattr(weighter, "columns_", None) if columns is None else columns
-    target = Population.of(population)
-    sample = given.select(columns_to_weigh_by(columns, given.rows, target))
-    among = None if columns is None else given.rows.table.column_names
-    matched = target.matched(sample.rows, among=among)
+    sample, matched = match_columns(given, Population.of(population), columns)
     codes = sample.codes
     drawn = Reservoir(examined_rows, seed=random_state)
     totals = ColumnTotals(codes, sample.values)
     matched.reduce(Summaries([totals, drawn]))
-    theirs = codes.transform(drawn.rows, side="population").values
-    _check_ranges(codes.names, np.concatenate([sample.values, theirs]))
     even = sample_weight is None and not matched.is_weighted
     # By default a family of classifiers that did not make the weights.
     other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
     family = other if judge == "auto" else judge
-    comparison = Comparator(sample, theirs, drawn.weight, even, random_state)
-    with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        classifier, expected_share = comparison.discrimination(family, after)
-        bias = Bias(
-            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
-            mmd=comparison.discrepancy(after),
-            classifier=classifier,
-        )
-        overlap = measure_overlap(
-            sample,
-            drawn.rows,
-            drawn.weight,
-            whole=drawn.whole(totals.rows),
-            grow_on=5000,
-            seed=random_state,
-        )
+    bias, overlap, expected_share = _compare(sample, drawn, totals, after, family, even)
     summary = None if after is None else summarise_weights(after, sample.batch)
     return Diagnosis(
         verdict=reach_verdict(
@@ -153,6 +133,36 @@ def diagnose(
         thresholds=THRESHOLDS,
         outcome=None if y is None else measure_outcome(y, sample.design, after),
     )
+
+
+def _compare(
+    sample: Sample,
+    drawn: Reservoir,
+    totals: ColumnTotals,
+    after: FloatArray | None,
+    family: Family,
+    even: bool,
+) -> tuple[Bias, Overlap, float]:
+    """Compare the sample with the rows drawn; also return the effective share to be expected."""
+    theirs = sample.codes.transform(drawn.rows, side="population").values
+    _check_ranges(sample.codes.names, np.concatenate([sample.values, theirs]))
+    comparison = Comparator(sample, theirs, drawn.weight, even, drawn.seed)
+    with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
+        classifier, expected_share = comparison.discrimination(family, after)
+        bias = Bias(
+            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
+            mmd=comparison.discrepancy(after),
+            classifier=classifier,
+        )
+        overlap = measure_overlap(
+            sample,
+            drawn.rows,
+            drawn.weight,
+            whole=drawn.whole(totals.rows),
+            grow_on=5000,
+            seed=drawn.seed,
+        )
+    return bias, overlap, expected_share
 
 
 def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None:

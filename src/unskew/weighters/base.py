@@ -30,9 +30,8 @@ from unskew.errors import (
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
 from unskew.population.about import About
-from unskew.population.column_names import columns_to_weigh_by
 from unskew.population.margins import Margins
-from unskew.population.open_sample import open_new_rows, open_sample
+from unskew.population.open_sample import match_columns, open_new_rows, open_sample
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Rows
@@ -162,12 +161,9 @@ class Weighter(BaseEstimator, ABC):
             delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
         target = population if isinstance(population, Margins) else Population.of(population)
-        self.columns_ = columns_to_weigh_by(
-            self.columns, given.rows, target, apart=self._own_column_names()
-        )
-        sample = given.select(self.columns_)
-        among = None if self.columns is None else given.rows.table.column_names
-        target = target.matched(sample.rows, among=among, ignored=self._own_column_names())
+        apart = self._own_column_names()
+        sample, target = match_columns(given, target, self.columns, apart=apart)
+        self.columns_ = sample.rows.table.column_names
         answer, drawn = self._ask(sample, target)
         raw = self._solve(sample, answer)
         self._measure_overlap(sample, target, drawn)
