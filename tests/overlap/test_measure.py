@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -26,7 +25,7 @@ from unskew import (
     diagnose,
 )
 from unskew.overlap import measure_overlap
-from unskew.population import Sample
+from unskew.population import Reservoir, Sample
 
 ASKING = [
     TreeWeights(),
@@ -62,8 +61,8 @@ def told(keep, m=3000, n=5000, seed=0):
         )
 
     sample, population = make(m), make(n)
-    rows = pa.RecordBatch.from_pandas(population, preserve_index=False)
-    overlap = measure_overlap(Sample.of(sample[keep(sample)]), rows, np.ones(n), whole=True)
+    drawn = Population(population).reduce(Reservoir(n))
+    overlap = measure_overlap(Sample.of(sample[keep(sample)]), drawn, n)
     return overlap, 1 - keep(population).mean()
 
 

@@ -154,14 +154,7 @@ def _compare(
             mmd=comparison.discrepancy(after),
             classifier=classifier,
         )
-        overlap = measure_overlap(
-            sample,
-            drawn.rows,
-            drawn.weight,
-            whole=drawn.whole(totals.rows),
-            grow_on=5000,
-            seed=drawn.seed,
-        )
+        overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
     return bias, overlap, expected_share
 
 

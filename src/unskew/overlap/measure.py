@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from unskew.numerics.empty_boxes import empty_boxes
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, far_rows
@@ -15,17 +14,12 @@ from unskew.overlap.overlap import Overlap, OverlapRule
 from unskew.overlap.words import Label, describe_box, describe_unseen
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
+from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 
 
 def measure_overlap(
-    sample: Sample,
-    rows: pa.RecordBatch,
-    weight: FloatArray,
-    *,
-    whole: bool,
-    grow_on: int = 2000,
-    seed: int = 0,
+    sample: Sample, drawn: Reservoir, n_rows: int, *, grow_on: int = 2000
 ) -> Overlap:
     """Measure which part of the population the sample does not cover.
 
@@ -33,23 +27,21 @@ def measure_overlap(
     ----------
     sample : Sample
         Rows with a design weight of zero do not count.
-    rows : pyarrow.RecordBatch
-        The population, or a uniform random sample of its rows.
-    weight : ndarray
-        Their design weights.
-    whole : bool
-        Whether these are all the rows of the population.
+    drawn : Reservoir
+        The population, or a uniform random sample of its rows; its seed is that of the search.
+    n_rows : int
+        The number of rows of the population.
     grow_on : int
         The number of rows of each side that the search uses.
-    seed : int
-        Seeds the search.
 
     Returns
     -------
     Overlap
     """
-    mass = weight / weight.sum()
-    error = 0.0 if whole else float(np.sqrt(mass @ mass))  # one over the root of Kish's size
+    rows, seed = drawn.rows, drawn.seed
+    mass = drawn.weight / drawn.weight.sum()
+    # One over the root of Kish's effective size; nothing where all rows were counted.
+    error = 0.0 if drawn.whole(n_rows) else float(np.sqrt(mass @ mass))
     sample = sample.take(np.flatnonzero(sample.design > 0))
     codes, mine = sample.codes, sample.values
     theirs = codes.transform(rows, side="population").values

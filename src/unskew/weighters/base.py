@@ -225,13 +225,8 @@ class Weighter(BaseEstimator, ABC):
         share, rules = 0.0, tuple[OverlapRule, ...]()
         self.overlap_: Overlap | None = None
         if drawn is not None and isinstance(target, Population):
-            self.overlap_ = measure_overlap(
-                sample,
-                drawn.rows,
-                drawn.weight,
-                whole=drawn.whole(target.size),
-                grow_on=500 if self.overlap == "warn" else 5000,
-            )
+            grow_on = 500 if self.overlap == "warn" else 5000
+            self.overlap_ = measure_overlap(sample, drawn, target.size, grow_on=grow_on)
             share, rules = self.overlap_.uncovered, self.overlap_.rules
         own: float = getattr(self, "uncovered_", 0.0)  # what the method itself leaves out
         self.uncovered_: float = getattr(self, "uncovered_", share)
