@@ -24,7 +24,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 LAYERS = [  # from the bottom up; names in one entry may not import one another
-    {"errors", "_compat"},
+    {"errors"},
+    {"_compat"},
     {"files"},
     {"numerics"},
     {"population"},
