@@ -51,3 +51,17 @@ def test_a_function_sees_what_it_was_fitted_on(new):
 
     weighter = KnownProbability(probability).fit(FRAME, population=FRAME)
     assert weighter.weigh(new) == pytest.approx(weighter.weights_)
+
+
+@pytest.mark.parametrize("columns", [None, ["a"]])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_columns_in_another_order_reach_the_function_under_their_names(columns, library):
+    frame = pd.DataFrame({"a": [0.2, 0.5, 1.0], "b": [0.9, 0.8, 0.7]})
+    weighter = KnownProbability(lambda rows: rows["a"], columns=columns)
+    weighter.fit(frame, population=frame)
+    assert weighter.weigh(library(frame[["b", "a"]])) == pytest.approx(weighter.weights_)
+    first = KnownProbability(lambda rows: np.asarray(rows)[:, 0]).fit(frame, population=frame)
+    assert first.weigh(frame[["b", "a"]]) == pytest.approx(first.weights_)
+    if columns is not None:
+        wider = library(frame.assign(c=1)[["c", "b", "a"]])
+        assert weighter.weigh(wider) == pytest.approx(weighter.weights_)

@@ -19,11 +19,12 @@ from unskew import (
     KernelMeanMatching,
     KnownProbability,
     Margins,
+    ParameterError,
     Population,
     TreeWeights,
     Unweighted,
 )
-from unskew.population import Sample, Summaries, Total
+from unskew.population import EncodedRows, Moments, Sample, Summaries, Total
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Weighter
 
@@ -143,6 +144,53 @@ def test_questions_of_several_weighters_are_answered_together():
         together = weighter._solve(sample, answer)
         alone = copy.deepcopy(weighter).fit(X, Y, population=U).weights_
         assert together * 80 / together.sum() == pytest.approx(alone, rel=1e-12)
+
+
+def test_a_replicate_that_empties_a_cell_leaves_its_population_uncovered():
+    rows, people = pd.DataFrame({"c": list("xyz")}), pd.DataFrame({"c": ["x", "y"] + ["z"] * 8})
+    weighter, sample = FrequencyWeights(), Sample.of(rows)
+    answer = ask(weighter, sample, Population(people))
+    raw = weighter._solve(sample.with_design(np.array([2.0, 1.0, 0.0])), answer)
+    assert weighter.uncovered_ == pytest.approx(0.8)
+    assert weighter.population_counts_.sum() == pytest.approx(raw.sum()) == 2
+
+
+def test_a_question_that_was_answered_is_refused_within_others():
+    sample, population = Sample.of(X, Y), Population(U)
+    question = EncodedRows(sample.codes, Moments(2))
+    population.reduce(question)
+    for ask_again in (population.reduce, sample.reduce):
+        with pytest.raises(ParameterError, match="EncodedRows has been answered already"):
+            ask_again(Summaries([question, Total()]))
+
+
+class Regularised(Unweighted):
+    """A parameter may end in an underscore, as an attribute does."""
+
+    lambda_: float = 1.0
+
+
+def test_parameters_of_a_subclass_survive_a_fit():
+    weighter = Regularised(lambda_=9.0, total="population").fit(X, population=U)
+    assert weighter.get_params()["lambda_"] == 9.0
+    assert weighter.fit(X, population=U).weights_.sum() == pytest.approx(300)
+    assert next(iter(inspect.signature(Regularised).parameters)) == "lambda_"
+
+
+def test_parts_of_a_sample_keep_what_a_weighter_needs():
+    frame = X.assign(p=np.linspace(0.1, 1.0, 80))
+    sample = Sample.of(frame, Y)
+    assert sample.ordered.values.shape == (80, 3)
+    some = sample.select(["age"])
+    assert some.ordered.values.shape == (80, 1)
+    few = some.take(np.array([3, 1]))
+    assert KnownProbability("p")._solve(few, None) == pytest.approx(
+        1 / frame["p"].to_numpy()[[3, 1]]
+    )
+    seen = []
+    KnownProbability(lambda rows: seen.append(rows) or half(rows))._solve(few, None)
+    assert isinstance(seen[0], pd.DataFrame)
+    assert seen[0].columns.tolist() == ["age", "town", "p"]
 
 
 def public_weighters():

@@ -60,7 +60,7 @@ def test_new_rows_need_only_the_columns_to_weigh_by():
     assert weighter.weigh(SURVEY) == pytest.approx(weighter.weights_)
     assert weighter.weigh(SURVEY[["age", "town"]]) == pytest.approx(weighter.weights_)
     assert weighter.weigh(SURVEY.assign(more=0)) == pytest.approx(weighter.weights_)
-    with pytest.raises(InputError, match="X lacks column 'town'|X has 2 features"):
+    with pytest.raises(InputError, match="X lacks column 'town'"):
         weighter.weigh(SURVEY[["age", "question"]])
     assert weighter.n_features_in_ == 3
     assert weighter.feature_names_in_.tolist() == ["question", "town", "age"]
@@ -103,6 +103,7 @@ def test_a_diagnosis_compares_the_columns_that_were_weighed_by():
         ([], ParameterError, "columns must name columns, each once"),
         (["age", "age"], ParameterError, "each once"),
         ([7], ParameterError, "positions below 3"),
+        ([True, False, False], ParameterError, "positions below 3; got True"),
         ("all", ParameterError, "'columns' parameter"),
         (["question"], InputError, "no column in common"),
     ],

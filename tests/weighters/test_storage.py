@@ -14,6 +14,7 @@ import pytest
 import skops.io
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
 import unskew
@@ -142,6 +143,35 @@ def test_a_custom_clusterer_is_loaded_if_it_is_trusted(shift, tmp_path):
     for trusted in (HalfPlanes, f"{HalfPlanes.__module__}.HalfPlanes"):
         loaded = load_weighter(path, trusted=[trusted])
         np.testing.assert_array_equal(loaded.weigh(shift.sample), weighter.weigh(shift.sample))
+
+
+class Leaves(BaseEstimator):
+    """A clusterer made of a decision tree, on encoded rows."""
+
+    def fit(self, X, y=None):
+        self.inner_ = DecisionTreeRegressor(max_depth=2).fit(X, X[:, 0])
+        return self
+
+    def predict(self, X):
+        return self.inner_.apply(X)
+
+
+def by_rooms(rows):
+    return np.where(np.asarray(rows["rooms"]) > 3, 0.25, 0.5)
+
+
+def test_trees_within_a_clusterer_and_functions_come_back(population, tmp_path):
+    sample, path = population.iloc[:80], tmp_path / "w.skops"
+    weighter = ClusterWeights(Leaves()).fit(sample, population=population)
+    save_weighter(weighter, path)
+    loaded = load_weighter(path, trusted=[Leaves])
+    np.testing.assert_array_equal(loaded.weigh(sample), weighter.weigh(sample))
+    known = KnownProbability(by_rooms).fit(sample, population=population)
+    save_weighter(known, path)
+    loaded = load_weighter(path, trusted=[f"{__name__}.by_rooms"])
+    np.testing.assert_array_equal(loaded.weigh(sample), known.weigh(sample))
+    with pytest.raises(ParameterError, match="trusted must be a list of types; got 'Leaves'"):
+        load_weighter(path, trusted="Leaves")
 
 
 class _Marker:

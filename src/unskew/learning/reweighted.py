@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +30,7 @@ from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.base import Weighter
-from unskew.weighters.parameters import with_parameters
+from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
 
 
@@ -42,8 +42,7 @@ def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     return check
 
 
-@with_parameters
-class Reweighted(MetaEstimatorMixin, BaseEstimator):
+class Reweighted(MetaEstimatorMixin, WithParameters):
     """A learner trained on a biased sample with the weights that correct it.
 
     Fits the weighter, passes its weights to the learner, and predicts as the learner does.

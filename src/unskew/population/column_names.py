@@ -40,7 +40,8 @@ def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[
         raise ParameterError(f"columns must be a list of names; got {columns!r}.")
     chosen = []
     for column in columns:
-        if isinstance(column, Integral) and 0 <= int(column) < len(available):
+        is_position = isinstance(column, Integral) and not isinstance(column, bool | np.bool_)
+        if is_position and 0 <= int(column) < len(available):
             column = available[int(column)]
         if not isinstance(column, str):
             raise ParameterError(

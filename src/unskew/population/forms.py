@@ -30,28 +30,26 @@ class Form:
     def __init__(self, given: Any) -> None:
         self._type = type(given)
         self._backend: Any = None
-        self._types: Any = None
+        self._types: dict[Any, Any] = {}
         self._dtype: Any = None
         if isinstance(given, pa.RecordBatch):
             given = pa.Table.from_batches([given])
         if isinstance(given, nw.DataFrame) or nw.dependencies.is_into_dataframe(given):
             frame = nw.from_native(given, eager_only=True)
-            self._backend = frame.implementation
-            native = frame.to_native()
-            if frame.implementation.is_pandas_like():
-                self._types = dict(native.dtypes)
-            elif frame.implementation.is_polars():
-                self._types = dict(native.schema)
+            self._backend, native = frame.implementation, frame.to_native()
+            self._labels = _labels(native)
+            if not self._backend.is_pyarrow():
+                self._types = dict(native.schema if self._backend.is_polars() else native.dtypes)
         else:
             array = np.asarray(given)
             self._dtype = array.dtype if array.dtype.kind in "fO" else None
 
     def of(self, table: pa.Table, *, given: Any = None) -> Any:
-        """Return rows with the columns of X, in X's order, in the form of X.
+        """Return rows with the columns of X, or some of them, in X's order and form.
 
         If ``given``, the same rows as a caller gave them, is of that form already, it is returned.
         """
-        if given is not None and type(given) is self._type:
+        if type(given) is self._type and (self._backend is None or _labels(given) == self._labels):
             return given
         if self._backend is None:
             columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
@@ -63,12 +61,15 @@ class Form:
             return table
         frame = nw.from_arrow(table, backend=self._backend).to_native()
         if not self._backend.is_pandas_like():
-            return frame if self._types is None else frame.cast(self._types)
-        frame.columns = list(self._types)
+            return frame.cast({name: self._types[name] for name in frame.columns})
+        if not all(isinstance(label, str) for label in self._labels):  # matched by position
+            frame.columns = self._labels
         # Whole numbers cannot hold missing values, and stay floats where there are any.
-        possible = {
-            label: kind
-            for label, kind in self._types.items()
-            if getattr(kind, "kind", "O") not in "iub" or not frame[label].isna().any()
-        }
-        return frame.astype(possible)
+        types = {label: self._types[label] for label in frame.columns}
+        gaps = frame.isna().any()
+        whole = {label for label, kind in types.items() if getattr(kind, "kind", "O") in "iub"}
+        return frame.astype({k: types[k] for k in types if k not in whole or not gaps[k]})
+
+
+def _labels(frame: Any) -> list[Any]:
+    return list(getattr(frame, "column_names", frame.columns))

@@ -30,12 +30,12 @@ class KeptAnswers:
         """Fill a question without reading any rows, if possible; return whether it was."""
         if not seen.whole:
             return False
+        kept = self._reservoirs.get((getattr(question, "seed", None), columns))
         if type(question) is Total:
             question.rows, question.mass = seen.rows, seen.mass
-        elif type(question) is Reservoir and (
-            (kept := self._reservoirs.get((question.seed, columns))) is not None
-            and (question.size <= kept.size or kept.whole(seen.rows))
-        ):
+        elif type(question) is not Reservoir or kept is None:
+            return False
+        elif question.size <= kept.size or kept.whole(seen.rows):
             question.merge(kept)
         else:
             return False

@@ -15,8 +15,9 @@ from unskew.population.summaries import Summary, SummaryType, Total
 class Margins:
     """Totals of a population that are known, where its rows are not.
 
-    Weighters whose question is sums or counts of categories can be fitted with margins in place of
-    a :class:`unskew.Population`. The others refuse them and name those that can.
+    They take the place of a :class:`unskew.Population`. So far only :class:`unskew.Unweighted` and
+    :class:`unskew.KnownProbability`, which ask nothing of the population, can be fitted with
+    margins; weighters that need rows refuse them.
 
     Parameters
     ----------
@@ -101,6 +102,7 @@ class Margins:
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
         """Answer a question from the totals that are known."""
         del threads
+        summary.check_empty()
         if not (isinstance(summary, Total) and self.can_answer(summary)):
             raise InputError(
                 f"Margins hold totals, not rows, and cannot answer {type(summary).__name__}. Give "

@@ -267,10 +267,7 @@ class Population:
         >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(Total()).mass
         5.0
         """
-        if summary.answered:
-            raise ParameterError(
-                f"This {type(summary).__name__} has been answered already. Create a new one."
-            )
+        summary.check_empty()
         columns = (tuple(self._columns), tuple(self._names), tuple(sorted(self._types.items())))
         open_questions = [
             question

@@ -21,6 +21,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_space import FeatureSpace, Scaling
+from unskew.population.forms import Form
 from unskew.population.labels import checked_labels
 from unskew.population.rows import Rows, as_rows
 from unskew.population.rules import Rule
@@ -48,6 +49,8 @@ class Sample:
         X as the caller gave it, in the order of ``rows``; None where the order is another.
     all_rows : Rows, optional
         All columns of X, where ``rows`` has only some of them.
+    like : object, optional
+        X in its own order, where that of ``rows`` is another; it shows the form of X.
     """
 
     in_memory = True
@@ -60,11 +63,13 @@ class Sample:
         design: FloatArray,
         given: Any = None,
         all_rows: Rows | None = None,
+        like: Any = None,
     ) -> None:
         self.rows = rows
         self.labels = labels
         self.design = design
         self.given = given
+        self._like = given if like is None else like
         self.all_rows = rows if all_rows is None else all_rows
         self._points: dict[Scaling, Points] = {}
         self._narrow: NDArray[np.float32] | None = None
@@ -83,6 +88,11 @@ class Sample:
     def size(self) -> int:
         """The number of rows of the whole sample, also where only some are in memory."""
         return len(self)
+
+    @property
+    def form(self) -> Form:
+        """The form in which the caller gave X."""
+        return Form(self._like)
 
     @property
     def batch(self) -> pa.RecordBatch:
@@ -148,18 +158,20 @@ class Sample:
         """Return some of the rows, in the order given."""
         if np.array_equal(positions, np.arange(len(self))):
             return self
-        return Sample(
-            replace(self.rows, table=self.rows.table.take(pa.array(positions))),
-            None if self.labels is None else self.labels[positions],
-            self.design[positions],
+        rows, all_rows = (
+            replace(one, table=one.table.take(pa.array(positions)))
+            for one in (self.rows, self.all_rows)
         )
+        labels = None if self.labels is None else self.labels[positions]
+        return Sample(rows, labels, self.design[positions], None, all_rows, self._like)
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the sample with these of its columns to weigh by."""
         if list(columns) == self.rows.table.column_names:
             return self
         twin = copy.copy(self)
-        twin.__dict__.pop("_codes_and_values", None)
+        for name in ("_codes_and_values", "order", "ordered"):
+            twin.__dict__.pop(name, None)
         twin._points, twin._narrow = {}, None
         twin.rows = replace(self.rows, table=self.rows.table.select(list(columns)))
         return twin
@@ -175,6 +187,7 @@ class Sample:
 
     def reduce(self, summary: SummaryType) -> SummaryType:
         """Answer a question about the sample."""
+        summary.check_empty()
         summary.update(RowBlock(self.batch, self.design))
         summary.finish()
         return summary

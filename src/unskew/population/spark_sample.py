@@ -100,6 +100,10 @@ class _OpenedSample(Sample):
         twin.everyone = self.everything.matched(twin.rows, among=self.all_rows.table.column_names)
         return twin
 
+    def with_design(self, design: FloatArray) -> Self:  # noqa: ARG002
+        """Refuse: other design weights would have to be those of all rows."""
+        raise InputError("Replicates with other design weights need a sample in memory.")
+
     def reduce(self, summary: SummaryType) -> SummaryType:
         """Answer a question about all rows, by a pass over them."""
         return self.everyone.reduce(summary)
@@ -126,11 +130,6 @@ class SparkRows:
 
     frame: Any
 
-    @property
-    def columns(self) -> list[str]:
-        """The frame's columns."""
-        return list(self.frame.columns)
-
     def with_weights(
         self, name: str, columns: Sequence[str], names: Sequence[str], rule: Rule, scale: float
     ) -> Any:
@@ -138,7 +137,7 @@ class SparkRows:
 
         ``columns`` are the columns that the rule needs, ``names`` what the rule calls them.
         """
-        missing = [column for column in columns if column not in self.columns]
+        missing = [column for column in columns if column not in self.frame.columns]
         if missing:
             raise InputError(f"X lacks column '{missing[0]}', which the sample had.")
         return with_column(self.frame, name, columns, Weighing(rule, list(names), scale), "weigh")

@@ -141,6 +141,15 @@ class Summary(ABC):
         for part in self.nested():
             part.stand_alone()
 
+    def check_empty(self) -> None:
+        """Refuse a summary that is filled already, or that contains one."""
+        if self.answered:
+            raise ParameterError(
+                f"This {type(self).__name__} has been answered already. Create a new one."
+            )
+        for part in self.nested():
+            part.check_empty()
+
     def finish(self) -> None:
         """Mark the summary as filled; called once, after the last row."""
         self.answered = True

@@ -7,7 +7,6 @@ answer into one number per sample row. One that can weigh new rows derives from
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import Interval, StrOptions, validate_parameters
@@ -38,7 +36,7 @@ from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
-from unskew.weighters.parameters import with_inherited_docs, with_parameters
+from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import Columns, OnUncovered, Total
 
 Family = Literal["trees", "smooth"]
@@ -47,8 +45,7 @@ WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
 
 
-@with_parameters
-class Weighter(BaseEstimator, ABC):
+class Weighter(WithParameters, ABC):
     """Gives every row of a biased sample a weight, so that the sample represents the population.
 
     Parameters
@@ -65,7 +62,8 @@ class Weighter(BaseEstimator, ABC):
         than 5 %; "raise" raises an ``OverlapError`` at these shares; a number does so at that share
         of either. ``overlap_`` describes the regions. "ignore" skips the search and saves its time.
     random_state : int, RandomState instance or None, default=0
-        Controls all random choices: the same value gives the same weights.
+        Controls all random choices: the same value gives the same weights. The rows that are drawn
+        from the population are the same for every value, so that weighters can share them.
 
     Attributes
     ----------
@@ -77,7 +75,7 @@ class Weighter(BaseEstimator, ABC):
         Which part of the population the sample does not cover, and where; None if ignored.
     """
 
-    # The parameters of every weighter; a subclass that is a dataclass adds its own.
+    # The parameters of every weighter; a subclass adds its own in the same way.
     columns: Columns = None
     total: Total = "sample"
     overlap: OnUncovered = "warn"
@@ -108,12 +106,6 @@ class Weighter(BaseEstimator, ABC):
         ],
         "random_state": ["random_state"],
     }
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if cls.__doc__ is not None and not inspect.isabstract(cls):
-            default = f'float, default="{cls.overlap}"'
-            cls.__doc__ = with_inherited_docs(cls).replace('float, default="warn"', default)
 
     @abstractmethod
     def _question(self, sample: Sample, about: About) -> Summary | None:
@@ -157,8 +149,9 @@ class Weighter(BaseEstimator, ABC):
         self
         """
         validate_parameters(self)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # of an earlier fit
+        for name in vars(self).keys() - self.get_params(deep=False):
+            if name.endswith("_"):
+                delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
         target = population if isinstance(population, Margins) else Population.of(population)
         apart = self._own_column_names()
@@ -308,7 +301,7 @@ class InductiveWeighter(Weighter, ABC):
         if not isinstance(new, Sample):
             names = list(self._rule_columns())
             by_name = hasattr(self, "feature_names_in_")
-            columns = names if by_name else self._by_position(new.columns)
+            columns = names if by_name else self._by_position(new.frame.columns)
             return new.with_weights(name, columns, names, self._rule(), self.scale_)
         if not len(new):
             return np.empty(0)
@@ -335,19 +328,19 @@ class InductiveWeighter(Weighter, ABC):
     def _as_fitted(self, rows: Rows) -> Rows:
         """Return new rows with the columns of the sample, under its names and in its order."""
         fitted = list(getattr(self, "feature_names_in_", ()))
-        some = rows.named and fitted and self.columns is not None
-        if some and all(name in rows.table.column_names for name in self.columns_):
-            return rows  # it has the columns to weigh by; others do not matter
-        if rows.table.num_columns != self.n_features_in_:
+        by_name = rows.named and bool(fitted)
+        if rows.table.num_columns != self.n_features_in_ and not (by_name and self.columns):
             raise InputError(
                 f"X has {rows.table.num_columns} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        if rows.named and fitted:
-            missing = [name for name in fitted if name not in rows.table.column_names]
+        if by_name:  # of columns that are not weighed by, those that are there
+            needed = fitted if self.columns is None else self.columns_
+            missing = [name for name in needed if name not in rows.table.column_names]
             if missing:
                 raise InputError(f"X lacks column '{missing[0]}', which the sample had.")
-            return replace(rows, table=rows.table.select(fitted))
+            present = [name for name in fitted if name in rows.table.column_names]
+            return replace(rows, table=rows.table.select(present))
         names = fitted or [f"x{position}" for position in range(self.n_features_in_)]
         return Rows(rows.table.rename_columns(names), named=bool(fitted))
 

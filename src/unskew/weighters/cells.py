@@ -25,7 +25,6 @@ from unskew.population.feature_space import FeatureSpace
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.parameters import with_parameters
 
 Empty = Literal["merge", "drop", "raise"]
 
@@ -73,7 +72,6 @@ class CountedCells(NamedTuple):
         )
 
 
-@with_parameters
 class CellWeighter(InductiveWeighter, ABC):
     """Weighs by the counts of sample and population in the cells of a partition.
 
@@ -175,10 +173,14 @@ def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
         in_sample = [locator.sample_counts(design[cells.counted]) for cells, locator in pairs]
     else:
         in_sample = _counts_elsewhere(sample, partitions, locators)
-    return [
-        CountedCells(locator, counts, part.counts, part.uncovered / part.mass, cells.learned)
-        for cells, part, locator, counts in zip(partitions, found, locators, in_sample, strict=True)
-    ]
+    counted = []
+    for cells, part, locator, counts in zip(partitions, found, locators, in_sample, strict=True):
+        # A replicate may leave a cell without rows: its population is then uncovered too.
+        population = np.where(counts > 0, part.counts, 0.0)
+        lost = float((part.counts - population).sum())
+        share = (part.uncovered + lost) / part.mass
+        counted.append(CountedCells(locator, counts, population, share, cells.learned))
+    return counted
 
 
 def _counts_elsewhere(

@@ -19,10 +19,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import Scaling
 from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
-from unskew.weighters.parameters import with_parameters
 
 
-@with_parameters
 class ClusterWeights(CellWeighter):
     """Weights by counts in the clusters that a scikit-learn clusterer finds in the sample.
 

@@ -27,14 +27,12 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.kernel_points import FAMILIES, KernelWeighter, median_distance, one_kernel
-from unskew.weighters.parameters import with_parameters
 
 BANDWIDTH_FACTORS = (0.5, 1.0, 2.0, 4.0)
 STRENGTH_OF_MEANS = 10.0
 """The factor of the linear kernel that is added, so that the columns' means are matched first."""
 
 
-@with_parameters
 class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     r"""Weights :math:`w(x) = \sum_l \alpha_l K(x, c_l)`, an estimate of the density ratio.
 

@@ -18,12 +18,10 @@ from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter
 from unskew.weighters.frequency import FrequencyWeights
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
-from unskew.weighters.parameters import with_parameters
 
 DEFAULT_BUCKETS = 5
 
 
-@with_parameters
 class HistogramWeights(CellWeighter):
     """Weights by counts in the cells of a histogram over all columns.
 

@@ -22,13 +22,11 @@ from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
-from unskew.weighters.parameters import with_parameters
 
 MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
 
-@with_parameters
 class KernelMeanMatching(KernelWeighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
 

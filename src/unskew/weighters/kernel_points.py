@@ -22,7 +22,6 @@ from unskew.population.kernel_sums import KernelSums, sum_of_waves
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries
 from unskew.weighters.base import Weighter
-from unskew.weighters.parameters import with_parameters
 
 FAMILIES = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}
 
@@ -139,7 +138,6 @@ class Learned(NamedTuple):
     """Of the random generator, after all this was drawn."""
 
 
-@with_parameters
 class KernelWeighter(Weighter, ABC):
     """Matches the population's mean in the feature space of a kernel."""
 

@@ -13,11 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
-from unskew.population.forms import Form
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.parameters import with_parameters
 from unskew.weighters.typing import OnUncovered
 
 
@@ -25,7 +23,6 @@ def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
     return isinstance(weighter.probability, str) or callable(weighter.probability)
 
 
-@with_parameters
 class KnownProbability(InductiveWeighter):
     r"""Weights :math:`1 / \Pr[s = 1 \mid x]`, where the probability of selection is known.
 
@@ -69,7 +66,6 @@ class KnownProbability(InductiveWeighter):
         "KnownProbability estimates nothing: its weights are as right as the probabilities that "
         "were given."
     )
-    _saved_types = ("unskew.population.forms.Form",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "probability": ["array-like", str, callable],
@@ -85,7 +81,7 @@ class KnownProbability(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
         if callable(self.probability):
-            self.form_ = Form(sample.given)
+            self.form_ = sample.form
         return sample.design * self._weigh(sample)
 
     def _weigh(self, sample: Sample) -> FloatArray:
@@ -98,9 +94,14 @@ class KnownProbability(InductiveWeighter):
                 )
             return _ProbabilityRule(self.probability)(table)
         if callable(self.probability):
-            given = self.probability(self.form_.of(sample.all_rows.table, given=sample.given))
-            return _inverse(given, len(sample), "What probability(X) returned")
+            form, table = getattr(self, "form_", None), sample.all_rows.table
+            rows = form.of(table, given=sample.given) if form else sample.form.of(table)
+            return _inverse(self.probability(rows), len(sample), "What probability(X) returned")
         return _inverse(self.probability, len(sample), "probability")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the form of X, which a file cannot hold: rows then stay in their own form."""
+        return {name: value for name, value in super().__getstate__().items() if name != "form_"}
 
     def _rule(self) -> Rule:
         if not isinstance(self.probability, str):

@@ -135,6 +135,8 @@ def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> In
     InductiveWeighter
         Fitted: ``weigh`` gives what it gave before, bit for bit.
     """
+    if isinstance(trusted, str):
+        raise ParameterError(f"trusted must be a list of types; got {trusted!r}.")
     path = Path(path)
     try:
         data = path.read_bytes()
@@ -160,12 +162,12 @@ def _load(path: Path, data: bytes, further: set[str]) -> InductiveWeighter:
         raise InputError(
             f"'{path}' is refused: it holds {names}, which is not part of unskew or scikit-learn. "
             "Nothing in it was run. If you trust the file: load_weighter(path, "
-            f"trusted={untrusted})."
+            f"trusted={sorted({*untrusted, *further})})."
         )
     weighter = skops.io.loads(data, trusted=sorted(allowed))
     if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "scale_"):
         raise _damaged(path, "it holds no fitted weighter")
-    _check_trees(weighter, len(weighter.columns_))
+    _check_trees(weighter, len(weighter.columns_), set())
     return weighter
 
 
@@ -212,27 +214,31 @@ def _check_about(path: Path, data: bytes) -> None:
         )
 
 
-def _check_trees(held: Any, n_features: int) -> None:
+def _check_trees(held: Any, n_features: int, seen: set[int]) -> None:
     """Refuse trees that would make scikit-learn read outside of its arrays, or loop for ever.
 
     It checks no index on its way down, which is why skops does not trust its trees by default.
-    ``n_features`` is the number of columns of a row, so no node may use one beyond them.
+    ``n_features`` is the number of columns of a row, so no node may use one beyond them. An
+    estimator within the weighter, such as a clusterer, sees encoded rows and has its own number.
     """
     from sklearn.tree._tree import Tree
 
+    if id(held) in seen:
+        return
+    seen.add(id(held))
     if isinstance(held, Tree):
         _check_tree(held, n_features)
     elif isinstance(held, TreeRouting):
         _check_routing(held, n_features)
-    elif isinstance(held, Mapping):
-        _check_trees(list(held.values()), n_features)
-    elif isinstance(held, list | tuple):
-        for entry in held:
-            _check_trees(entry, n_features)
     elif isinstance(held, np.ndarray) and held.dtype == object:
-        _check_trees(held.ravel().tolist(), n_features)
+        _check_trees(held.ravel().tolist(), n_features, seen)
+    elif isinstance(held, Mapping | list | tuple):
+        for entry in held.values() if isinstance(held, Mapping) else held:
+            _check_trees(entry, n_features, seen)
     elif hasattr(held, "__dict__"):
-        _check_trees(vars(held), n_features)
+        if not isinstance(held, InductiveWeighter):
+            n_features = getattr(held, "n_features_in_", n_features)
+        _check_trees(vars(held), n_features, seen)
 
 
 def _check_tree(tree: Any, n_features: int) -> None:

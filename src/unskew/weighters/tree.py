@@ -18,7 +18,6 @@ from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
-from unskew.weighters.parameters import with_parameters
 
 FINEST_LEAF = 4
 """The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
@@ -30,7 +29,6 @@ MAX_CLASSES = 20
 """Whole numbers with more distinct values than this are taken for quantities, not for classes."""
 
 
-@with_parameters
 class TreeWeights(CellWeighter):
     r"""Weights :math:`|C \cap U| / |C \cap S|` in the leaves C of a decision tree on the labels.
 

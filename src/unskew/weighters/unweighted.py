@@ -11,11 +11,9 @@ from unskew.population.about import About
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
-from unskew.weighters.parameters import with_parameters
 from unskew.weighters.typing import OnUncovered
 
 
-@with_parameters
 class Unweighted(InductiveWeighter):
     """Equal weights: no correction at all, for comparison.
 
