@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import ParameterError, Population, Summary
+from unskew import DensityRatioWeights, HistogramWeights, ParameterError, Population, Summary
 from unskew.population import Reservoir, Summaries, Total
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})
@@ -82,3 +82,17 @@ def test_what_is_known_without_reading():
     assert (about.columns, about.n_rows) == (("age", "town"), 3)
     assert (about.weighted, about.selected, about.margins) == (True, False, None)
     assert Population(iter([FRAME])).about.n_rows is None
+
+
+def test_rows_without_weight_are_not_drawn():
+    weight = np.zeros(5000)
+    weight[-3:] = [1.0, 2.0, 3.0]
+    array = np.arange(5000.0).reshape(-1, 1)
+    drawn = Population(array, weight=weight).reduce(Reservoir(100))
+    assert drawn.numbers.tolist() == [4997, 4998, 4999]
+    assert drawn.weight.tolist() == [1.0, 2.0, 3.0]
+    for weighter in (HistogramWeights(buckets=2), DensityRatioWeights(population_rows=50)):
+        weighter.set_params(overlap="ignore").fit(
+            array[-50:], population=Population(array, weight=weight)
+        )
+        assert weighter.weights_.sum() == pytest.approx(50)

@@ -36,7 +36,7 @@ class Reservoir(Summary):
         The rows kept, in population order, in the form in which the blocks came; None if there were
         none.
     weight : ndarray
-        Their design weights: rows are drawn uniformly, not in proportion to their weights.
+        Their design weights: rows with weight are drawn uniformly, not in proportion to it.
     selected : ndarray of bool, or None
         Which of them are marked as being in the sample.
     numbers : ndarray of int
@@ -63,7 +63,8 @@ class Reservoir(Summary):
     def update(self, rows: RowBlock) -> None:
         """Let the rows of a block compete for a place."""
         keys = row_keys(self.seed, rows.start, len(rows))
-        kept = np.flatnonzero(keys <= self._ceiling[0])  # most rows of a long population fail here
+        # Most rows of a long population fail here; those without weight count for nothing.
+        kept = np.flatnonzero((keys <= self._ceiling[0]) & (rows.weight > 0))
         if len(kept) > self.size:
             kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
         if len(kept):
