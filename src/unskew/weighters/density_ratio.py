@@ -52,9 +52,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         sample of ``population_rows`` rows instead of sums over all of them. "paper" is
         :math:`\sqrt{d/2}` for d features, d for the Laplace kernel; "median" the median distance
         between 1,000 distinct sample rows, in the kernel's own metric.
-    scaling : {"standard", "range", None}, default="standard"
-        How numbers are scaled before distances are taken: to mean 0 and variance 1 on the sample,
-        to [0, 1], or not at all.
+    <KernelWeighter parameters>
     kernel : {"gaussian", "laplace"} or callable, default="gaussian"
         A callable takes two matrices of rows and returns the matrix of a positive definite kernel;
         it needs a ``bandwidth`` other than "cv", which is then not used.
@@ -64,10 +62,6 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         The number of centres, drawn from the sample.
     population_rows : int, default=20_000
         The number of population rows that are drawn for ``bandwidth="cv"``.
-    precision : {"single", "double"}, default="single"
-        The precision of the population's kernel values; they are added up in double precision in
-        either case. Where sample points are more than 30 bandwidths from the centre, double is
-        used; see ``precision_``.
     <Weighter parameters>
         It draws centres, folds and frequencies.
 

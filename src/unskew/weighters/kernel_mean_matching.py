@@ -43,10 +43,7 @@ class KernelMeanMatching(KernelWeighter):
         The kernel's σ. "paper" is :math:`\sqrt{d/2}` for d features, that is
         :math:`\exp(-\lVert x - y \rVert^2 / d)`, and d for the Laplace kernel; "median" the median
         distance between 1,000 distinct sample rows, in the kernel's own metric.
-    scaling : {"standard", "range", None}, default="standard"
-        How numbers are scaled before distances are taken: to mean 0 and variance 1 on the sample,
-        to [0, 1], or not at all. It determines what a bandwidth means: with ``None``, columns in
-        large units dominate the others.
+    <KernelWeighter parameters>
     kernel : {"gaussian", "laplace"} or callable, default="gaussian"
         A callable takes two matrices of rows and returns the matrix of a positive definite kernel;
         ``bandwidth`` is then not used.
@@ -68,10 +65,6 @@ class KernelMeanMatching(KernelWeighter):
         The largest violation of the optimality conditions, in units of the gradient
         :math:`K\gamma - \kappa`, as in LIBSVM. With low rank it is at least 1e-4 of κ's mean, far
         below the error of the approximation itself.
-    precision : {"single", "double"}, default="single"
-        The precision of the population's kernel values; they are added up in double precision in
-        either case. Where sample points are more than 30 bandwidths from the centre, double is
-        used; see ``precision_``.
     memory : float, default=2**31
         Bytes that the kernel matrix may take. Beyond that, an exact solution computes the columns
         that it needs on demand; the square block of the rows with positive weight is still held, to

@@ -139,7 +139,19 @@ class Learned(NamedTuple):
 
 
 class KernelWeighter(Weighter, ABC):
-    """Matches the population's mean in the feature space of a kernel."""
+    """Matches the population's mean in the feature space of a kernel.
+
+    Parameters
+    ----------
+    scaling : {"standard", "range", None}, default="standard"
+        How numbers are scaled before distances are taken: to mean 0 and variance 1 on the sample,
+        to [0, 1], or not at all. It determines what a bandwidth means: with ``None``, columns in
+        large units dominate the others.
+    precision : {"single", "double"}, default="single"
+        The precision of the population's kernel values; they are added up in double precision in
+        either case. Where sample points are more than 30 bandwidths from the centre, double is
+        used; see ``precision_``.
+    """
 
     scaling: Scaling = "standard"
     kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian"
