@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
+from tests.weighters.shifts import shifted
 
 from unskew import DensityRatioWeights, ParameterError
 
 # Selection is strong and samples are small: the warnings of regions without rows are right.
 pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by:unskew.OverlapWarning")
-
-
-def shifted(d=3, m=300, n=500, seed=0, by=1.0):
-    random = np.random.default_rng(seed)
-    sample, population = random.normal(size=(m, d)), random.normal(size=(n, d))
-    population[:, 0] += by
-    return sample, population
 
 
 def test_new_rows_get_the_ratio():

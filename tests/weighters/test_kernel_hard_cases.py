@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
+from tests.weighters.shifts import shifted
 
 from unskew import (
     DensityRatioWeights,
@@ -25,14 +24,6 @@ KERNEL_WEIGHTERS = {
     "low-rank": KernelMeanMatching(method="low-rank"),
     "ratio": DensityRatioWeights(bandwidth="paper"),
 }
-DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
-
-
-def shifted(d=3, m=300, n=500, seed=0, by=1.0):
-    random = np.random.default_rng(seed)
-    sample, population = random.normal(size=(m, d)), random.normal(size=(n, d))
-    population[:, 0] += by
-    return sample, population
 
 
 class TestHardCases:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from tests.weighters.shifts import shifted
 
 from unskew import (
-    DensityRatioWeights,
     KernelMeanMatching,
     Population,
 )
@@ -21,19 +21,7 @@ from unskew.numerics.kernels import GaussianKernel, LaplaceKernel
 # Selection is strong and samples are small: the warnings of regions without rows are right.
 pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
 
-KERNEL_WEIGHTERS = {
-    "exact": KernelMeanMatching(method="exact"),
-    "low-rank": KernelMeanMatching(method="low-rank"),
-    "ratio": DensityRatioWeights(bandwidth="paper"),
-}
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
-
-
-def shifted(d=3, m=300, n=500, seed=0, by=1.0):
-    random = np.random.default_rng(seed)
-    sample, population = random.normal(size=(m, d)), random.normal(size=(n, d))
-    population[:, 0] += by
-    return sample, population
 
 
 def mmd(sample, population, weights, gamma):

@@ -245,8 +245,11 @@ class Weighter(WithParameters, ABC):
         return []
 
     def _rule(self) -> Rule:
-        """Return how the weight of a row is computed, where rows are not in memory."""
-        raise NotImplementedError(f"{type(self).__name__} cannot weigh new rows")
+        """Return how the weight of a row is computed, where rows are not in memory.
+
+        A weighter that cannot weigh new rows has refused such a sample before.
+        """
+        raise InputError(f"{type(self).__name__} cannot weigh new rows.")
 
     def _rule_columns(self) -> Sequence[str]:
         """Return the columns that the rule needs."""
