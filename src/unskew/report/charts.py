@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.features import BalanceLine, Distribution, FeatureBalance
 from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
@@ -44,17 +44,16 @@ MAX_AXIS = 3.0
 MAX_CATEGORIES = 12
 
 
-def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
-    """Mean differences before and after weighting, one row a feature.
+def love_plot(lines: Sequence[tuple[FeatureBalance, BalanceLine]], balanced: float) -> Spec:
+    """Mean differences before and after weighting, one row a feature or category.
 
     A band marks the differences that count as ``balanced``.
     """
-    end = axis_end(features)
-    labels = _distinct([_feature_label(feature) for feature in features])
+    end = axis_end(lines)
+    labels = [line_label(feature, line) for feature, line in lines]
     rows = [
-        _love_row(feature, label, end)
-        for feature, label in zip(features, labels, strict=True)
-        if feature.before.mean is not None
+        _love_row(line, {"feature": label, "name": name}, end)
+        for (_, line), name, label in zip(lines, labels, _distinct(labels), strict=True)
     ]
     ends = [row[side] for row in rows for side in ("before", "after") if side in row]
     low, high = min([-1.6 * balanced, *ends]), max([1.6 * balanced, *ends])
@@ -84,41 +83,32 @@ def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
     return _spec(layers, rows, height=24 * len(rows))
 
 
-def axis_end(features: Sequence[FeatureBalance]) -> float:
+def axis_end(lines: Sequence[tuple[FeatureBalance, BalanceLine]]) -> float:
     """Return where the axis of the love plot ends: differences beyond it are marked at its end."""
     sizes = [
-        abs(side.mean)
-        for feature in features
-        for side in feature.differences.values()
-        if side.mean is not None and math.isfinite(side.mean)
+        abs(difference)
+        for _, line in lines
+        for difference in (line.before, line.after)
+        if difference is not None and math.isfinite(difference)
     ]
     return min(MAX_AXIS, max(sizes, default=1.0) or 1.0)
 
 
-def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec:
-    row: Spec = {"feature": label, "name": _feature_label(feature)}
-    for side, difference in feature.differences.items():
-        if difference.mean is None:
+def _love_row(line: BalanceLine, row: Spec, end: float) -> Spec:
+    for side, difference in (("before", line.before), ("after", line.after)):
+        if difference is None:
             continue
-        row[side] = max(-end, min(end, difference.mean))
-        beyond = "triangle-right" if difference.mean > 0 else "triangle-left"
-        row[f"{side}_shape"] = "circle" if row[side] == difference.mean else beyond
-        row[f"{side}_text"] = mean_text(difference)
+        row[side] = max(-end, min(end, difference))
+        beyond = "triangle-right" if difference > 0 else "triangle-left"
+        row[f"{side}_shape"] = "circle" if row[side] == difference else beyond
+        row[f"{side}_text"] = signed(difference)
     return row
 
 
-def mean_text(difference: Difference) -> str:
-    """Return a mean difference, with the category that it refers to."""
-    text = signed(difference.mean)
-    return text if difference.category is None else f"{text} for {visible(difference.category, 40)}"
-
-
-def _feature_label(feature: FeatureBalance) -> str:
-    """Return the name of a feature, with the category if both mean differences share it."""
-    category, after = feature.before.category, feature.after
-    if category is None or (after is not None and after.category != category):
-        return visible(feature.name, 60)
-    return f"{visible(feature.name, 60)} = {visible(category, 30)}"
+def line_label(feature: FeatureBalance, line: BalanceLine) -> str:
+    """Return the name of a feature, with the category that a line is about."""
+    name = visible(feature.name, 60)
+    return name if line.category is None else f"{name} = {visible(line.category, 30)}"
 
 
 def weights(histogram: Histogram) -> Spec:

@@ -252,9 +252,9 @@ def _methods(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     yield (
         "Features",
         "Mean difference: the sample's mean minus the population's, in standard deviations of the "
-        "population; for categories, the largest one. Distance: Kolmogorov-Smirnov for numbers and "
-        "times, total variation for categories; between 0 and 1. Missing: the sample's share of "
-        "missing values minus the population's.",
+        "population; of a category, its share instead of the mean. Distance: Kolmogorov-Smirnov "
+        "for numbers and times, total variation for categories; between 0 and 1. Missing: the "
+        "sample's share of missing values minus the population's.",
     )
 
 
