@@ -63,6 +63,16 @@ def test_on_a_phone_charts_are_drawn_quietly_and_nothing_leaves_the_screen(opene
         assert all(width > 200 and height > 50 for width, height in sizes)
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_every_distribution_has_an_axis_of_shares(opened, static):
+    with opened(page_of("survey", static)) as page:
+        axes = page.evaluate("""[...document.querySelectorAll(".grid .chart")].map((chart) =>
+          [...chart.querySelectorAll("text")].map((part) => part.textContent)
+            .filter((text) => /^\\d+(\\.\\d)?%$/.test(text)))""")
+        assert len(axes) == 12
+        assert all(len(set(texts)) == len(texts) >= 3 for texts in axes)
+
+
 def test_hostile_text_stays_inert_also_under_the_pointer(opened):
     with opened(page_of("hostile")) as page:
         seen = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,31 @@ _MOST = 5
 
 
 def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
-    """Write the page to a temporary file that will become ``path``."""
+    """Write the report to a temporary file that will become ``path``; its ending is the format."""
     from unskew.files import writing
 
-    page = diagnosis.to_html()
+    formats = {".md": diagnosis.to_markdown, ".json": diagnosis.to_json}
+    text = formats.get(path.suffix.lower(), diagnosis.to_html)()
     with writing(path):
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def name_inputs(
+    diagnosis: Diagnosis,
+    sample: str,
+    population: str,
+    target: str | None,
+    weights: str | None = None,
+) -> Diagnosis:
+    """Return the diagnosis with the files and the target that it is about."""
+    provenance = replace(
+        diagnosis.provenance,
+        sample="standard input" if sample == "-" else sample,
+        population=population,
+        target=target,
+        weights=weights,
+    )
+    return replace(diagnosis, provenance=provenance)
 
 
 def format_diagnosis(diagnosis: Diagnosis) -> list[str]:

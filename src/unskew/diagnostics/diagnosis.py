@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from unskew import __version__
 from unskew.diagnostics.features import BalanceLine, FeatureBalance
 from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
@@ -85,7 +87,7 @@ class BoundStatement:
     ----------
     theorem : str
     statement : str
-        In words, with the numbers in it.
+        What its number means for this sample, in a sentence.
     value : float
     vacuous : bool
         Whether the bound is no better than what is known without it.
@@ -149,6 +151,30 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Which data a diagnosis is about, and when it was made.
+
+    Attributes
+    ----------
+    sample, population, weights : str or None
+        The files, as far as they are known.
+    target : str or None
+        The name of the labels.
+    date : str
+        ISO 8601, in local time with its distance from UTC.
+    version : str
+        Of unskew.
+    """
+
+    sample: str | None = None
+    population: str | None = None
+    weights: str | None = None
+    target: str | None = None
+    date: str = field(default_factory=lambda: datetime.now().astimezone().isoformat("T", "seconds"))
+    version: str = __version__
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """Whether a sample is biased, how badly and where, and whether weights correct it.
 
@@ -174,6 +200,8 @@ class Diagnosis:
         The limits by which the verdict was reached.
     outcome : Outcome or None
         The effect of weighting on the labels, if they were given.
+    provenance : Provenance
+        Which data it is about, and when it was made; equal diagnoses may differ in it.
     """
 
     verdict: Verdict
@@ -187,6 +215,7 @@ class Diagnosis:
     method: str | None
     thresholds: Thresholds
     outcome: Outcome | None = None
+    provenance: Provenance = field(default_factory=Provenance, compare=False)
 
     def __str__(self) -> str:
         return str(self.verdict)

@@ -35,9 +35,11 @@ BAR: Spec = {"fill": "var(--population)", "stroke": "var(--population-line)", "s
 
 SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
 PLAIN_LABELS: Spec = {"format": ",~r"}
-SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B')"}  # billions
-SHARES: Spec = {"tickCount": 4, "format": ".0%"}
-NO_LABELS: Spec = {"labels": False, "grid": False}
+SHORT_LABELS: Spec = {  # with B for billions
+    "format": "~s",
+    "labelExpr": "datum.value === 0 ? '0' : replace(datum.label, 'G', 'B')",
+}
+SHARES: Spec = {"tickCount": 4, "format": ".1~%", "labelColor": "var(--muted)"}
 
 MAX_AXIS = 3.0
 """Standard deviations at which the axis of the love plot ends at the latest."""
@@ -143,16 +145,27 @@ def weights(histogram: Histogram) -> Spec:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten between low and high: fewer of many, and steps between few."""
+    """Return powers of ten between low and high: fewer of many, and steps between few.
+
+    Examples
+    --------
+    >>> _ticks(0.02, 90.0), _ticks(0.6, 1.5)
+    ([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0], [0.6, 0.8, 1.0, 1.2, 1.4])
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first) / 8))
     powers = [power for power in range(first, last + 1) if power % stride == 0]
     for steps in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [step * 10.0**power for power in powers for step in steps]
+        ticks = [float(f"{step}e{power}") for power in powers for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 4:
-            break
-    return ticks
+            return ticks
+    # So near each other that equal steps serve: of 1, 2 or 5 in some digit, four or more.
+    power = math.floor(math.log10((high - low) / 4))
+    sizes = [float(f"{digit}e{power}") for digit in (5, 2, 1)]
+    step = next(size for size in sizes if 4 * size <= high - low)
+    places = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [float(f"{place * step:.12g}") for place in places]
 
 
 def distribution(feature: FeatureBalance) -> Spec | None:
@@ -169,7 +182,7 @@ def distribution(feature: FeatureBalance) -> Spec | None:
     # Numbers or times of so few values that each has its bar, in order.
     axis = {"labelAngle": 0, "labelSeparation": 6, "labelOverlap": True, "domain": True}
     values = {**_category("category", sort=None, axis=axis), "type": "ordinal"}
-    bars = _bars(shown, "y", NO_LABELS, values)
+    bars = _bars(shown, "y", SHARES, values)
     return _spec(bars, _rows(shown, range(len(shown.labels))), height=130)
 
 
@@ -187,7 +200,7 @@ def _histogram(shown: Distribution, edges: tuple[float, ...]) -> Spec:
         "sample": {**step, "color": SAMPLE},
         "weighted": {**step, "color": WEIGHTED, "strokeDash": [5, 2]},
     }
-    layers = _layers(shown, marks, "y", NO_LABELS, {"x": x})
+    layers = _layers(shown, marks, "y", SHARES, {"x": x})
     bar = {"x2": {"field": "high"}, "y2": {"datum": 0}, "tooltip": _tooltip(shown)}
     layers[0]["encoding"].update(bar)
     return _spec(layers, rows, height=130)
