@@ -84,6 +84,6 @@ def test_categories_that_are_not_listed_are_counted():
     assert len(lines) < 20
     assert "  … and 60 more columns or categories outside ± 0.1" in lines
     text = diagnosis.to_markdown()
-    assert "More categories outside ± 0.10 are not listed: z (41)." in text
+    assert "More than these are not listed: z (41)." in text
     assert text.count("| `z` |") == 20
     assert len(diagnosis.to_json()) < 50_000

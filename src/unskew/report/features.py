@@ -152,14 +152,21 @@ def all_features(diagnosis: Diagnosis) -> Section:
                 values.append(getattr(feature.differences[stage], measure))
                 values += [""] * (len(feature.lines) - 1)
             columns.append(_measures(f"{heading}{suffix}", values, text))
-    caption = f"All features, and the categories outside ± {limit}; the most biased first"
+    caption = "All features, the most biased first"
     blocks: list[Block] = [Table("feature-table", caption, columns, searchable=True)]
+    if any(line.category is not None for _, line in lines):
+        blocks.append(Paragraph(_categories_note(features, limit), note=True))
+    return Section("features", "All features", blocks)
+
+
+def _categories_note(features: Sequence[FeatureBalance], limit: str) -> str:
+    """Return which categories have a line, and of which features they are too many."""
+    note = f"Categories have a line if they lie outside ± {limit}, or are the largest difference."
     more = [f"{visible(f.name, 60)} ({count(f.unlisted)})" for f in features if f.unlisted]
     if more:
-        note = f"More categories outside ± {limit} are not listed: {', '.join(more[:10])}"
+        note += f" More than these are not listed: {', '.join(more[:10])}"
         note += f" and {count(len(more) - 10)} more features." if len(more) > 10 else "."
-        blocks.append(Paragraph(note, note=True))
-    return Section("features", "All features", blocks)
+    return note
 
 
 def _measures(heading: str, values: Sequence[Any], text: Callable[[Any], str]) -> Column:
