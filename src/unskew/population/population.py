@@ -61,7 +61,7 @@ class Population:
         The file system of the paths, if it is not the local disk. An address such as
         ``s3://bucket/folder`` needs none if :meth:`pyarrow.fs.FileSystem.from_uri` supports it.
     on_error : {"raise", "skip"}, default="raise"
-        What to do with a file that is damaged, disappears or changes while it is read. "skip"
+        What to do with a file that is damaged, disappears, or changes after it was opened. "skip"
         leaves it out with all its rows, including those already read, warns
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
         or types differ, and values that cannot be converted, are errors in either case.
@@ -323,6 +323,7 @@ class Population:
                 else:
                     run.add(part, place, *result)
                 reporter.advance(run.seen.rows, place.file)
+        run.finish()
         summary.merge(run.summary)
         return run.seen
 

@@ -16,6 +16,7 @@ from pyarrow import csv, types
 
 from unskew.errors import InputError
 from unskew.population.rows import check_distinct
+from unskew.population.sources.base import File
 from unskew.population.sources.csv import check_header, check_same_header, convert_options
 from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
@@ -58,11 +59,11 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
         )
     paths = [file.path for file in storage.files]
     if is_parquet(storage, side="sample"):
-        tables = [_read_parquet(storage, path) for path in paths]
+        tables = [_read_parquet(storage, file) for file in storage.files]
         for path, table in zip(paths, tables, strict=True):
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
-        tables = [_read_csv(storage, path, identifiers) for path in paths]
+        tables = [_read_csv(storage, file, identifiers) for file in storage.files]
     return _checked(_concatenate(tables, paths), " ".join(paths[:3]))
 
 
@@ -93,15 +94,20 @@ def _arrow_memory(content: bytes) -> pa.Buffer:
     return stream.getvalue()
 
 
-def _read_parquet(storage: Storage, path: str) -> pa.Table:
-    with reading(path, "Parquet"), storage.filesystem.open_input_file(path) as file:
-        return pq.ParquetFile(file, page_checksum_verification=True).read()
+def _read_parquet(storage: Storage, file: File) -> pa.Table:
+    file = storage.note_version(file)
+    with reading(file.path, "Parquet"), storage.filesystem.open_input_file(file.path) as opened:
+        table = pq.ParquetFile(opened, page_checksum_verification=True).read()
+    storage.check_unchanged(file)
+    return table
 
 
-def _read_csv(storage: Storage, path: str, identifiers: Sequence[str]) -> pa.Table:
-    with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
+def _read_csv(storage: Storage, file: File, identifiers: Sequence[str]) -> pa.Table:
+    file = storage.note_version(file)
+    with reading(file.path, "CSV"), storage.filesystem.open_input_stream(file.path) as stream:
         content = stream.read()  # decompressed according to the extension
-    return _parse_csv(content, path, identifiers)
+    storage.check_unchanged(file)
+    return _parse_csv(content, file.path, identifiers)
 
 
 def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Table:

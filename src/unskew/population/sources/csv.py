@@ -50,6 +50,10 @@ class CSVSource(Source):
         except InputError as error:
             yield failed_part(error)
 
+    def check_unchanged(self, file: int = 0) -> None:
+        """Compare a file with its version when it was opened."""
+        self._storage.check_unchanged(self.files[file])
+
 
 def _open(
     storage: Storage, path: str, header: Sequence[str], options: csv.ConvertOptions
