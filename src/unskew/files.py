@@ -1,8 +1,8 @@
 """Output files that appear whole or not at all.
 
 Each is written to a temporary file in the same folder, flushed to disk, and renamed. A file that
-existed before is intact until that moment, and its permissions are kept. Several files of one command are all written before the
-first is renamed.
+existed before is intact until that moment, and its permissions are kept. Several files of one
+command are all written before the first is renamed.
 
 A process that is killed cannot remove its temporary files. While it runs it holds a lock on each of
 them, so the next process that writes to the same path can recognise those that were left behind,

@@ -61,6 +61,8 @@ class Margins:
     def __repr__(self) -> str:
         return f"Margins({', '.join(map(str, self.about.margins or ()))}, size={self.size})"
 
+    named = True  # their keys are names
+
     @property
     def columns(self) -> list[str]:
         """The columns of which something is known."""

@@ -148,6 +148,11 @@ class Population:
         return list(self._columns)
 
     @property
+    def named(self) -> bool:
+        """Whether the columns have names; otherwise they go by position."""
+        return self._source.named
+
+    @property
     def is_weighted(self) -> bool:
         """Whether the rows carry design weights."""
         return self._weight is not None
