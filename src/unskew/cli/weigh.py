@@ -62,6 +62,7 @@ def weigh(
     save: _Save = None,
     allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
     resume: _Resume = False,
+    delimiter: options.Delimiter = None,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh a sample so that it represents the population.
@@ -98,7 +99,9 @@ def weigh(
     check_outputs(outputs, [sample, population])
     roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
     checkpoint = beside(output, ".checkpoint") if resume else None
-    inputs = open_inputs(sample, population, roles, quiet=quiet, checkpoint=checkpoint)
+    inputs = open_inputs(
+        sample, population, roles, quiet=quiet, checkpoint=checkpoint, delimiter=delimiter
+    )
     # The files come first, so that a bad path is found before the work.
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         temporary = dict(zip(outputs, temporaries, strict=True))
