@@ -13,13 +13,15 @@ from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis
+from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.outcome import measure_outcome
+from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.verdict import reach_verdict
+from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.weight_vectors import check_design
+from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
 from unskew.population.open_sample import match_columns
 from unskew.population.population import Population
@@ -110,14 +112,17 @@ def diagnose(
     # By default a family of classifiers that did not make the weights.
     other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
     family = other if judge == "auto" else judge
-    bias, overlap, expected_share = _compare(sample, drawn, totals, after, family, even)
+    judged = None
+    if after is not None:
+        judged = weights_to_judge(weighter, after, sample, y, drawn)
+    bias, overlap, forecast = _compare(sample, drawn, totals, after, judged, family, even)
     summary = None if after is None else summarise_weights(after, sample.batch)
     return Diagnosis(
         verdict=reach_verdict(
             bias,
             overlap,
             summary,
-            expected_share=expected_share,
+            forecast=forecast,
             sample_rows=len(sample),
             population_rows=totals.rows,
             n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
@@ -140,22 +145,31 @@ def _compare(
     drawn: Reservoir,
     totals: ColumnTotals,
     after: FloatArray | None,
+    judged: Judged | None,
     family: Family,
     even: bool,
-) -> tuple[Bias, Overlap, float]:
-    """Compare the sample with the rows drawn; also return the effective share to be expected."""
+) -> tuple[Bias, Overlap, Forecast]:
+    """Compare the sample with the rows drawn."""
     theirs = sample.codes.transform(drawn.rows, side="population").values
     _check_ranges(sample.codes.names, np.concatenate([sample.values, theirs]))
-    comparison = Comparator(sample, theirs, drawn.weight, even, drawn.seed)
+    tested, how = (None, "") if judged is None else (judged.weights, judged.how)
+    sides = Sides.of(sample, drawn)
+    comparison = Comparator(sides, sample.design, even, drawn.seed, how)
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        classifier, expected_share = comparison.discrimination(family, after)
+        classifier, expected_share = comparison.discrimination(family, tested)
         bias = Bias(
             features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
-            mmd=comparison.discrepancy(after),
+            mmd=comparison.discrepancy(tested),
             classifier=classifier,
         )
+        overfitted = False
+        if after is not None and judged is not None and classifier.after is not None:
+            share = effective_sample_size(after) / len(after)
+            overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
+            if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
+                overfitted = not is_separable(comparison.separated(family, after))
         overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
-    return bias, overlap, expected_share
+    return bias, overlap, Forecast(expected_share, overfitted)
 
 
 def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None:

@@ -94,6 +94,8 @@ class Weighter(WithParameters, ABC):
     """The types, beside its own, that a saved file of this weighter holds."""
     _matches_kernel_means: ClassVar[bool] = False
     """Whether the weighted sample matches the population's mean in a kernel's feature space."""
+    _estimates: ClassVar[bool] = True
+    """Whether weights are fitted to the sample's rows; otherwise they are known."""
     _not_certifiable: ClassVar[str] = ""
     """Why there is no certificate for a model with these weights; empty where there is one."""
 
