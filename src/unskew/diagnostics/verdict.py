@@ -52,8 +52,7 @@ def reach_verdict(
             "conclusions to the rest of the population."
         )
         return Verdict("not correctable", headline, (*rules, tests, advice))
-    whole = "The sample covers the whole population examined."
-    coverage = str(overlap) if overlap.uncovered else whole
+    coverage = str(overlap)
     if weights is None:
         return _without_weights(bias, tests, coverage, expected_share)
     # The size that the largest of n_means differences reaches by chance, in standard deviations
