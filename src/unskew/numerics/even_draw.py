@@ -43,8 +43,8 @@ class EvenDraw:
     Examples
     --------
     >>> draw = EvenDraw(np.ones(100), np.full(400, 1 / 400))
-    >>> round(draw.evidence(0.1, 0.1 / 400), 2), round(40 * np.log(1 + 100 / 400), 2)
-    (8.93, 8.93)
+    >>> print(draw.evidence(0.1, 0.1 / 400).round(2), (40 * np.log(1 + 100 / 400)).round(2))
+    8.93 8.93
     """
 
     def __init__(

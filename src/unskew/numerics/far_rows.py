@@ -19,6 +19,10 @@ FAR_FACTOR = 1.5
 """How many times farther than that a point must be to lie outside the set's support. More than 1,
 because the quantile is an estimate. Not tuned."""
 
+ENOUGH = 20_000
+"""Others beyond which their number is no longer what limits the precision, and summing over it would
+take long. A smaller one is on the safe side."""
+
 _FIRST_POINTS = 64
 _TREE_COLUMNS = 3
 """Up to so many columns a k-d tree is faster than comparing all pairs."""
@@ -89,7 +93,7 @@ def far_rows(
         everyone = NearestNeighbors(n_neighbors=1).fit(points)
         far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
     # 3) Whether more mass is far than chance allows.
-    effective = max(1, int(1 / (mass @ mass if squares is None else squares.sum())))
+    effective = int(min(max(1 / (mass @ mass if squares is None else squares.sum()), 1), ENOUGH))
     weight = np.ones(len(chosen)) if design is None else design[chosen]
     heaviest = np.sort(weight)[len(weight) - k :].sum() / weight.sum()
     m = max(k, len(some) * (k / len(weight)) / heaviest)

@@ -92,7 +92,7 @@ def row_squares(
     counts, one row for each combination of values and its number of rows, stands for all of them.
     It is recognised by weights that are whole numbers, not all equal, and by distinct rows.
     """
-    counts = whole and len(np.unique(weight)) > 1 and bool((weight == np.round(weight)).all())
+    counts = whole and len(np.unique(weight)) > 1 and bool((weight % 1 == 0).all())
     if counts:
         categories = np.column_stack([values.theirs for values in columns])
         points = np.column_stack([np.nan_to_num(theirs), categories])
