@@ -20,7 +20,7 @@ FAR_FACTOR = 1.5
 because the quantile is an estimate. Not tuned."""
 
 ENOUGH = 20_000
-"""Others beyond which their number is no longer what limits the precision, and summing over it would
+"""Others beyond which their number no longer limits the precision, while summing over it would
 take long. A smaller one is on the safe side."""
 
 _FIRST_POINTS = 64
