@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from unskew.diagnostics.diagnosis import MISSING, Bias, Comparison, Verdict
+from unskew.diagnostics.diagnosis import Bias, Comparison, Verdict
+from unskew.diagnostics.features import MISSING
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
@@ -87,8 +88,7 @@ def reach_verdict(
         )
         return Verdict("not correctable", headline, (*rules, tests, advice))
     left_out = _left_out_sentences(bias)
-    whole = "The sample covers the whole population examined."
-    coverage = str(overlap) if overlap.uncovered else whole
+    coverage = str(overlap)
     if weights is None:
         found = _without_weights(bias, tests, coverage, forecast.expected_share)
         return replace(found, sentences=(*found.sentences, *left_out))

@@ -3,16 +3,16 @@ r"""Regions that hold much of one set of points and none of another.
 A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If m points
 and r others were draws from one distribution, it would be chance which of those within a box that
 was fixed beforehand are points: that k of the others lie there and no point has a probability of at
-most :math:`(r / (m + r))^k`. Boxes are found by looking, so each condition pays for the choices
-that it had: its feature, its direction and, where the feature is not a mark of 0 or 1, one of the m
-points as its border. A box of conditions with c_1, c_2, … choices and a share p of the others is
-reported only if
+most :math:`(r / (m + r))^k` (:mod:`unskew.numerics.even_draw`, also for weights). Boxes are found
+by looking, so each condition pays for the choices that it had: its feature, its direction and,
+where the feature is not a mark of 0 or 1, one of the m points as its border. A box of conditions
+with c_1, c_2, … choices and a share p of the others is reported only if
 
 .. math:: r p \log(1 + m / r) \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
 
 so that one distribution yields any box at all with probability of at most ``chance`` for each
 number of conditions, whatever the search does (the union bound). With many others the left side
-is m p. Where they have weights, r is their effective number.
+is m p.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 MAX_DEPTH = 6
@@ -80,6 +81,8 @@ def empty_boxes(
     others: FloatArray,
     mass: FloatArray,
     *,
+    design: FloatArray | None = None,
+    squares: FloatArray | None = None,
     grow_on: int = 5000,
     chance: float = 0.01,
     seed: int = 0,
@@ -98,6 +101,8 @@ def empty_boxes(
     others : ndarray of shape (r, d)
     mass : ndarray of shape (r,)
         Of the others.
+    design, squares : ndarray of shape (m,) and (r,), optional
+        As for :class:`~unskew.numerics.even_draw.EvenDraw`.
     grow_on : int
         How many points, and how many of the others, a tree is grown on at most; whether a
         box is empty, and how large it is, is checked with all of them.
@@ -119,7 +124,13 @@ def empty_boxes(
     [(True, 0.3)]
     """
     # 1) Tails of single features.
-    search = _Search(points, others, mass / mass.sum(), chance)
+    total = mass.sum()
+    draw = EvenDraw(
+        np.ones(len(points)) if design is None else design,
+        mass / total,
+        None if squares is None else squares / total**2,
+    )
+    search = _Search(points, others, draw, chance)
     found = list(search.tails())
     # 2) Boxes of several conditions: each half of the points grows a tree, the other checks it.
     half = np.random.RandomState(seed).permutation(len(points))
@@ -135,22 +146,21 @@ class _Search:
     """The two sets, and what counts as a box between them."""
 
     def __init__(
-        self, points: FloatArray, others: FloatArray, mass: FloatArray, chance: float
+        self, points: FloatArray, others: FloatArray, draw: EvenDraw, chance: float
     ) -> None:
         # By column, for a condition looks at one.
         self.points, self.others = np.asfortranarray(points), np.asfortranarray(others)
-        self.mass = mass
+        self.mass, self._draw = draw.mass, draw
         marks = np.isin(np.concatenate([points, others]), (0.0, 1.0)).all(axis=0)
         # log c of the module's text, for each feature
         self._log_choices = np.log(2.0 * points.shape[1] * np.where(marks, 1, len(points)))
         self._log_chance = np.log(chance)
-        effective = 1.0 / float(mass @ mass)
-        self._evidence = effective * np.log1p(len(points) / effective)  # of all the others' mass
 
-    def is_large(self, box: Box, share: float) -> bool:
-        """Whether a share of the mass is too large for the box to be empty by chance."""
+    def is_large(self, box: Box, where: BoolArray) -> bool:
+        """Whether the others in a part of the box are too many for it to be empty by chance."""
         choices = sum(self._log_choices[c.feature] for c in box.conditions)
-        return bool(self._evidence * share >= choices - self._log_chance)
+        evidence = self._draw.evidence(self.mass[where].sum(), self._draw.squares[where].sum())
+        return bool(evidence >= choices - self._log_chance)
 
     def share(self, conditions: Sequence[Condition]) -> float:
         return float(self.mass[_all_hold(conditions, self.others)].sum())
@@ -184,7 +194,7 @@ class _Search:
         kept: list[Box] = []
         for box in sorted(boxes, key=lambda box: (-box.share, len(box.conditions))):
             added = box.holds(self.others) & left
-            if self.is_large(box, float(self.mass[added].sum())):
+            if self.is_large(box, added):
                 kept.append(box)
                 left &= ~added
         return kept

@@ -19,6 +19,10 @@ FAR_FACTOR = 1.5
 """How many times farther than that a point must be to lie outside the set's support. More than 1,
 because the quantile is an estimate. Not tuned."""
 
+ENOUGH = 20_000
+"""Others beyond which their number no longer limits the precision, while summing over it would
+take long. A smaller one is on the safe side."""
+
 _FIRST_POINTS = 64
 _TREE_COLUMNS = 3
 """Up to so many columns a k-d tree is faster than comparing all pairs."""
@@ -29,6 +33,8 @@ def far_rows(
     others: FloatArray,
     mass: FloatArray,
     *,
+    design: FloatArray | None = None,
+    squares: FloatArray | None = None,
     judge_on: int = 5000,
     chance: float = 0.01,
     seed: int = 0,
@@ -39,7 +45,9 @@ def far_rows(
     If both sets were draws from one distribution, the others' distances would be like the points'
     own, and the share of them beyond the k-th largest of m would be a draw of Beta(k, m + 1 - k);
     ``FAR_FACTOR`` times that distance it is less still. Unless more mass lies there than ``chance``
-    allows, given the effective number of others, no point is called far.
+    allows, given the effective number of others, no point is called far. Where points have design
+    weights, m is such that the k heaviest of them carry a share k / m of the weight: these may be
+    the k outermost.
 
     Parameters
     ----------
@@ -47,6 +55,8 @@ def far_rows(
     others : ndarray of shape (r, d)
     mass : ndarray of shape (r,)
         Of the others; it sums to one.
+    design, squares : ndarray of shape (m,) and (r,), optional
+        As for :class:`~unskew.numerics.even_draw.EvenDraw`.
     judge_on : int
         How many of the points, drawn at random, determine the distance between points. Others that
         are far from these are compared with all of them.
@@ -83,8 +93,11 @@ def far_rows(
         everyone = NearestNeighbors(n_neighbors=1).fit(points)
         far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
     # 3) Whether more mass is far than chance allows.
-    effective = max(1, int(1 / (mass @ mass)))
-    allowed = stats.betabinom.ppf(1 - chance, effective, k, len(some) + 1 - k) / effective
+    effective = int(min(max(1 / (mass @ mass if squares is None else squares.sum()), 1), ENOUGH))
+    weight = np.ones(len(chosen)) if design is None else design[chosen]
+    heaviest = np.sort(weight)[len(weight) - k :].sum() / weight.sum()
+    m = max(k, len(some) * (k / len(weight)) / heaviest)
+    allowed = stats.betabinom.ppf(1 - chance, effective, k, m + 1 - k) / effective
     return far if float(mass[far].sum()) > allowed else none
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from unskew.numerics.empty_boxes import empty_boxes
+from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import Overlap, OverlapRule
-from unskew.overlap.words import Label, describe_box, describe_unseen
+from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
+from unskew.overlap.words import Label, describe_box
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
@@ -26,7 +28,8 @@ def measure_overlap(
     Parameters
     ----------
     sample : Sample
-        Rows with a design weight of zero do not count.
+        Rows with a design weight of zero do not count, and uneven weights make an absence more
+        likely to be chance: see :mod:`unskew.numerics.even_draw`.
     drawn : Reservoir
         The population, or a uniform random sample of its rows; its seed is that of the search.
     n_rows : int
@@ -40,50 +43,69 @@ def measure_overlap(
     """
     rows, seed = drawn.rows, drawn.seed
     mass = drawn.weight / drawn.weight.sum()
+    whole = drawn.whole(n_rows)
     # One over the root of Kish's effective size; nothing where all rows were counted.
-    error = 0.0 if drawn.whole(n_rows) else float(np.sqrt(mass @ mass))
+    error = 0.0 if whole else float(np.sqrt(mass @ mass))
     sample = sample.take(np.flatnonzero(sample.design > 0))
-    codes, mine = sample.codes, sample.values
+    codes, mine, design = sample.codes, sample.values, sample.design
     theirs = codes.transform(rows, side="population").values
-    # 1) Values that no sample row has.
-    regions = [
-        (describe_unseen(codes, rows, column, where), where)
-        for column, values in enumerate(theirs.T)
-        if (where := codes.is_unseen(values, column)).any()
+    columns = [
+        values_of(codes, column, mine[:, column], theirs[:, column], rows.column(column))
+        for column in range(len(codes.names))
     ]
-    covered = ~_any_of(regions, len(rows))
+    squares = row_squares(drawn.weight, mass, whole, columns, theirs)
+    # 1) Values that no sample row has, beyond those that chance explains.
+    regions = list(unseen_regions(codes, columns, rows, EvenDraw(design, mass, squares)))
+    left = _uncovered(regions, mass) < 1
     # 2) Boxes among the other rows.
-    if covered.any():
-        masses = np.concatenate([np.full(len(mine), 1 / len(mine)), mass])
+    if left.any():
+        masses = np.concatenate([design / design.sum(), mass])
         features, labels = _features(codes, np.concatenate([mine, theirs]), masses)
         ours, others = features[: len(mine)], features[len(mine) :]
-        boxes = empty_boxes(ours, others[covered], mass[covered], grow_on=grow_on, seed=seed)
-        regions += [(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
-    rules = []
-    for text, where in regions:
-        share = float(mass[where].sum())
-        rules.append(OverlapRule(text, share, _margin(share, error), 0, len(mine)))
+        boxes = empty_boxes(
+            ours,
+            others[left],
+            mass[left],
+            design=design,
+            squares=squares[left],
+            grow_on=grow_on,
+            seed=seed,
+        )
+        regions += [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
     # 3) Rows far from every sample row.
-    explained = _any_of(regions, len(rows))
+    explained = _uncovered(regions, mass)
     space, points = sample.points("standard")
     others = bounded(space.of_codes(theirs))
-    uncovered = explained | far_rows(bounded(points), others, mass, judge_on=grow_on, seed=seed)
-    share = min(1.0, float(mass[uncovered].sum()))
+    far = far_rows(
+        bounded(points),
+        others,
+        mass,
+        design=design,
+        squares=squares,
+        judge_on=grow_on,
+        seed=seed,
+    )
+    uncovered = np.maximum(explained, far)
+    share = min(1.0, float(mass @ uncovered))
+    unseen = np.any([values.unseen for values in columns], axis=0)
     return Overlap(
         uncovered=share,
         margin=_margin(share, error),
-        rules=tuple(sorted(rules, key=lambda rule: -rule.share)),
-        unexplained=float(mass[uncovered & ~explained].sum()),
+        rules=tuple(sorted(_rules(regions, mass, error, len(mine)), key=lambda r: -r.share)),
+        unexplained=float(mass @ (uncovered - explained)),
         method=_METHOD,
+        by_chance=float(mass @ np.maximum(unseen - uncovered, 0.0)),
     )
 
 
 _METHOD = (
-    "Values that no sample row has are counted. Regions are boxes in the columns without sample "
-    "rows, so large that a uniform random sample of the same size would leave one of them empty in "
-    "only 1 of 100 cases. A row is also uncovered if its distance from every sample row is more "
-    f"than {FAR_FACTOR} times the nearest-neighbour distance that all but {100 * OUTERMOST:g} % of "
-    "the sample rows have, in standardised columns."
+    "Values that no sample row has are counted, unless a uniform random sample of the same size "
+    "would lack them in more than 1 of 100 cases: a single value in full, many rare values of a "
+    "column by their mass beyond what such a sample is expected to lack. Regions are boxes in the "
+    "columns without sample rows, so large that a uniform random sample of the same size would "
+    "leave one of them empty in only 1 of 100 cases. A row is also uncovered if its distance from "
+    f"every sample row is more than {FAR_FACTOR} times the nearest-neighbour distance that all but "
+    f"{100 * OUTERMOST:g} % of the sample rows have, in standardised columns."
 )
 
 
@@ -91,9 +113,21 @@ def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
 
-def _any_of(regions: Sequence[tuple[str, BoolArray]], n_rows: int) -> BoolArray:
-    nowhere = np.zeros(n_rows, dtype=bool)
-    return np.any([nowhere, *(where for _, where in regions)], axis=0)
+def _rules(
+    regions: Sequence[Region], mass: FloatArray, error: float, size: int
+) -> Iterator[OverlapRule]:
+    for text, where, by_chance in regions:
+        share = float(mass[where].sum())
+        yield OverlapRule(text, share - by_chance, _margin(share, error), 0, size, by_chance)
+
+
+def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
+    """Return how much of each population row is uncovered: all of it, or what is beyond chance."""
+    uncovered = np.zeros(len(mass))
+    for region in regions:
+        degree = 1 - region.by_chance / mass[region.where].sum()
+        uncovered[region.where] = np.maximum(uncovered[region.where], degree)
+    return uncovered
 
 
 def bounded(points: FloatArray) -> FloatArray:

@@ -26,8 +26,9 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
+from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap, warn_of_unseen
 from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_new_rows, open_sample
 from unskew.population.population import Population
@@ -300,6 +301,12 @@ class InductiveWeighter(Weighter, ABC):
         ndarray of shape (n_rows,), or Spark DataFrame
             In the scale of ``weights_``. Design weights are not included: multiply by them. A Spark
             DataFrame is returned with one more column, which Spark computes when it is needed.
+
+        Warns
+        -----
+        UnseenValueWarning
+            If rows in memory hold categories, or missing values, that no sample row has: it names
+            them and the weights that these rows get.
         """
         check_is_fitted(self, "scale_")
         new = open_new_rows(X)
@@ -312,7 +319,21 @@ class InductiveWeighter(Weighter, ABC):
             return np.empty(0)
         new.all_rows = self._as_fitted(new.rows)
         new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
-        return self._weigh(new) * self.scale_
+        weights = self._weigh(new) * self.scale_
+        codes = self._codes()
+        warning = codes and warn_of_unseen(codes, new.batch, weights, self._describe_unseen())
+        if warning:
+            warn_caller(warning)
+        return weights
+
+    def _codes(self) -> ColumnCodes | None:
+        """Return the codes of the columns on which the weights depend, if they do on any."""
+        space = getattr(self, "space_", None)
+        return None if space is None else space.codes
+
+    def _describe_unseen(self) -> str:
+        """Return how rows with values that no sample row has are weighed."""
+        return "the value is left out of account"
 
     def __getattr__(self, name: str) -> Any:
         if name == "weights_" and "subsample_size_" in self.__dict__:
