@@ -11,13 +11,13 @@ the difference is a − b.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.kernels import GaussianKernel
+from unskew.numerics.matches import count_matches, narrow
 from unskew.numerics.typing import FloatArray, IntArray
 
 MAX_ROWS = 1500
@@ -59,18 +59,19 @@ class MaximumMeanDiscrepancy:
         typical = float(np.median(squares[squares > 0])) if (squares > 0).any() else 1.0
         kernel = GaussianKernel(np.sqrt(typical / 2))  # the median heuristic
         prepared = kernel.prepare(points)
-        columns = _narrow(codes)
+        columns = narrow(codes)
         self.kernel = np.zeros((len(points), len(points)), dtype=np.float32)
         for here in self._diagonal_blocks():
             above = slice(here.stop)
             block = kernel.block(prepared[above], prepared[here])
-            if len(columns):
-                block *= np.exp(-2 / typical * _mismatches(columns, above, here))
+            if columns:
+                differing = len(columns) - count_matches(columns, columns, above, here)
+                block *= np.exp(-2 / typical * differing)
             self.kernel[above, here] = block
         # So far out, the product has lost the distance to rounding.
         for row in np.flatnonzero(np.einsum("ij,ij->i", points, points) > _FAR * typical):
             far = cdist(points[[row]], points, "sqeuclidean")
-            far += 2 * _mismatches(columns, slice(row, row + 1), slice(None))
+            far += 2 * (codes[row] != codes).sum(axis=1)
             self.kernel[row] = self.kernel[:, row] = np.exp(-far[0] / typical)
 
     def permutation_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
@@ -131,18 +132,3 @@ class MaximumMeanDiscrepancy:
     def _diagonal_blocks(self) -> Iterator[slice]:
         for start in range(0, self.n_rows, _BLOCK_ROWS):
             yield slice(start, min(start + _BLOCK_ROWS, self.n_rows))
-
-
-def _narrow(codes: IntArray) -> list[Any]:
-    """Return the columns in the smallest type that holds them, so that comparing them is fast."""
-    return [np.ascontiguousarray(c, np.min_scalar_type(c.max(initial=0))) for c in codes.T]
-
-
-def _mismatches(columns: list[Any], first: slice, second: slice) -> Any:
-    """Return in how many columns each of the first rows differs from each of the second."""
-    if not columns:
-        return 0
-    count = (columns[0][first, None] != columns[0][second]).astype(np.uint16)
-    for column in columns[1:]:
-        count += column[first, None] != column[second]
-    return count

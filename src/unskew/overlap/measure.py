@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unskew.numerics.empty_boxes import empty_boxes
+from unskew.numerics.empty_boxes import Features, empty_boxes
 from unskew.numerics.even_draw import EvenDraw
-from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, far_rows
+from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import Overlap, OverlapRule
 from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
 from unskew.overlap.words import Label, describe_box
 from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import FeatureSpace
 from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -61,10 +62,13 @@ def measure_overlap(
     if left.any():
         masses = np.concatenate([design / design.sum(), mass])
         features, labels = _features(codes, np.concatenate([mine, theirs]), masses)
-        ours, others = features[: len(mine)], features[len(mine) :]
+        ours, others = (
+            Features([column[side] for column in features])
+            for side in (slice(len(mine)), slice(len(mine), None))
+        )
         boxes = empty_boxes(
             ours,
-            others[left],
+            others.take(np.flatnonzero(left)),
             mass[left],
             design=design,
             squares=squares[left],
@@ -74,11 +78,10 @@ def measure_overlap(
         regions += [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
-    space, points = sample.points("standard")
-    others = bounded(space.of_codes(theirs))
+    space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
     far = far_rows(
-        bounded(points),
-        others,
+        _mixed_points(space, mine),
+        _mixed_points(space, theirs),
         mass,
         design=design,
         squares=squares,
@@ -130,6 +133,11 @@ def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
     return uncovered
 
 
+def _mixed_points(space: FeatureSpace, values: FloatArray) -> MixedPoints:
+    numbers, labels = space.split_codes(values)
+    return MixedPoints(bounded(numbers), labels)
+
+
 def bounded(points: FloatArray) -> FloatArray:
     """Return points with finite distances.
 
@@ -143,7 +151,7 @@ MAX_VALUES = 32
 
 def _features(
     codes: ColumnCodes, values: FloatArray, mass: FloatArray
-) -> tuple[FloatArray, list[Label]]:
+) -> tuple[list[FloatArray | BoolArray], list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
     labels = []
@@ -158,7 +166,7 @@ def _features(
         if codes.has_missing[column]:
             features.append(np.isnan(here))
             labels.append(Label(column, "missing"))
-    return np.column_stack(features).astype(np.float64), labels
+    return features, labels
 
 
 def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:

@@ -22,6 +22,7 @@ missing) and its one-hot columns are all zero.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -75,6 +76,7 @@ class ColumnCodes:
 
     def fit_transform(self, sample: pa.RecordBatch) -> FloatArray:
         """Learn from the sample and return its codes."""
+        self.__dict__.pop("kinds", None)
         self.names: list[str] = sample.schema.names
         self.types: list[pa.DataType] = sample.schema.types
         self._check_kinds(sample, side="sample")
@@ -102,6 +104,7 @@ class ColumnCodes:
         twin.columns = [code.joined(column) for code, column in pairs]
         empty = [isinstance(code, _EmptyCode) for code in self.columns]
         kinds = zip(empty, self.types, other.schema.types, strict=True)
+        twin.__dict__.pop("kinds", None)
         twin.types = [theirs if none else mine for none, mine, theirs in kinds]
         twin.has_missing = self.has_missing | [not _present(column).all() for _, column in pairs]
         return twin
@@ -112,16 +115,17 @@ class ColumnCodes:
         twin.__dict__.update(self.__dict__, dtype=dtype)
         return twin
 
-    @property
+    @cached_property
     def kinds(self) -> list[Kind]:
         """What each column holds."""
         return [kind_of(kind) for kind in self.types]
 
     def __getstate__(self) -> dict[str, Any]:
-        if "types" not in self.__dict__:
-            return self.__dict__.copy()
+        state = {name: value for name, value in self.__dict__.items() if name != "kinds"}
+        if "types" not in state:
+            return state
         fields = pa.schema(list(zip(self.names, self.types, strict=True)))
-        return {**self.__dict__, "types": bytes_of_table(fields.empty_table())}
+        return {**state, "types": bytes_of_table(fields.empty_table())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
