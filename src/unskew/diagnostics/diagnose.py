@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
@@ -15,6 +16,7 @@ from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
+from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.outcome import measure_outcome
 from unskew.diagnostics.sides import Sides
@@ -108,6 +110,7 @@ def diagnose(
     drawn = Reservoir(examined_rows, seed=random_state)
     totals = ColumnTotals(codes, sample.values)
     matched.reduce(Summaries([totals, drawn]))
+    pa.default_memory_pool().release_unused()  # copies that were made on the way
     even = sample_weight is None and not matched.is_weighted
     # By default a family of classifiers that did not make the weights.
     other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
@@ -151,26 +154,37 @@ def _compare(
     even: bool,
 ) -> tuple[Bias, Overlap, Forecast]:
     """Compare the sample with the rows drawn."""
-    theirs = sample.codes.transform(drawn.rows, side="population").values
-    _check_ranges(sample.codes.names, np.concatenate([sample.values, theirs]))
-    tested, how = (None, "") if judged is None else (judged.weights, judged.how)
-    sides = Sides.of(sample, drawn)
-    comparison = Comparator(sides, sample.design, even, drawn.seed, how)
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        classifier, expected_share = comparison.discrimination(family, tested)
-        bias = Bias(
-            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
-            mmd=comparison.discrepancy(tested),
-            classifier=classifier,
-        )
-        overfitted = False
-        if after is not None and judged is not None and classifier.after is not None:
-            share = effective_sample_size(after) / len(after)
-            overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
-            if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
-                overfitted = not is_separable(comparison.separated(family, after))
+        theirs = sample.codes.transform(drawn.rows, side="population").values
+        _check_ranges(sample.codes.names, sample.values, theirs)
+        features = measure_balance(sample, after, totals.columns, theirs, drawn.weight)
+        del theirs  # of many columns, it is large
+        bias, forecast = _test(sample, drawn, features, after, judged, family, even)
         overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
-    return bias, overlap, Forecast(expected_share, overfitted)
+    return bias, overlap, forecast
+
+
+def _test(
+    sample: Sample,
+    drawn: Reservoir,
+    features: tuple[FeatureBalance, ...],
+    after: FloatArray | None,
+    judged: Judged | None,
+    family: Family,
+    even: bool,
+) -> tuple[Bias, Forecast]:
+    """Test whether sample and population differ, before and after weighting."""
+    tested, how = (None, "") if judged is None else (judged.weights, judged.how)
+    comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
+    classifier, expected_share = comparison.discrimination(family, tested)
+    bias = Bias(features=features, mmd=comparison.discrepancy(tested), classifier=classifier)
+    overfitted = False
+    if after is not None and judged is not None and classifier.after is not None:
+        share = effective_sample_size(after) / len(after)
+        overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
+        if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
+            overfitted = not is_separable(comparison.separated(family, after))
+    return bias, Forecast(expected_share, overfitted)
 
 
 def _provenance(population: Any, y: Any) -> Provenance:
@@ -193,10 +207,14 @@ def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None
         )
 
 
-def _check_ranges(names: Sequence[str], values: FloatArray) -> None:
+def _check_ranges(names: Sequence[str], mine: FloatArray, theirs: FloatArray) -> None:
     """Refuse columns whose largest and smallest value have no difference in floating point."""
     with np.errstate(over="ignore", invalid="ignore"):
-        ranges = np.fmax.reduce(values, axis=0) - np.fmin.reduce(values, axis=0)
+        largest, smallest = (
+            extreme(extreme.reduce(mine, axis=0), extreme.reduce(theirs, axis=0))
+            for extreme in (np.fmax, np.fmin)
+        )
+        ranges = largest - smallest
     for position in np.flatnonzero(np.isinf(ranges)):
         raise InputError(
             f"Column '{names[int(position)]}' spans more than floating point can hold. Rescale it."

@@ -170,7 +170,8 @@ def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
     boosted trees would bin by themselves, but with weights they sort the rows once for each border,
     which takes far longer than growing the trees.
     """
-    places = np.where(np.isnan(values), 0.0, values + 1.0)
+    places = values + 1.0
+    places[np.isnan(values)] = 0.0
     for column in np.flatnonzero(~np.asarray(categories, dtype=bool)):
         here = ~np.isnan(values[:, column])
         numbers = values[here, column]

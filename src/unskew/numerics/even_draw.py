@@ -52,8 +52,8 @@ class EvenDraw:
     ) -> None:
         self.mass = mass
         self.squares = mass**2 if squares is None else squares
-        self._design = design / design.sum()
-        heaviest_first = np.sort(self._design)[::-1]
+        self.design = design / design.sum()
+        heaviest_first = np.sort(self.design)[::-1]
         self._carried = np.append(0.0, np.cumsum(heaviest_first))
 
     @property
@@ -92,9 +92,9 @@ class EvenDraw:
         The arguments are the value of each point and of each of the others, as numbers.
         """
         mass, squares = self.totals(of_others, n_values)
-        mine = np.bincount(of_points, weights=self._design, minlength=n_values)
+        mine = np.bincount(of_points, weights=self.design, minlength=n_values)
         # Both sets together: the mass that a value has if all of its rows are others.
-        points = mine / np.square(self._design).sum()
+        points = mine / np.square(self.design).sum()
         share = mass + points * self.squares.sum()
         rows = _rows(mass, squares) + points
         probability = np.exp(-_evidence(rows, self.points_with(share)))

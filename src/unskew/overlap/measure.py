@@ -60,22 +60,7 @@ def measure_overlap(
     left = _uncovered(regions, mass) < 1
     # 2) Boxes among the other rows.
     if left.any():
-        masses = np.concatenate([design / design.sum(), mass])
-        features, labels = _features(codes, np.concatenate([mine, theirs]), masses)
-        ours, others = (
-            Features([column[side] for column in features])
-            for side in (slice(len(mine)), slice(len(mine), None))
-        )
-        boxes = empty_boxes(
-            ours,
-            others.take(np.flatnonzero(left)),
-            mass[left],
-            design=design,
-            squares=squares[left],
-            grow_on=grow_on,
-            seed=seed,
-        )
-        regions += [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
+        regions += _boxes(codes, mine, theirs, left, EvenDraw(design, mass, squares), grow_on, seed)
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
     space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
@@ -112,6 +97,30 @@ _METHOD = (
 )
 
 
+def _boxes(
+    codes: ColumnCodes,
+    mine: FloatArray,
+    theirs: FloatArray,
+    left: BoolArray,
+    draw: EvenDraw,
+    grow_on: int,
+    seed: int,
+) -> list[Region]:
+    """Return boxes without sample rows among the population rows that are left."""
+    masses = np.concatenate([draw.design, draw.mass])
+    ours, others, labels = _features(codes, mine, theirs, masses)
+    boxes = empty_boxes(
+        ours,
+        others if left.all() else others.take(np.flatnonzero(left)),
+        draw.mass[left],
+        design=draw.design,
+        squares=draw.squares[left],
+        grow_on=grow_on,
+        seed=seed,
+    )
+    return [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
+
+
 def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
@@ -135,7 +144,8 @@ def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
 
 def _mixed_points(space: FeatureSpace, values: FloatArray) -> MixedPoints:
     numbers, labels = space.split_codes(values)
-    return MixedPoints(bounded(numbers), labels)
+    np.nan_to_num(numbers, copy=False)
+    return MixedPoints(np.clip(numbers, -FARTHEST, FARTHEST, out=numbers), labels)
 
 
 def bounded(points: FloatArray) -> FloatArray:
@@ -143,19 +153,21 @@ def bounded(points: FloatArray) -> FloatArray:
 
     A column so large that its standard deviation overflows has no scale and is set to zero.
     """
-    return np.clip(np.nan_to_num(points), -FARTHEST, FARTHEST)
+    finite = np.nan_to_num(points)
+    return np.clip(finite, -FARTHEST, FARTHEST, out=finite)
 
 
 MAX_VALUES = 32
 
 
 def _features(
-    codes: ColumnCodes, values: FloatArray, mass: FloatArray
-) -> tuple[list[FloatArray | BoolArray], list[Label]]:
+    codes: ColumnCodes, mine: FloatArray, theirs: FloatArray, mass: FloatArray
+) -> tuple[Features, Features, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
     labels = []
-    for column, here in enumerate(values.T):
+    for column, sides in enumerate(zip(mine.T, theirs.T, strict=True)):
+        here = np.concatenate(sides)
         if codes.kinds[column] == Kind.CATEGORY:
             for rank in _frequent(here, mass):
                 features.append(here == rank)
@@ -166,7 +178,10 @@ def _features(
         if codes.has_missing[column]:
             features.append(np.isnan(here))
             labels.append(Label(column, "missing"))
-    return features, labels
+    ours, others = (
+        [f[side] for f in features] for side in (np.s_[: len(mine)], np.s_[len(mine) :])
+    )
+    return Features(ours), Features(others), labels
 
 
 def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:
