@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.diagnosis import calibration, cost, overlap
+from benchmarks.diagnosis import calibration, cost, overlap, two_sample
 
 PARTS = {
     "calibration": calibration.rates,
@@ -12,6 +12,7 @@ PARTS = {
     "disjoint": calibration.disjoint,
     "cost": cost.main,
     "overlap": overlap.overlap,
+    "two_sample": two_sample.two_sample,
 }
 
 
