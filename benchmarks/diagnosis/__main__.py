@@ -11,6 +11,7 @@ PARTS = {
     "holes": calibration.holes,
     "disjoint": calibration.disjoint,
     "cost": cost.main,
+    "wide": cost.wide,
     "overlap": overlap.overlap,
     "two_sample": two_sample.two_sample,
 }

@@ -1,5 +1,7 @@
 """Samples that are part of the population, and tests that treat both sides alike."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -266,3 +268,21 @@ class TestOverfittedWeights:
             found = diagnose(rows[chosen], rows, 1 / chance[chosen], random_state=seed)
             overfitted += "overfitted" in found.verdict.headline
         assert overfitted <= 1
+
+
+class TestManyColumns:
+    def test_memory_is_that_of_the_columns_not_of_their_categories(self):
+        # 40 columns of 64 one-hot columns each are 20 MB for 1,000 rows, and there were several.
+        random = np.random.default_rng(0)
+        names = np.array([f"k{k:03}" for k in range(100)])
+        sample, population = (
+            pd.DataFrame({f"c{j}": names[random.integers(0, 100, n)] for j in range(40)})
+            for n in (100, 1000)
+        )
+        for judge in ("trees", "smooth"):
+            diagnose(sample[:20], population[:50], judge=judge)  # what is imported on the way
+            tracemalloc.start()
+            diagnose(sample, population, judge=judge)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 40e6

@@ -54,6 +54,11 @@ def diagnose(
     The population is read once. Means, variances, missing values and categories are computed from
     all of its rows; distributions, tests and regions from a uniform random sample of its rows.
 
+    Where the sample is part of the population, its rows are recognised: by the marks of
+    ``Population(selected=...)``, or by their values if far more of them occur in the population than
+    chance explains. Each then counts as one row. Otherwise the sample is taken to be drawn apart
+    from the population's rows; if it was not, the tests find less.
+
     Parameters
     ----------
     X : array-like or dataframe of shape (n_samples, n_features)
@@ -62,7 +67,9 @@ def diagnose(
         An unbiased reference sample of the population, with the same columns.
     weights : array-like of shape (n_samples,) or fitted weighter or Reweighted, optional
         The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
-        the family of classifiers that should judge it.
+        the family of classifiers that should judge it. One that can weigh new rows is tested on
+        rows held out: it is fitted five times, each time to four fifths of the sample and the
+        population rows examined. If it needs labels, give ``y`` too.
     y : array-like of shape (n_samples,), optional
         Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
         classes; dates and times are left out.
