@@ -55,9 +55,9 @@ def diagnose(
     all of its rows; distributions, tests and regions from a uniform random sample of its rows.
 
     Where the sample is part of the population, its rows are recognised: by the marks of
-    ``Population(selected=...)``, or by their values if far more of them occur in the population than
-    chance explains. Each then counts as one row. Otherwise the sample is taken to be drawn apart
-    from the population's rows; if it was not, the tests find less.
+    ``Population(selected=...)``, or by their values if far more of them occur in the population
+    than chance explains. Each then counts as one row. Otherwise the sample is taken to be drawn
+    apart from the population's rows; if it was not, the tests find less.
 
     Parameters
     ----------
