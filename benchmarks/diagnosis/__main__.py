@@ -1,16 +1,19 @@
-"""Measure the diagnosis: ``python -m benchmarks.diagnosis [calibration|holes|disjoint|cost]``."""
+"""Measure the diagnosis: ``python -m benchmarks.diagnosis [PART ...]``."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks.diagnosis import calibration, cost
+from benchmarks.diagnosis import calibration, cost, overlap, two_sample
 
 PARTS = {
     "calibration": calibration.rates,
     "holes": calibration.holes,
     "disjoint": calibration.disjoint,
     "cost": cost.main,
+    "wide": cost.wide,
+    "overlap": overlap.overlap,
+    "two_sample": two_sample.two_sample,
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -41,6 +44,40 @@ def main(sizes: tuple[int, ...] = (1_000_000, 4_000_000, 10_000_000), repeats: i
                 f"{min(passes) / min(scans):11.2f}",
                 flush=True,
             )
+
+
+def wide() -> None:
+    """Print time and memory of diagnosing many columns: 5,000 rows against 20,000."""
+    print(
+        "\nMany columns; 5,000 sample rows and 20,000 of the population, in a process of their own"
+    )
+    print(f"{'columns':40} {'wall, s':>8} {'CPU, s':>8} {'peak memory, MB':>15}")
+    for name in WIDE:
+        code = f"from benchmarks.diagnosis import cost; cost.diagnose_wide({name!r})"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+WIDE = {"500 columns of numbers": (500, 0), "100 columns of 100 texts each": (100, 100)}
+
+
+def diagnose_wide(name: str) -> None:
+    """Diagnose one of ``WIDE`` and print its line."""
+    columns, categories = WIDE[name]
+    random = np.random.default_rng(0)
+    names = np.array([f"k{i:03}" for i in range(categories)])
+
+    def rows(n: int) -> pa.Table:
+        def column() -> Any:
+            return names[random.integers(0, categories, n)] if categories else random.normal(size=n)
+
+        return pa.table({f"c{j}": column() for j in range(columns)})
+
+    sample, population = rows(5000), rows(20_000)
+    wall, cpu = time.perf_counter(), time.process_time()
+    unskew.diagnose(sample, population)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000  # it counts in KiB
+    print(f"{name:40} {wall:8.1f} {cpu:8.1f} {peak * 1.024:15,.0f}", flush=True)
 
 
 def _write(folder: Path, size: int, random: np.random.Generator) -> None:

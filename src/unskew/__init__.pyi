@@ -12,6 +12,7 @@ from unskew.errors import OverlapWarning as OverlapWarning
 from unskew.errors import ParameterError as ParameterError
 from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
 from unskew.errors import UnreadableFileError as UnreadableFileError
+from unskew.errors import UnseenValueWarning as UnseenValueWarning
 from unskew.errors import UnskewError as UnskewError
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk

@@ -93,6 +93,23 @@ class SkippedFilesWarning(UserWarning):
         return type(self), (str(self), self.files)
 
 
+class UnseenValueWarning(UserWarning):
+    """New rows hold values that no sample row has, so their weights are extrapolated.
+
+    Attributes
+    ----------
+    values : dict from str to dict from str to int
+        For each column the values, and the number of new rows that hold them.
+    """
+
+    def __init__(self, message: str, values: dict[str, dict[str, int]]) -> None:
+        super().__init__(message)
+        self.values = values
+
+    def __reduce__(self) -> tuple[type, tuple[str, dict[str, dict[str, int]]]]:
+        return type(self), (str(self), self.values)
+
+
 def warn_caller(warning: Warning) -> None:
     """Warn at the line outside of unskew that made the call."""
     frame, level = sys._getframe(1), 2

@@ -215,6 +215,19 @@ def test_a_weighter_is_kept_and_applied(unskew, survey, answers):
         np.testing.assert_array_equal(pd.read_csv(file)["weight"], weights)
 
 
+def test_new_rows_with_an_unseen_category_are_named(unskew, survey, answers):
+    weigh = ("weigh", "answers.csv", "people.parquet", "--target", "spend", "--id", "customer")
+    assert unskew(*weigh, "-o", "w.csv", "--save", "w.skops").code == 0
+    later = answers.assign(town=["Rome"] * 3 + answers["town"].tolist()[3:])
+    later.to_csv("later.csv", index=False)
+    result = unskew("apply", "w.skops", "later.csv", "--id", "customer", "-o", "later-w.csv")
+    assert result.code == 0, result.err
+    assert f"note: 3 of {len(later)} new rows hold values that no sample row has" in result.err
+    weights = pd.read_csv("later-w.csv")["weight"][:3]
+    assert "column 'town': Rome (3 rows)" in result.err
+    assert f"{weights.min():.4g}" in result.err
+
+
 def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     people.assign(town=people["town"].replace("Kiel", "Rome")).to_parquet("people.parquet")
     arguments = ("weigh", "answers.csv", "people.parquet", "--target", "spend", "--id", "customer",

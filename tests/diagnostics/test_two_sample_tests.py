@@ -7,24 +7,42 @@ from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
 from unskew.diagnostics.discrimination import classifier_two_sample_test, weighted_auc
 
 
+def sides_of(m, r):
+    """Return the masses of m rows of the sample and r others of the population."""
+    mine = (np.arange(m + r) < m).astype(float)
+    return mine, 1 - mine
+
+
 class TestMMD:
     def test_the_statistic_is_the_distance_between_the_mean_features(self):
         random = np.random.default_rng(0)
         points, others = random.normal(size=(40, 2)), random.normal(1, size=(60, 2))
-        test = MaximumMeanDiscrepancy(points, others, seed=0)
+        test = MaximumMeanDiscrepancy(np.concatenate([points, others]), seed=0)
         K = test.kernel.astype(float)
         a, b = random.uniform(size=40), random.uniform(size=60)
         a, b = a / a.sum(), b / b.sum()
         squared = a @ K[:40, :40] @ a - 2 * a @ K[:40, 40:] @ b + b @ K[40:, 40:] @ b
-        assert test.wild_bootstrap_test(a, b).statistic == pytest.approx(np.sqrt(squared), rel=1e-3)
+        found = test.wild_bootstrap_test(np.append(a, np.zeros(60)), np.append(np.zeros(40), b))
+        assert found.statistic == pytest.approx(np.sqrt(squared), rel=1e-3)
+
+    def test_categories_count_as_one_hot_columns_do(self):
+        random = np.random.default_rng(0)
+        points, codes = random.normal(size=(80, 2)), random.integers(0, 300, size=(80, 3))
+        codes[:40] %= 3
+        one_hot = [codes[:, [j]] == np.unique(codes[:, j]) for j in range(3)]
+        sides = sides_of(30, 50)
+        found = MaximumMeanDiscrepancy(points, codes, seed=0).permutation_test(*sides)
+        expected = MaximumMeanDiscrepancy(np.hstack([points, *one_hot]), seed=0)
+        other = expected.permutation_test(*sides)
+        assert found.statistic == pytest.approx(other.statistic, rel=1e-5)
+        assert found.p_value == pytest.approx(other.p_value, abs=0.005)
 
     def test_permutation_p_values_are_uniform_under_one_distribution(self):
         p_values = []
         for seed in range(150):
             draws = np.random.default_rng(seed).normal(size=(90, 3))
-            p_values.append(
-                MaximumMeanDiscrepancy(draws[:30], draws[30:], seed=seed).permutation_test().p_value
-            )
+            test = MaximumMeanDiscrepancy(draws, seed=seed)
+            p_values.append(test.permutation_test(*sides_of(30, 60)).p_value)
         assert stats.kstest(p_values, "uniform").pvalue > 0.01
 
     def test_wild_bootstrap_holds_its_level_for_given_weights(self):
@@ -35,23 +53,24 @@ class TestMMD:
             rows = random.normal(size=(600, 2))
             chance = 1 / (1 + np.exp(-rows[:, 0]))
             chosen = random.uniform(size=600) < chance
-            test = MaximumMeanDiscrepancy(rows[chosen], random.normal(size=(300, 2)), seed=seed)
-            weights = 1 / chance[chosen]
-            found += test.wild_bootstrap_test(weights, np.ones(300)).p_value < 0.05
+            both = np.concatenate([rows[chosen], random.normal(size=(300, 2))])
+            mine, theirs = sides_of(int(chosen.sum()), 300)
+            mine[mine > 0] = 1 / chance[chosen]
+            test = MaximumMeanDiscrepancy(both, seed=seed)
+            found += test.wild_bootstrap_test(mine, theirs).p_value < 0.05
         assert stats.binomtest(found, 150, 0.05, alternative="greater").pvalue > 0.01
 
     def test_a_shift_is_found(self):
         random = np.random.default_rng(0)
-        test = MaximumMeanDiscrepancy(
-            random.normal(0.5, size=(200, 2)), random.normal(size=(300, 2)), seed=0
-        )
-        assert test.permutation_test().p_value == 1 / (1 + N_RESAMPLES)
-        assert test.wild_bootstrap_test(np.ones(200), np.ones(300)).p_value == 1 / (1 + N_RESAMPLES)
+        sides = sides_of(200, 300)
+        rows = random.normal(size=(500, 2)) + 0.5 * sides[0][:, None]
+        test = MaximumMeanDiscrepancy(rows, seed=0)
+        assert test.permutation_test(*sides).p_value == 1 / (1 + N_RESAMPLES)
+        assert test.wild_bootstrap_test(*sides).p_value == 1 / (1 + N_RESAMPLES)
 
     def test_equal_rows_differ_by_nothing(self):
-        comparison = MaximumMeanDiscrepancy(
-            np.ones((5, 1)), np.ones((7, 1)), seed=0
-        ).permutation_test()
+        test = MaximumMeanDiscrepancy(np.ones((12, 1)), seed=0)
+        comparison = test.permutation_test(*sides_of(5, 7))
         assert comparison.statistic == pytest.approx(0, abs=1e-3)
         assert comparison.p_value == 1.0
 
@@ -62,7 +81,8 @@ class TestAreaUnderTheCurve:
         scores, weight = random.normal(size=200).round(1), random.uniform(size=200)
         positive = random.uniform(size=200) < 0.4
         expected = roc_auc_score(positive, scores, sample_weight=weight)
-        assert weighted_auc(scores, positive, weight)[0] == pytest.approx(expected)
+        found = weighted_auc(scores, weight * positive, weight * ~positive)[0]
+        assert found == pytest.approx(expected)
 
     def test_standard_errors_are_those_of_a_simulation(self):
         areas, errors, null_errors, shuffled = [], [], [], []
@@ -71,11 +91,12 @@ class TestAreaUnderTheCurve:
             positive = np.arange(150) < 50
             scores = random.normal(size=150) + positive
             weight = random.uniform(0.5, 2, size=150)
-            area, error, null_error = weighted_auc(scores, positive, weight)
+            sides = weight * positive, weight * ~positive
+            area, error, null_error = weighted_auc(scores, *sides)
             areas.append(area)
             errors.append(error)
             null_errors.append(null_error)
-            shuffled.append(weighted_auc(random.permutation(scores), positive, weight)[0])
+            shuffled.append(weighted_auc(random.permutation(scores), *sides)[0])
         assert np.std(areas) == pytest.approx(np.mean(errors), rel=0.1)
         assert np.std(shuffled) == pytest.approx(np.mean(null_errors), rel=0.1)
 
@@ -86,26 +107,27 @@ class TestAreaUnderTheCurve:
         even = random.normal(size=(900, 3))
         shifted = even + 0.8 * is_sample[:, None] * np.array([1, 0, 0])
         options = {"categories": np.zeros(3, dtype=bool), "seed": 0}
-        found, _ = classifier_two_sample_test(family, shifted, is_sample, np.ones(900), **options)
+        sides = sides_of(300, 600)
+        found, _ = classifier_two_sample_test(family, shifted, *sides, **options)
         # Two normals at distance d have an area of Φ(d / √2) between them.
         best = stats.norm.cdf(0.8 / np.sqrt(2))
         assert best - 0.06 < found.statistic < best + 0.03
         assert found.low < found.statistic < found.high
         assert found.p_value < 1e-6
-        nothing, _ = classifier_two_sample_test(family, even, is_sample, np.ones(900), **options)
+        nothing, _ = classifier_two_sample_test(family, even, *sides, **options)
         assert nothing.p_value > 0.01  # a model judged on rows that it had seen would be sure
 
     def test_a_row_is_scored_by_models_of_earlier_folds_alone(self):
         random = np.random.default_rng(3)
         # On this the level rests; `benchmarks/diagnosis calibration` measures it.
-        rows, is_sample = random.normal(size=(300, 2)), np.arange(300) < 100
+        rows, sides = random.normal(size=(300, 2)), sides_of(100, 200)
         options = {"categories": np.zeros(2, dtype=bool), "seed": 0}
-        _, before = classifier_two_sample_test("smooth", rows, is_sample, np.ones(300), **options)
+        _, before = classifier_two_sample_test("smooth", rows, *sides, **options)
         scored = np.flatnonzero(np.isfinite(before))
         assert len(scored) == 180  # the first two folds of five train only
         moved = rows.copy()
         moved[scored[0]] += 0.5
-        _, after = classifier_two_sample_test("smooth", moved, is_sample, np.ones(300), **options)
+        _, after = classifier_two_sample_test("smooth", moved, *sides, **options)
         changed = np.isfinite(before) & (before != after)
         assert changed[scored[0]]
         # A fold of 60 is judged before its rows train, so the other 59 keep their scores.

@@ -34,8 +34,9 @@ def test_it_is_what_all_pairs_of_points_give(columns, form):
 
 
 def test_rows_at_the_limit_are_within_it_wherever_they_stand():
-    points = np.arange(12.0).reshape(3, 4)
-    rows = points[:1] + np.eye(4)[np.arange(5000) % 4]
+    corners = np.arange(12.0).reshape(3, 4)
+    points = module.MixedPoints(corners)
+    rows = module.MixedPoints(corners[:1] + np.eye(4)[np.arange(5000) % 4])
     assert not module._beyond(rows, points, limit=1.0).any()
     assert module._beyond(rows, points, limit=np.nextafter(1.0, 0.0)).all()
 
@@ -45,3 +46,24 @@ def test_rows_beyond_any_scale_are_far():
     points, others = random.normal(size=(500, 6)), random.normal(size=(1000, 6))
     others[:100] = 1e15
     assert far_rows(points, others, np.full(1000, 1e-3))[:100].all()
+
+
+@pytest.mark.parametrize("n_numbers", [0, 3])
+def test_labels_are_one_hot_columns(n_numbers, monkeypatch):
+    random = np.random.default_rng(0)
+    labels, others = random.integers(0, 40, (300, 6)), random.integers(-1, 40, (1000, 6))
+    others[:200, :3] = -1  # and none of the one-hot columns is one
+    numbers, more = random.normal(size=(300, n_numbers)), random.normal(size=(1000, n_numbers))
+    mass = np.full(1000, 1 / 1000)
+
+    def one_hot(numbers, labels):
+        return np.hstack([numbers, *((column[:, None] == np.arange(40)) for column in labels.T)])
+
+    mixed = module.MixedPoints(numbers, labels), module.MixedPoints(more, others)
+    dense = one_hot(numbers, labels), one_hot(more, others)
+    assert mixed[1].inner(mixed[0]) == pytest.approx(dense[1] @ dense[0].T)
+    assert mixed[1].distances(mixed[0]) == pytest.approx(cdist(dense[1], dense[0]))
+    for factor in (0.6, 0.8):
+        monkeypatch.setattr(module, "FAR_FACTOR", factor)
+        found = far_rows(*mixed, mass, chance=0.9999)
+        assert np.array_equal(found, far_rows(*dense, mass, chance=0.9999))

@@ -184,3 +184,106 @@ def test_repeated_rows_reach_as_far_as_single_ones():
     repeated = np.repeat(sample, 5, axis=0)
     weighter = TreeWeights(overlap=1.0).fit(repeated, repeated[:, 0], population=population)
     assert weighter.overlap_.unexplained == 0
+
+
+def towns(random, m, n, k=200, answering=None):
+    """Return a sample and a population with equal categories, of which the first ones answer."""
+    sample, population = random.integers(0, answering or k, m), random.integers(0, k, n)
+    return (pd.DataFrame({"town": side.astype(str)}) for side in (sample, population))
+
+
+def overlap_of(sample, population, sample_weight=None):
+    weighter = Unweighted(overlap=1.0)
+    return weighter.fit(sample, population=population, sample_weight=sample_weight).overlap_
+
+
+class TestUnseenValues:
+    def test_an_even_draw_is_not_blamed_for_the_rare_ones_that_it_lacks(self):
+        shares = []
+        for seed in range(20):
+            found = overlap_of(*towns(np.random.default_rng(seed), 100, 2000))
+            assert found.uncovered == 0
+            assert found.rules == ()
+            shares.append(found.by_chance)
+        assert np.mean(shares) == pytest.approx((1 - 1 / 200) ** 100, abs=0.01)
+        assert str(found).startswith(
+            f"Rare values that no sample row has hold {100 * shares[-1]:.1f}"
+        )
+
+    def test_too_many_rare_ones_count_beyond_chance(self):
+        # Half of the categories never answer; of the others e^(-300 / 100) are lacking by chance.
+        found = overlap_of(*towns(np.random.default_rng(0), 300, 20_000, answering=100))
+        (rule,) = found.rules
+        lacking = 0.5 + 0.5 * np.exp(-3)
+        assert rule.share + rule.by_chance == pytest.approx(lacking, abs=0.03)
+        assert rule.by_chance == pytest.approx(np.exp(-1.5), abs=0.02)
+        assert found.uncovered == pytest.approx(rule.share)
+        assert "that chance explains, 0 of 300 sample rows" in str(rule)
+
+    def test_a_frequent_one_is_named_and_counts_in_full(self):
+        random = np.random.default_rng(0)
+        sample, population = towns(random, 400, 5000)
+        population.loc[random.uniform(size=5000) < 0.06, "town"] = "Ulm"
+        (rule,) = overlap_of(sample, population).rules
+        assert rule.text == "town = Ulm"
+        assert rule.share == pytest.approx((population["town"] == "Ulm").mean())
+        assert rule.by_chance == 0
+
+    def test_missing_values_may_be_absent_by_chance_too(self):
+        random = np.random.default_rng(0)
+        sample, population = random.normal(size=(60, 1)), random.normal(size=(3000, 1))
+        population[:60] = np.nan
+        assert overlap_of(sample, population).by_chance == pytest.approx(0.02)
+        population[:900] = np.nan
+        assert overlap_of(sample, population).rules[0].text == "x0 is missing"
+
+    def test_identifiers_are_all_unseen_and_prove_nothing(self):
+        sample, population = (
+            {"id": [f"{a}{i}" for i in range(n)]} for a, n in (("S", 900), ("U", 300))
+        )
+        found = overlap_of(pd.DataFrame(sample), pd.DataFrame(population))
+        assert (found.uncovered, found.by_chance) == (0, pytest.approx(1))
+
+    def test_grouped_counts_are_as_many_rows(self):
+        counts = pd.DataFrame({"town": ["Bonn", "Kiel", "Ulm"], "n": [3000, 2000, 500]})
+        sample = pd.DataFrame({"town": ["Bonn", "Kiel"] * 100})
+        found = overlap_of(sample, Population(counts, weight="n"))
+        assert [rule.text for rule in found.rules] == ["town = Ulm"]
+        each = counts.loc[counts.index.repeat(counts["n"]), ["town"]]
+        assert found.uncovered == pytest.approx(overlap_of(sample, each).uncovered)
+
+
+class TestDesignWeightsOfTheSample:
+    def test_rows_without_weight_cover_nothing(self):
+        sample = pd.DataFrame({"town": ["Bonn", "Ulm"] * 200})
+        population = pd.DataFrame({"town": ["Bonn", "Ulm"] * 500})
+        weight = (sample["town"] == "Bonn").astype(float)
+        (rule,) = overlap_of(sample, population, weight).rules
+        assert rule.text == "town = Ulm"
+        assert rule.sample_size == 200
+
+    def test_a_stratum_drawn_less_often_is_not_blamed(self):
+        # Its categories are drawn nine times less often than the others, and weigh as much more.
+        for seed in range(10):
+            random = np.random.default_rng(seed)
+            probability = np.where(np.arange(200) < 100, 1.0, 9.0)
+            chosen = random.choice(200, 1500, p=probability / probability.sum())
+            sample = pd.DataFrame({"town": chosen.astype(str)})
+            _, population = towns(random, 1, 3000)
+            found = overlap_of(sample, population, 1 / probability[chosen])
+            assert found.uncovered == 0
+
+    def test_uneven_weights_make_an_absence_more_likely_to_be_chance(self):
+        random = np.random.default_rng(0)
+        sample, population = random.uniform(size=(300, 1)), random.uniform(0, 1.1, size=(3000, 1))
+        assert overlap_of(sample, population).rules
+        # Five rows carry half of the weight: what lies beyond 1 might be drawn as rarely as they.
+        weight = np.append(np.ones(295), np.full(5, 59.0))
+        assert overlap_of(sample, population, weight).rules == ()
+
+
+def test_the_diagnosis_calls_an_even_draw_correctable():
+    sample, population = towns(np.random.default_rng(1), 100, 2000)
+    found = diagnose(sample, population)
+    assert found.verdict.status != "not correctable"
+    assert found.overlap.chance_sentence in found.to_markdown()

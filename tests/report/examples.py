@@ -95,6 +95,7 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
         largest=float(weights.max()),
         zero_rows=3,
         top_share=float(np.sort(weights)[-12:].sum() / n_sample),
+        half_rows=int((np.sort(weights)[::-1].cumsum() < n_sample / 2).sum()) + 1,
         heaviest=heaviest,
         histogram=Histogram(
             tuple(map(float, edges)), tuple(map(int, np.histogram(weights, edges)[0]))

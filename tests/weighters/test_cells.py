@@ -19,6 +19,7 @@ from unskew import (
     ParameterError,
     Population,
     TreeWeights,
+    UnseenValueWarning,
 )
 
 
@@ -153,9 +154,9 @@ class TestUncovered:
 
     def test_new_rows_out_of_reach(self):
         new = pd.DataFrame({"town": ["c", "a"], "age": [9.0, 1.0]})
-        with pytest.warns(OverlapWarning):
+        with pytest.warns(OverlapWarning), pytest.warns(UnseenValueWarning):
             assert self.fit("merge").weigh(new).tolist() == [2, 1]
-        with pytest.warns(OverlapWarning):
+        with pytest.warns(OverlapWarning), pytest.warns(UnseenValueWarning):
             assert self.fit("drop").weigh(new) == pytest.approx([0, 1])
         covered = FrequencyWeights(empty="raise").fit(self.sample, population=self.sample)
         with pytest.raises(OverlapError, match="1 of 2 rows"):

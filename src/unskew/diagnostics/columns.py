@@ -59,7 +59,7 @@ class ColumnTotals(Summary):
     def __init__(self, codes: ColumnCodes, sample: FloatArray) -> None:
         self.codes = codes
         self._scaling = [
-            None if codes.counts_categories(position) else _centre_and_scale(values)
+            None if codes.counts_categories(position) else centre_and_scale(values)
             for position, values in enumerate(sample.T)
         ]
         widths = [
@@ -122,7 +122,7 @@ def _number_totals(sums: FloatArray, centre: float, scale: float) -> NumberTotal
     return NumberTotals(missing, mass, centre + scale * mean, scale * deviation)
 
 
-def _centre_and_scale(values: FloatArray) -> tuple[float, float]:
+def centre_and_scale(values: FloatArray) -> tuple[float, float]:
     """Return the mean and the standard deviation of what is present; 0 and 1 if that is nothing."""
     present = values[~np.isnan(values)]
     if not len(present):

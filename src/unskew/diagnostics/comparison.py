@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,9 @@ from unskew.diagnostics.diagnosis import Comparison, TwoSampleTest
 from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
 from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
-from unskew.diagnostics.discrimination import classifier_two_sample_test, draw_rows
+from unskew.diagnostics.discrimination import classifier_two_sample_test
+from unskew.diagnostics.sides import Drawn, Sides
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.overlap import bounded
-from unskew.population.sample import Sample
 from unskew.weighters.base import Family
 
 MAX_CATEGORIES = 200
@@ -26,45 +26,46 @@ class Comparator:
 
     Parameters
     ----------
-    sample : Sample
-    theirs : ndarray
-        The codes of the rows drawn.
-    weight : ndarray
-        Their design weights.
+    sides : Sides
+        The rows of both.
+    design : ndarray
+        The design weights of the sample's rows.
     even : bool
         Whether neither side has design weights, so that rows can be swapped.
     seed : int
+    judged : str
+        How the weights relate to the rows that they are judged on, in a sentence.
     """
 
-    sample: Sample
-    theirs: FloatArray
-    weight: FloatArray
+    sides: Sides
+    design: FloatArray
     even: bool
     seed: int
+    judged: str = ""
 
     def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
         """Test by the maximum mean discrepancy, before and after weighting."""
-        mine = draw_rows(self.sample.design, MMD_ROWS, self.seed)
-        theirs = draw_rows(self.weight, MMD_ROWS, self.seed + 1)
-        test = MaximumMeanDiscrepancy(*self._points(mine, theirs), seed=self.seed)
-
-        def wild(given: FloatArray) -> Comparison:
-            chosen, judge = draw_rows(given, MMD_ROWS, self.seed), test
-            if not np.array_equal(chosen, mine):  # some rows have no weight now
-                judge = MaximumMeanDiscrepancy(*self._points(chosen, theirs), seed=self.seed)
-            return judge.wild_bootstrap_test(given[chosen], self.weight[theirs])
-
+        drawn = self.sides.draw(self.design, MMD_ROWS, self.seed)
+        test = self._mmd(drawn)
         by = "swapping rows between the two" if self.even else "flipping signs at random"
+        first = test.permutation_test if self.even else test.wild_bootstrap_test
+        before, second = first(drawn.mine, drawn.theirs), None
+        if after is not None:
+            now = self.sides.draw(after, MMD_ROWS, self.seed)
+            if not np.array_equal(now.rows, drawn.rows):  # some rows have no weight now
+                test = self._mmd(now)
+            second = test.wild_bootstrap_test(now.mine, now.theirs)
         return TwoSampleTest(
             name="maximum mean discrepancy",
-            method=(
-                f"Gaussian kernel with the median distance as its width, {len(mine):,} sample rows "
-                f"and {len(theirs):,} of the population; p by {by} {N_RESAMPLES} times"
-                + ("" if after is None else ", with weights by flipping signs, weights as given")
-                + "."
+            method=self._method(
+                "Gaussian kernel with the median distance as its width",
+                drawn,
+                f"p by {by} {N_RESAMPLES} times"
+                + ("" if after is None else ", with weights by flipping signs"),
+                weighted=after is not None,
             ),
-            before=test.permutation_test() if self.even else wild(self.sample.design),
-            after=None if after is None else wild(after),
+            before=before,
+            after=second,
         )
 
     def discrimination(
@@ -74,54 +75,81 @@ class Comparator:
 
         Also return the effective share of the sample that weights can be expected to keep.
         """
-        theirs = draw_rows(self.weight, CLASSIFIER_ROWS, self.seed + 1)
-
-        def separated(given: FloatArray) -> tuple[Comparison, FloatArray, BoolArray, FloatArray]:
-            mine = draw_rows(given, CLASSIFIER_ROWS, self.seed)
-            values, categories = self._judged_values(family, mine, theirs)
-            weight = np.concatenate([given[mine], self.weight[theirs]])
-            is_sample = np.arange(len(weight)) < len(mine)
-            found = classifier_two_sample_test(
-                family, values, is_sample, weight, categories=categories, seed=self.seed
-            )
-            return *found, is_sample, weight
-
-        before, log_odds, is_sample, weight = separated(self.sample.design)
+        drawn = self.sides.draw(self.design, CLASSIFIER_ROWS, self.seed)
+        before, log_odds = self._separated(family, drawn, two_sided=False)
         by = "boosted trees" if family == "trees" else "logistic regression on kernel features"
         test = TwoSampleTest(
             name="classifier",
-            method=(
-                f"{by}, each fold scored by a model of those before; {is_sample.sum():,} sample "
-                f"rows and {len(theirs):,} of the population; area under the curve, with a 95 % "
-                "interval"
+            method=self._method(
+                f"{by}, each fold scored by a model of those before",
+                drawn,
+                "area under the curve, with a 95 % interval; p one-sided"
+                + ("" if after is None else ", with weights two-sided"),
+                weighted=after is not None,
             ),
             before=before,
-            after=None if after is None else separated(after)[0],
+            after=None if after is None else self.separated(family, after),
         )
-        # The odds of population over sample are estimated weights. With weights w of mean one on
-        # the sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
-        scored = np.isfinite(log_odds)
-        if not scored.any():
-            return test, 1.0
-        odds = np.exp(np.clip(-log_odds, -20, 20))
-        on_sample, on_population = (
-            np.average(odds[side], weights=weight[side])
-            for side in (scored & is_sample, scored & ~is_sample)
-        )
-        return test, min(1.0, float(on_sample / on_population))
+        return test, _expected_share(drawn, log_odds)
 
-    def _judged_values(
-        self, family: Family, mine: IntArray, theirs: IntArray
-    ) -> tuple[FloatArray, BoolArray]:
+    def separated(self, family: Family, weights: FloatArray) -> Comparison:
+        """Return how well a classifier separates the weighted sample from the population."""
+        drawn = self.sides.draw(weights, CLASSIFIER_ROWS, self.seed)
+        return self._separated(family, drawn, two_sided=True)[0]
+
+    def _separated(
+        self, family: Family, drawn: Drawn, *, two_sided: bool
+    ) -> tuple[Comparison, FloatArray]:
+        values, categories = self._judged_values(family, drawn.rows)
+        return classifier_two_sample_test(
+            family,
+            values,
+            drawn.mine,
+            drawn.theirs,
+            categories=categories,
+            seed=self.seed,
+            two_sided=two_sided,
+        )
+
+    def _mmd(self, drawn: Drawn) -> MaximumMeanDiscrepancy:
+        points, categories = self.sides.points(drawn.rows), self.sides.categories(drawn.rows)
+        return MaximumMeanDiscrepancy(points, categories, seed=self.seed)
+
+    def _judged_values(self, family: Family, rows: IntArray) -> tuple[Any, BoolArray]:
         """Return the rows as the classifier sees them, and which columns are categories."""
+        sides = self.sides
         if family == "smooth":
-            points = np.concatenate(self._points(mine, theirs))
-            return points, np.zeros(points.shape[1], dtype=bool)
-        values = np.concatenate([self.sample.values[mine], self.theirs[theirs]])
-        counts = map(self.sample.codes.n_categories, range(values.shape[1]))
-        categories = np.array([0 < count <= MAX_CATEGORIES for count in counts])
-        return np.where(categories & (values < 0), np.nan, values), categories
+            points = sides.sparse_points if sides.is_category.any() else sides.points
+            return points(rows), sides.is_category
+        counts = map(sides.codes.n_categories, range(sides.values.shape[1]))
+        few = np.array([0 < count <= MAX_CATEGORIES for count in counts])
+        return sides.values[rows], few
 
-    def _points(self, mine: IntArray, theirs: IntArray) -> tuple[FloatArray, FloatArray]:
-        space, points = self.sample.points("standard")
-        return bounded(points[mine]), bounded(space.of_codes(self.theirs[theirs]))
+    def _method(self, how: str, drawn: Drawn, test: str, *, weighted: bool) -> str:
+        sides = self.sides
+        n_theirs = len(drawn.rows) - drawn.n_mine
+        shared = "The sample's rows are taken to be drawn apart from the population's."
+        if sides.n_shared:
+            known = "as marked" if sides.marked else "by their values"
+            shared = (
+                f"{sides.n_shared:,} of the population rows examined are sample rows, {known}: "
+                "each is one row with a place on both sides."
+            )
+        text = f"{how}; {drawn.n_mine:,} sample rows and {n_theirs:,} others of the population"
+        return f"{text}; {test}. {shared}" + (f" {self.judged}" if weighted else "")
+
+
+def _expected_share(drawn: Drawn, log_odds: FloatArray) -> float:
+    """Return the effective share of the sample that weights can be expected to keep.
+
+    The odds of population over sample are estimated weights. With weights w of mean one on the
+    sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
+    """
+    scored = np.isfinite(log_odds)
+    if not scored.any():
+        return 1.0
+    # The odds are those of rows that are not in the sample; the others count as they are.
+    shared = float(drawn.theirs[: drawn.n_mine].sum())
+    odds = (1 - shared) * np.exp(np.clip(-log_odds[scored], -20, 20)) + shared
+    mine, theirs = drawn.mine[scored], drawn.theirs[scored]
+    return min(1.0, float(np.average(odds, weights=mine) / np.average(odds, weights=theirs)))

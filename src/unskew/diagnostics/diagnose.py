@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
@@ -15,13 +16,16 @@ from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
+from unskew.diagnostics.features import FeatureBalance
+from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.outcome import measure_outcome
+from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.verdict import reach_verdict
+from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, reach_verdict
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.weight_vectors import check_design
+from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
 from unskew.population.open_sample import match_columns
 from unskew.population.population import Population
@@ -50,6 +54,11 @@ def diagnose(
     The population is read once. Means, variances, missing values and categories are computed from
     all of its rows; distributions, tests and regions from a uniform random sample of its rows.
 
+    Where the sample is part of the population, its rows are recognised: by the marks of
+    ``Population(selected=...)``, or by their values if far more of them occur in the population
+    than chance explains. Each then counts as one row. Otherwise the sample is taken to be drawn
+    apart from the population's rows; if it was not, the tests find less.
+
     Parameters
     ----------
     X : array-like or dataframe of shape (n_samples, n_features)
@@ -58,7 +67,9 @@ def diagnose(
         An unbiased reference sample of the population, with the same columns.
     weights : array-like of shape (n_samples,) or fitted weighter or Reweighted, optional
         The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
-        the family of classifiers that should judge it.
+        the family of classifiers that should judge it. One that can weigh new rows is tested on
+        rows held out: it is fitted five times, each time to four fifths of the sample and the
+        population rows examined. If it needs labels, give ``y`` too.
     y : array-like of shape (n_samples,), optional
         Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
         classes; dates and times are left out.
@@ -106,18 +117,22 @@ def diagnose(
     drawn = Reservoir(examined_rows, seed=random_state)
     totals = ColumnTotals(codes, sample.values)
     matched.reduce(Summaries([totals, drawn]))
+    pa.default_memory_pool().release_unused()  # copies that were made on the way
     even = sample_weight is None and not matched.is_weighted
     # By default a family of classifiers that did not make the weights.
     other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
     family = other if judge == "auto" else judge
-    bias, overlap, expected_share = _compare(sample, drawn, totals, after, family, even)
+    judged = None
+    if after is not None:
+        judged = weights_to_judge(weighter, after, sample, y, drawn)
+    bias, overlap, forecast = _compare(sample, drawn, totals, after, judged, family, even)
     summary = None if after is None else summarise_weights(after, sample.batch)
     return Diagnosis(
         verdict=reach_verdict(
             bias,
             overlap,
             summary,
-            expected_share=expected_share,
+            forecast=forecast,
             sample_rows=len(sample),
             population_rows=totals.rows,
             n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
@@ -141,22 +156,42 @@ def _compare(
     drawn: Reservoir,
     totals: ColumnTotals,
     after: FloatArray | None,
+    judged: Judged | None,
     family: Family,
     even: bool,
-) -> tuple[Bias, Overlap, float]:
-    """Compare the sample with the rows drawn; also return the effective share to be expected."""
-    theirs = sample.codes.transform(drawn.rows, side="population").values
-    _check_ranges(sample.codes.names, np.concatenate([sample.values, theirs]))
-    comparison = Comparator(sample, theirs, drawn.weight, even, drawn.seed)
+) -> tuple[Bias, Overlap, Forecast]:
+    """Compare the sample with the rows drawn."""
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        classifier, expected_share = comparison.discrimination(family, after)
-        bias = Bias(
-            features=measure_balance(sample, after, totals.columns, theirs, drawn.weight),
-            mmd=comparison.discrepancy(after),
-            classifier=classifier,
-        )
+        theirs = sample.codes.transform(drawn.rows, side="population").values
+        _check_ranges(sample.codes.names, sample.values, theirs)
+        features = measure_balance(sample, after, totals.columns, theirs, drawn.weight)
+        del theirs  # of many columns, it is large
+        bias, forecast = _test(sample, drawn, features, after, judged, family, even)
         overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
-    return bias, overlap, expected_share
+    return bias, overlap, forecast
+
+
+def _test(
+    sample: Sample,
+    drawn: Reservoir,
+    features: tuple[FeatureBalance, ...],
+    after: FloatArray | None,
+    judged: Judged | None,
+    family: Family,
+    even: bool,
+) -> tuple[Bias, Forecast]:
+    """Test whether sample and population differ, before and after weighting."""
+    tested, how = (None, "") if judged is None else (judged.weights, judged.how)
+    comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
+    classifier, expected_share = comparison.discrimination(family, tested)
+    bias = Bias(features=features, mmd=comparison.discrepancy(tested), classifier=classifier)
+    overfitted = False
+    if after is not None and judged is not None and classifier.after is not None:
+        share = effective_sample_size(after) / len(after)
+        overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
+        if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
+            overfitted = not is_separable(comparison.separated(family, after))
+    return bias, Forecast(expected_share, overfitted)
 
 
 def _provenance(population: Any, y: Any) -> Provenance:
@@ -179,10 +214,14 @@ def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None
         )
 
 
-def _check_ranges(names: Sequence[str], values: FloatArray) -> None:
+def _check_ranges(names: Sequence[str], mine: FloatArray, theirs: FloatArray) -> None:
     """Refuse columns whose largest and smallest value have no difference in floating point."""
     with np.errstate(over="ignore", invalid="ignore"):
-        ranges = np.fmax.reduce(values, axis=0) - np.fmin.reduce(values, axis=0)
+        largest, smallest = (
+            extreme(extreme.reduce(mine, axis=0), extreme.reduce(theirs, axis=0))
+            for extreme in (np.fmax, np.fmin)
+        )
+        ranges = largest - smallest
     for position in np.flatnonzero(np.isinf(ranges)):
         raise InputError(
             f"Column '{names[int(position)]}' spans more than floating point can hold. Rescale it."

@@ -1,8 +1,11 @@
 r"""Maximum mean discrepancy (MMD) between sample and population, with its null distribution.
 
-.. math:: \mathrm{MMD} = \| \sum_i a_i \phi(x_i) - \sum_j b_j \phi(u_j) \|
+.. math:: \mathrm{MMD} = \| \sum_i (a_i - b_i) \phi(x_i) \|
 
-for weights a and b that sum to one and the feature map φ of the Gaussian kernel.
+for the masses a and b that each row has in the sample and in the population, each summing to one,
+and the feature map φ of the Gaussian kernel. Mostly one of the two is zero; a row of the sample
+that is also a row of the population has both, and counts as the one row that it is: its share of
+the difference is a − b.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from scipy.spatial.distance import cdist, pdist
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.kernels import GaussianKernel
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.matches import count_matches, narrow
+from unskew.numerics.typing import FloatArray, IntArray
 
 MAX_ROWS = 1500
 """Of each side, drawn uniformly at random; the kernel matrix has twice as many rows."""
@@ -25,66 +29,88 @@ _FAR = 1e8
 
 
 class MaximumMeanDiscrepancy:
-    """Two-sample tests by MMD that share the kernel matrix of both sides.
+    """Two-sample tests by MMD that share the kernel matrix of all rows.
 
     Parameters
     ----------
-    points : ndarray of shape (m, d)
-    others : ndarray of shape (r, d)
+    points : ndarray of shape (n, d)
+    categories : ndarray of int of shape (n, k), optional
+        Their squared distance is twice the number of columns in which two rows differ, as that of
+        one-hot columns would be.
     seed : int
 
     Attributes
     ----------
-    kernel : ndarray of shape (m + r, m + r)
+    kernel : ndarray of shape (n, n)
         The blocks on the diagonal and above; those below mirror them and are zero here.
     """
 
-    def __init__(self, points: FloatArray, others: FloatArray, *, seed: int) -> None:
-        self.m, self.r = len(points), len(others)
+    def __init__(
+        self, points: FloatArray, categories: IntArray | None = None, *, seed: int
+    ) -> None:
+        self.n_rows = len(points)
         self.seed = seed
-        stacked = np.concatenate([points, others])
+        codes = np.empty((len(points), 0), np.int64) if categories is None else categories
         random = np.random.RandomState(seed)
-        some = stacked[random.permutation(len(stacked))[:500]]
-        squares = pdist(some, "sqeuclidean") if len(some) > 1 else np.ones(1)
+        some = random.permutation(len(points))[:500]
+        squares = pdist(points[some], "sqeuclidean") if len(some) > 1 else np.ones(1)
+        if codes.shape[1] and len(some) > 1:
+            squares += 2 * codes.shape[1] * pdist(codes[some], "hamming")
         typical = float(np.median(squares[squares > 0])) if (squares > 0).any() else 1.0
         kernel = GaussianKernel(np.sqrt(typical / 2))  # the median heuristic
-        prepared = kernel.prepare(stacked)
-        self.kernel = np.zeros((len(stacked), len(stacked)), dtype=np.float32)
+        prepared = kernel.prepare(points)
+        columns = narrow(codes)
+        self.kernel = np.zeros((len(points), len(points)), dtype=np.float32)
         for here in self._diagonal_blocks():
             above = slice(here.stop)
-            self.kernel[above, here] = kernel.block(prepared[above], prepared[here])
+            block = kernel.block(prepared[above], prepared[here])
+            if columns:
+                differing = len(columns) - count_matches(columns, columns, above, here)
+                block *= np.exp(-2 / typical * differing)
+            self.kernel[above, here] = block
         # So far out, the product has lost the distance to rounding.
-        far = np.flatnonzero(np.einsum("ij,ij->i", stacked, stacked) > _FAR * typical)
-        if len(far):
-            values = np.exp(-cdist(stacked[far], stacked, "sqeuclidean") / typical)
-            self.kernel[far], self.kernel[:, far] = values, values.T
+        for row in np.flatnonzero(np.einsum("ij,ij->i", points, points) > _FAR * typical):
+            far = cdist(points[[row]], points, "sqeuclidean")
+            far += 2 * (codes[row] != codes).sum(axis=1)
+            self.kernel[row] = self.kernel[:, row] = np.exp(-far[0] / typical)
 
-    def permutation_test(self) -> Comparison:
-        """Test unweighted rows by permuting them between the sides, which is exact."""
+    def permutation_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
+        """Test rows of equal weight on each side by swapping them, which is exact.
+
+        If the sample were drawn uniformly, any other rows could have been in it, whether it is
+        part of the population or not.
+
+        Parameters
+        ----------
+        mine, theirs : ndarray of shape (n,)
+            The mass of each row in the sample and in the population.
+        """
         random = np.random.RandomState(self.seed)
-        signed = np.concatenate([np.full(self.m, 1 / self.m), np.full(self.r, -1 / self.r)])
+        signed = mine / mine.sum() - theirs / theirs.sum()
         permuted = np.empty((N_RESAMPLES, len(signed)), dtype=np.float32)
         for row in permuted:
             row[:] = random.permutation(signed)
         return self._result(signed, permuted)
 
-    def wild_bootstrap_test(self, weight: FloatArray, other_weight: FloatArray) -> Comparison:
+    def wild_bootstrap_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
         """Test weighted rows by random signs of their centred features (wild bootstrap).
 
         The weights are treated as fixed. If they were fitted to make this distance small, the test
         is conservative.
         """
         random = np.random.RandomState(self.seed)
-        mine, theirs = weight / weight.sum(), other_weight / other_weight.sum()
-        flipped = []
-        for part in (mine, theirs):
+        signed = mine / mine.sum() - theirs / theirs.sum()
+        flipped = np.zeros((len(signed), N_RESAMPLES))
+        for side in (signed > 0, signed < 0):
+            part = signed[side]
             signs = random.choice([-1.0, 1.0], size=(len(part), N_RESAMPLES))
-            flipped.append(part[:, None] * (signs - part @ signs))
-        return self._result(np.concatenate([mine, -theirs]), np.concatenate(flipped).T)
+            flipped[side] = part[:, None] * (signs - part @ signs / (part.sum() or 1.0))
+        return self._result(signed, flipped.T)
 
     def _result(self, signed: FloatArray, null: FloatArray) -> Comparison:
         statistic = self._squared(signed[None])[0]
-        beyond = int((self._squared(null) >= statistic * (1 - 1e-6) - 1e-6).sum())  # rounding
+        rounding = 1e-6 * (statistic + np.abs(signed).sum() ** 2 / 4)
+        beyond = int((self._squared(null) >= statistic - rounding).sum())
         return Comparison(
             statistic=float(np.sqrt(max(statistic, 0.0))),
             low=None,
@@ -104,6 +130,5 @@ class MaximumMeanDiscrepancy:
         return squares
 
     def _diagonal_blocks(self) -> Iterator[slice]:
-        n_rows = self.m + self.r
-        for start in range(0, n_rows, _BLOCK_ROWS):
-            yield slice(start, min(start + _BLOCK_ROWS, n_rows))
+        for start in range(0, self.n_rows, _BLOCK_ROWS):
+            yield slice(start, min(start + _BLOCK_ROWS, self.n_rows))

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Comparison
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
 from unskew.weighters.base import Family
 
 N_FOLDS = 5
@@ -30,38 +30,51 @@ MAX_ROWS = 10_000
 
 def classifier_two_sample_test(
     family: Family,
-    values: FloatArray,
-    is_sample: Any,
-    weight: FloatArray,
+    values: Any,
+    mine: FloatArray,
+    theirs: FloatArray,
     *,
     categories: Any,
     seed: int,
+    two_sided: bool = False,
 ) -> tuple[Comparison, FloatArray]:
     """Return the AUC on held-out rows, and each row's log odds of being from the sample.
+
+    A row that is in both the sample and the population trains and is scored once, on the side on
+    which it has more mass, with the difference as its weight: two copies of it in different folds,
+    one on either side, would teach the classifier the opposite of what is true.
 
     Parameters
     ----------
     family : {"trees", "smooth"}
         Boosted trees on codes, or a logistic regression on kernel features of points.
-    values : ndarray of shape (n, d)
+    values : ndarray of shape (n, d), or sparse matrix
         Codes for trees, points of a feature space otherwise.
-    is_sample : ndarray of bool of shape (n,)
-    weight : ndarray of shape (n,)
+    mine, theirs : ndarray of shape (n,)
+        The mass of each row in the sample and in the population.
     categories : ndarray of bool of shape (d,)
         Which columns hold ranks of categories.
     seed : int
+    two_sided : bool
+        Whether an AUC below 0.5 counts against the two being equal, too. It cannot come from
+        different distributions, only from weights that depend on the rows.
 
     Returns
     -------
     comparison : Comparison
     log_odds : ndarray of shape (n,)
-        NaN for rows that were not scored: those that only train, and those of weight zero.
+        NaN for rows that were not scored: those that only train, and those that count for nothing.
     """
     from sklearn.model_selection import StratifiedKFold
 
-    log_odds = np.full(len(values), np.nan)
-    # Rows of weight zero count for nothing, and a fold of nothing else could not be scored.
-    counted = np.flatnonzero(weight > 0)
+    mine, theirs = mine / mine.sum(), theirs / theirs.sum()
+    net = mine - theirs
+    log_odds = np.full(len(mine), np.nan)
+    # Rows without weight count for nothing, and a fold of nothing else could not be scored.
+    counted = np.flatnonzero(np.abs(net) > 1e-9 * (mine + theirs))
+    if not len(counted):  # the sample is the population
+        return Comparison(0.5, 0.5, 0.5, 1.0), log_odds
+    is_sample = net > 0
     sides = is_sample[counted]
     n_folds = min(N_FOLDS, int(sides.sum()), int((~sides).sum()))
     if n_folds < 2:
@@ -73,28 +86,33 @@ def classifier_two_sample_test(
     scored = []
     for number in range(min(FIRST_SCORED, n_folds - 1), n_folds):
         train, test = np.concatenate(folds[:number]), folds[number]
-        model = _fitted_model(
-            family, values[train], is_sample[train], weight[train], categories, seed
-        )
+        weight = _balanced(np.abs(net[train]), is_sample[train])
+        model = _fitted_model(family, values[train], is_sample[train], weight, categories, seed)
         log_odds[test] = model.decision_function(values[test])
-        scored.append(weighted_auc(log_odds[test], is_sample[test], weight[test]))
+        scored.append(weighted_auc(log_odds[test], mine[test], theirs[test]))
+    return _mean_auc(scored, two_sided), log_odds
+
+
+def _mean_auc(scored: list[tuple[float, float, float]], two_sided: bool) -> Comparison:
+    """Return the mean AUC of the folds, whose errors are independent, and its test."""
     aucs, errors, null_errors = np.array(scored).T
     auc = float(aucs.mean())
     # With very few rows the placements vary too little to estimate their error.
     errors = np.maximum(errors, null_errors)
     margin = 1.96 * float(np.sqrt(np.square(errors).sum())) / len(aucs)
     null_error = float(np.sqrt(np.square(null_errors).sum())) / len(aucs)
-    comparison = Comparison(
+    z = (auc - 0.5) / null_error if null_error > 1e-9 else 0.0
+    p_value = 2 * norm.sf(abs(z)) if two_sided else norm.sf(z)
+    return Comparison(
         statistic=auc,
         low=max(0.0, auc - margin),
         high=min(1.0, auc + margin),
-        p_value=float(norm.sf((auc - 0.5) / null_error)) if null_error > 1e-9 else 1.0,
+        p_value=float(p_value) if null_error > 1e-9 else 1.0,
     )
-    return comparison, log_odds
 
 
 def weighted_auc(
-    scores: FloatArray, positive: Any, weight: FloatArray
+    scores: FloatArray, mine: FloatArray, theirs: FloatArray
 ) -> tuple[float, float, float]:
     """Return the weighted AUC, its standard error, and its standard error under the null.
 
@@ -102,24 +120,29 @@ def weighted_auc(
     weights: it uses the placement of each row among the rows of the other side. The second assumes
     that the scores are independent of the sides.
 
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+    mine, theirs : ndarray of shape (n,)
+        The mass of each row in the sample and in the population. A row may be in both: its two
+        placements are those of one row, and largely cancel.
+
     Examples
     --------
-    >>> auc, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([0, 0, 1, 1]) == 1,
-    ...                         np.ones(4))
+    >>> mine = np.array([0, 0, 1, 1])
+    >>> auc, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), mine, 1 - mine)
     >>> auc
     0.75
     """
-    mine, theirs = scores[positive], scores[~positive]
-    my_share, their_share = (weight[side] / weight[side].sum() for side in (positive, ~positive))
-    above = _share_below(mine, theirs, their_share)
-    below = 1.0 - _share_below(theirs, mine, my_share)
-    auc = float(my_share @ above)
-    variance = my_share**2 @ (above - auc) ** 2 + their_share**2 @ (below - auc) ** 2
+    mine, theirs = mine / mine.sum(), theirs / theirs.sum()
+    above = _share_below(scores, scores, theirs)
+    below = 1.0 - _share_below(scores, scores, mine)
+    auc = float(mine @ above)
+    variance = float(np.square(mine * (above - auc) + theirs * (below - auc)).sum())
     # Under the null a placement is uniform, with variance 1/12; ties reduce it.
-    pooled = np.concatenate([mine, theirs])
-    shares = np.concatenate([my_share, their_share]) / 2
-    spread = float(shares @ (_share_below(pooled, pooled, shares) - 0.5) ** 2)
-    null_variance = spread * (my_share @ my_share + their_share @ their_share)
+    pooled = (mine + theirs) / 2
+    spread = float(pooled @ (_share_below(scores, scores, pooled) - 0.5) ** 2)
+    null_variance = spread * float(np.square(mine - theirs).sum())
     return auc, float(np.sqrt(variance)), float(np.sqrt(null_variance))
 
 
@@ -141,32 +164,31 @@ def _balanced(weight: FloatArray, is_sample: Any) -> FloatArray:
 
 
 def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
-    """Return the quantile bin of each number in its column, over both sides; NaN stays.
+    """Return the quantile bin of each number in its column, and ranks of categories, from one on.
 
-    The boosted trees would bin by themselves, but with weights they sort the rows once for each
-    border, which takes far longer than growing the trees.
+    A missing value is zero: a column of nothing else in some fold would be refused as NaN. The
+    boosted trees would bin by themselves, but with weights they sort the rows once for each border,
+    which takes far longer than growing the trees.
     """
-    places = values.astype(np.float64)
+    places = values + 1.0
+    places[np.isnan(values)] = 0.0
     for column in np.flatnonzero(~np.asarray(categories, dtype=bool)):
         here = ~np.isnan(values[:, column])
         numbers = values[here, column]
-        borders = np.unique(numbers)
+        ordered = np.sort(numbers)
+        borders = ordered[np.append(True, ordered[1:] > ordered[:-1])] if len(ordered) else ordered
         if len(borders) > N_BINS:
-            borders = np.unique(np.quantile(numbers, np.arange(1, N_BINS) / N_BINS))
-        places[here, column] = borders.searchsorted(numbers)
+            # Values of the column, each a share of 1 / N_BINS of the rows after the one before.
+            steps = np.arange(1, N_BINS) * len(ordered) // N_BINS
+            borders = np.unique(ordered[steps])
+        places[here, column] = borders.searchsorted(numbers) + 1.0
     return places
 
 
 def _fitted_model(
-    family: Family,
-    values: FloatArray,
-    is_sample: Any,
-    weight: FloatArray,
-    categories: Any,
-    seed: int,
+    family: Family, values: Any, is_sample: Any, weight: FloatArray, categories: Any, seed: int
 ) -> Any:
-    n_rows = len(values)
-    balanced = _balanced(weight, is_sample)
+    n_rows = len(weight)
     if family == "trees":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -179,22 +201,25 @@ def _fitted_model(
             categorical_features=categories,
             random_state=seed,
         )
-        return trees.fit(values, is_sample, sample_weight=balanced)
+        return trees.fit(values, is_sample, sample_weight=weight)
+    from scipy.sparse import issparse
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import FeatureUnion, make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
-    kernel_features = Nystroem(n_components=min(200, n_rows), random_state=seed)
+    # With one column for each number and 1 as its variance, the squared distance of two rows is
+    # about twice the number of columns; that of one column of categories is at most 2.
+    kernel = Nystroem(
+        n_components=min(200, n_rows), gamma=1 / max(1, len(categories)), random_state=seed
+    )
     smooth = make_pipeline(
-        FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel_features)]),
-        StandardScaler(),
+        FeatureUnion(
+            [
+                ("linear", StandardScaler(with_mean=not issparse(values))),
+                ("kernel", make_pipeline(kernel, StandardScaler())),
+            ]
+        ),
         LogisticRegression(C=0.01, max_iter=500),
     )
-    return smooth.fit(values, is_sample, logisticregression__sample_weight=balanced)
-
-
-def draw_rows(weight: FloatArray, max_rows: int, seed: int) -> IntArray:
-    """Return the positions, in order, of a uniform random draw of rows with positive weight."""
-    counted = np.flatnonzero(weight > 0)
-    return counted[np.sort(np.random.RandomState(seed).permutation(len(counted))[:max_rows])]
+    return smooth.fit(values, is_sample, logisticregression__sample_weight=weight)

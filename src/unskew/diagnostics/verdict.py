@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Bias, Comparison, Verdict
+from unskew.diagnostics.features import MISSING
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
@@ -17,12 +21,45 @@ def is_biased(bias: Bias) -> bool:
     return p_value < THRESHOLDS.significance_level / 2
 
 
+class Forecast(NamedTuple):
+    """What the tests say about weights.
+
+    Attributes
+    ----------
+    expected_share : float
+        The effective share of the sample that weights made from the classifier's odds would keep:
+        a forecast where no weights are given.
+    overfitted : bool
+        Whether the weights balance the rows that they were fitted to and no others.
+    """
+
+    expected_share: float
+    overfitted: bool = False
+
+
+def is_separable(auc: Comparison) -> bool:
+    """Whether the AUC is clearly above the limit up to which the two count as balanced."""
+    return auc.low is not None and auc.low > THRESHOLDS.balanced_auc
+
+
+def follows_rows(auc: Comparison, effective_share: float, *, held_out: bool) -> bool:
+    """Whether the AUC is so far below 0.5 that the weights follow single rows.
+
+    Rows of one distribution or two have an AUC of 0.5 or more, up to chance. Below lies only what
+    the rows that a model learned from say of the others: where weights fitted to a heavy row leave
+    its neighbours without weight.
+    """
+    costly = effective_share < THRESHOLDS.min_effective_share
+    limit = 0.5 if costly and not held_out else 1 - THRESHOLDS.balanced_auc
+    return auc.high is not None and auc.high < limit
+
+
 def reach_verdict(
     bias: Bias,
     overlap: Overlap,
     weights: WeightSummary | None,
     *,
-    expected_share: float,
+    forecast: Forecast,
     sample_rows: int,
     population_rows: int,
     n_means: int,
@@ -33,9 +70,7 @@ def reach_verdict(
     ----------
     bias, overlap, weights
         The measurements.
-    expected_share : float
-        The effective share of the sample that weights made from the classifier's odds would keep:
-        a forecast where no weights are given.
+    forecast : Forecast
     sample_rows, population_rows : int
     n_means : int
         How many means were compared: one for each number and each category.
@@ -52,15 +87,17 @@ def reach_verdict(
             "conclusions to the rest of the population."
         )
         return Verdict("not correctable", headline, (*rules, tests, advice))
-    whole = "The sample covers the whole population examined."
-    coverage = str(overlap) if overlap.uncovered else whole
+    left_out = _left_out_sentences(bias)
+    coverage = str(overlap)
     if weights is None:
-        return _without_weights(bias, tests, coverage, expected_share)
+        found = _without_weights(bias, tests, coverage, forecast.expected_share)
+        return replace(found, sentences=(*found.sentences, *left_out))
     # The size that the largest of n_means differences reaches by chance, in standard deviations
     # of a row: Bonferroni's correction of a normal quantile.
     error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
     noise = float(norm.isf(THRESHOLDS.significance_level / 2 / n_means) * error)
-    return _with_weights(bias, tests, coverage, weights, noise)
+    found = _with_weights(bias, tests, coverage, weights, noise, forecast.overfitted)
+    return replace(found, sentences=(*found.sentences, *left_out))
 
 
 def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: float) -> Verdict:
@@ -82,7 +119,12 @@ def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: floa
 
 
 def _with_weights(
-    bias: Bias, tests: str, coverage: str, weights: WeightSummary, noise: float
+    bias: Bias,
+    tests: str,
+    coverage: str,
+    weights: WeightSummary,
+    noise: float,
+    overfitted: bool,
 ) -> Verdict:
     kept = _percent(weights.effective_share)
     loss = f"{_percent(1 - weights.effective_share)} of the effective sample size"
@@ -91,6 +133,14 @@ def _with_weights(
         f"largest 1 % of the weights carries {_percent(weights.top_share)} of the total."
     )
     sentences = (tests, _weighted_sentence(bias), _worst_sentence(bias, after=True), size, coverage)
+    if overfitted:
+        rows = "1 row carries" if weights.half_rows == 1 else f"{weights.half_rows:,} rows carry"
+        headline = f"The weights are overfitted: {kept} effective sample, {rows} half the weight."
+        advice = (
+            "They fit single rows of the sample instead of what sets it apart from the population. "
+            "Try a larger ridge or a smaller bound, fewer columns, or a coarser method."
+        )
+        return Verdict("not corrected", headline, (*sentences, advice))
     if _bias_remains(bias, noise):
         return Verdict("not corrected", "The weights do not remove the bias.", sentences)
     if not is_biased(bias):
@@ -110,7 +160,7 @@ def _bias_remains(bias: Bias, noise: float) -> bool:
     left = [f.differences["after"].correctable_difference or 0.0 for f in bias.features]
     auc = bias.classifier.after
     return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise or (
-        auc is not None and auc.low is not None and auc.low > THRESHOLDS.balanced_auc
+        auc is not None and is_separable(auc)
     )
 
 
@@ -166,6 +216,14 @@ def _worst_sentence(bias: Bias, *, after: bool) -> str:
         for mean, name in sorted(worst, key=lambda entry: -abs(entry[0]))[:3]
     ]
     return f"The columns that {'still ' if after else ''}differ most: {', '.join(shown)}."
+
+
+def _left_out_sentences(bias: Bias) -> tuple[str, ...]:
+    empty = [f.name for f in bias.features if f.distribution.labels == (MISSING,)]
+    if not empty:
+        return ()
+    names = ", ".join(empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
+    return (f"Missing in every row of sample and population, so not compared: {names}.",)
 
 
 def _auc(auc: Comparison) -> str:

@@ -62,6 +62,8 @@ class WeightSummary:
         How many rows have weight zero.
     top_share : float
         The share of the total weight that the largest 1 % of the weights carries.
+    half_rows : int
+        How many rows, those of the largest weights, carry half of the total weight.
     heaviest : tuple of HeavyRow
         The largest weights, with their rows.
     histogram : Histogram
@@ -75,6 +77,7 @@ class WeightSummary:
     largest: float
     zero_rows: int
     top_share: float
+    half_rows: int
     heaviest: tuple[HeavyRow, ...]
     histogram: Histogram
 
@@ -102,6 +105,7 @@ def summarise_weights(weights: FloatArray, rows: pa.RecordBatch) -> WeightSummar
         largest=float(relative.max()),
         zero_rows=int((relative == 0).sum()),
         top_share=float(shares[top].sum()),
+        half_rows=1 + int(np.searchsorted(shares[falling].cumsum(), 0.5 - 1e-9)),
         heaviest=tuple(
             HeavyRow(
                 row=int(row),

@@ -3,16 +3,16 @@ r"""Regions that hold much of one set of points and none of another.
 A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If m points
 and r others were draws from one distribution, it would be chance which of those within a box that
 was fixed beforehand are points: that k of the others lie there and no point has a probability of at
-most :math:`(r / (m + r))^k`. Boxes are found by looking, so each condition pays for the choices
-that it had: its feature, its direction and, where the feature is not a mark of 0 or 1, one of the m
-points as its border. A box of conditions with c_1, c_2, … choices and a share p of the others is
-reported only if
+most :math:`(r / (m + r))^k` (:mod:`unskew.numerics.even_draw`, also for weights). Boxes are found
+by looking, so each condition pays for the choices that it had: its feature, its direction and,
+where the feature is not a mark of 0 or 1, one of the m points as its border. A box of conditions
+with c_1, c_2, … choices and a share p of the others is reported only if
 
 .. math:: r p \log(1 + m / r) \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
 
 so that one distribution yields any box at all with probability of at most ``chance`` for each
 number of conditions, whatever the search does (the union bound). With many others the left side
-is m p. Where they have weights, r is their effective number.
+is m p.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 MAX_DEPTH = 6
@@ -36,6 +37,31 @@ the best split on."""
 BORDER = 0.1
 """The share of a box next to its borders in which points that the tree has not seen are allowed: a
 tree puts borders only where the points that it saw end. Not tuned."""
+
+
+class Features:
+    """Points by column: numbers, or marks of 0 and 1 as booleans, which take an eighth of the room.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n,)
+        Missing values are NaN.
+    """
+
+    def __init__(self, columns: Sequence[Any]) -> None:
+        self.columns = list(columns)
+
+    @classmethod
+    def of(cls, points: FloatArray | Features) -> Features:
+        """Return the columns of a matrix, or what is given."""
+        return points if isinstance(points, Features) else cls(list(np.asfortranarray(points).T))
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def take(self, rows: IntArray) -> Features:
+        """Return some of the points."""
+        return Features([column[rows] for column in self.columns])
 
 
 @dataclass(frozen=True)
@@ -57,9 +83,9 @@ class Condition:
     border: float
     gap: tuple[float, float]
 
-    def holds(self, points: FloatArray) -> BoolArray:
+    def holds(self, points: Features) -> BoolArray:
         """Return which points satisfy it; a missing value satisfies no condition."""
-        values = points[:, self.feature]
+        values: FloatArray = points.columns[self.feature]
         return values > self.border if self.above else values <= self.border
 
 
@@ -70,16 +96,18 @@ class Box:
     conditions: tuple[Condition, ...]
     share: float
 
-    def holds(self, points: FloatArray) -> BoolArray:
+    def holds(self, points: FloatArray | Features) -> BoolArray:
         """Return which points lie in the box."""
-        return _all_hold(self.conditions, points)
+        return _all_hold(self.conditions, Features.of(points))
 
 
 def empty_boxes(
-    points: FloatArray,
-    others: FloatArray,
+    points: FloatArray | Features,
+    others: FloatArray | Features,
     mass: FloatArray,
     *,
+    design: FloatArray | None = None,
+    squares: FloatArray | None = None,
     grow_on: int = 5000,
     chance: float = 0.01,
     seed: int = 0,
@@ -93,11 +121,13 @@ def empty_boxes(
 
     Parameters
     ----------
-    points : ndarray of shape (m, d)
+    points : ndarray of shape (m, d), or Features
         Missing values are NaN.
-    others : ndarray of shape (r, d)
+    others : ndarray of shape (r, d), or Features
     mass : ndarray of shape (r,)
         Of the others.
+    design, squares : ndarray of shape (m,) and (r,), optional
+        As for :class:`~unskew.numerics.even_draw.EvenDraw`.
     grow_on : int
         How many points, and how many of the others, a tree is grown on at most; whether a
         box is empty, and how large it is, is checked with all of them.
@@ -118,8 +148,15 @@ def empty_boxes(
     >>> [(box.conditions[0].above, round(box.share, 2)) for box in found]
     [(True, 0.3)]
     """
+    points, others = Features.of(points), Features.of(others)
     # 1) Tails of single features.
-    search = _Search(points, others, mass / mass.sum(), chance)
+    total = mass.sum()
+    draw = EvenDraw(
+        np.ones(len(points)) if design is None else design,
+        mass / total,
+        None if squares is None else squares / total**2,
+    )
+    search = _Search(points, others, draw, chance)
     found = list(search.tails())
     # 2) Boxes of several conditions: each half of the points grows a tree, the other checks it.
     half = np.random.RandomState(seed).permutation(len(points))
@@ -134,30 +171,27 @@ def empty_boxes(
 class _Search:
     """The two sets, and what counts as a box between them."""
 
-    def __init__(
-        self, points: FloatArray, others: FloatArray, mass: FloatArray, chance: float
-    ) -> None:
-        # By column, for a condition looks at one.
-        self.points, self.others = np.asfortranarray(points), np.asfortranarray(others)
-        self.mass = mass
-        marks = np.isin(np.concatenate([points, others]), (0.0, 1.0)).all(axis=0)
+    def __init__(self, points: Features, others: Features, draw: EvenDraw, chance: float) -> None:
+        self.points, self.others = points, others
+        self.mass, self._draw = draw.mass, draw
+        pairs = zip(points.columns, others.columns, strict=True)
+        marks = [_is_mark(mine) and _is_mark(theirs) for mine, theirs in pairs]
         # log c of the module's text, for each feature
-        self._log_choices = np.log(2.0 * points.shape[1] * np.where(marks, 1, len(points)))
+        self._log_choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
         self._log_chance = np.log(chance)
-        effective = 1.0 / float(mass @ mass)
-        self._evidence = effective * np.log1p(len(points) / effective)  # of all the others' mass
 
-    def is_large(self, box: Box, share: float) -> bool:
-        """Whether a share of the mass is too large for the box to be empty by chance."""
+    def is_large(self, box: Box, where: BoolArray) -> bool:
+        """Whether the others in a part of the box are too many for it to be empty by chance."""
         choices = sum(self._log_choices[c.feature] for c in box.conditions)
-        return bool(self._evidence * share >= choices - self._log_chance)
+        evidence = self._draw.evidence(self.mass[where].sum(), self._draw.squares[where].sum())
+        return bool(evidence >= choices - self._log_chance)
 
     def share(self, conditions: Sequence[Condition]) -> float:
         return float(self.mass[_all_hold(conditions, self.others)].sum())
 
     def tails(self) -> Iterator[Box]:
         """Yield what lies beyond the extreme points of each feature."""
-        for feature in range(self.points.shape[1]):
+        for feature in range(len(self.points.columns)):
             for above in (True, False):
                 condition = self._widest(Condition(feature, above, 0.0, (0.0, 0.0)), ())
                 if condition is not None:
@@ -166,13 +200,14 @@ class _Search:
     def boxes(self, seen: IntArray, unseen: IntArray, grow_on: int, seed: int) -> Iterator[Box]:
         """Yield boxes that the points seen leave empty, and the unseen ones too."""
         some = np.random.RandomState(seed).permutation(len(self.others))[:grow_on]
-        for path in _leaves_without(self.points[seen], self.others[some], self.mass[some], seed):
+        known, others = self.points.take(seen), self.others.take(some)
+        for path in _leaves_without(known, others, self.mass[some], seed):
             # 1) Drop the conditions of a leaf that exclude no point.
-            wide = self._without_useless(path, self.points[seen])
+            wide = self._without_useless(path, known)
             if not self.share(wide):  # a leaf of missing values, which no condition describes
                 continue
             # 2) Unseen points within its core refute the box.
-            if _all_hold(self._core(wide), self.points[unseen]).any():
+            if _all_hold(self._core(wide), self.points)[unseen].any():
                 continue
             # 3) Shrink the box until it holds no point at all, then widen it up to the next point.
             if conditions := self._emptied(wide):
@@ -184,13 +219,13 @@ class _Search:
         kept: list[Box] = []
         for box in sorted(boxes, key=lambda box: (-box.share, len(box.conditions))):
             added = box.holds(self.others) & left
-            if self.is_large(box, float(self.mass[added].sum())):
+            if self.is_large(box, added):
                 kept.append(box)
                 left &= ~added
         return kept
 
     def _without_useless(
-        self, path: Sequence[Condition], points: FloatArray
+        self, path: Sequence[Condition], points: Features
     ) -> tuple[Condition, ...]:
         """Drop conditions that exclude no point, first the one whose removal adds the most mass."""
         kept = list(path)
@@ -208,7 +243,7 @@ class _Search:
         Points that the tree has not seen may lie there even if the box is truly empty.
         """
         held = _all_hold(conditions, self.others)
-        inside = np.array([self.others[held, c.feature] for c in conditions])
+        inside = np.array([self.others.columns[c.feature][held] for c in conditions], float)
         part = BORDER / len(conditions)
         low, high = np.quantile(inside, (part, 1 - part), axis=1)
         return [
@@ -220,9 +255,10 @@ class _Search:
         """Move the borders to where the points begin; () if nothing is left."""
         kept = list(conditions)
         while (inside := _all_hold(kept, self.points)).any():
-            row = self.points[np.flatnonzero(inside)[0]]
+            row = int(np.flatnonzero(inside)[0])
+            values = [float(self.points.columns[c.feature][row]) for c in kept]
             narrowed = [
-                [*kept[:place], _excluding(condition, row), *kept[place + 1 :]]
+                [*kept[:place], _excluding(condition, values[place]), *kept[place + 1 :]]
                 for place, condition in enumerate(kept)
             ]
             kept = max(narrowed, key=self.share)
@@ -238,8 +274,10 @@ class _Search:
     def _widest(self, condition: Condition, rest: Sequence[Condition]) -> Condition | None:
         """Move the border to where the points begin; None if no other lies beyond them."""
         sign = 1.0 if condition.above else -1.0
-        mine = sign * self.points[_all_hold(rest, self.points), condition.feature]
-        theirs = sign * self.others[_all_hold(rest, self.others), condition.feature]
+        mine, theirs = (
+            sign * side.columns[condition.feature][_all_hold(rest, side)]
+            for side in (self.points, self.others)
+        )
         last = float(np.nanmax(mine)) if (~np.isnan(mine)).any() else -np.inf
         beyond = theirs[theirs > last]  # NaN is not
         if not len(beyond) or not np.isfinite(last):
@@ -250,26 +288,33 @@ class _Search:
         return replace(condition, border=-first, gap=(-first, -last))
 
 
-def _excluding(condition: Condition, row: FloatArray) -> Condition:
-    value = float(row[condition.feature])
+def _is_mark(column: Any) -> bool:
+    return column.dtype == bool or bool(((column == 0) | (column == 1)).all())
+
+
+def _excluding(condition: Condition, value: float) -> Condition:
     border = value if condition.above else float(np.nextafter(value, -np.inf))
     return replace(condition, border=border)
 
 
 def _leaves_without(
-    points: FloatArray, others: FloatArray, mass: FloatArray, seed: int
+    points: Features, others: Features, mass: FloatArray, seed: int
 ) -> list[tuple[Condition, ...]]:
     """Return the conditions of each leaf without points, of a tree that separates the sets."""
     from sklearn.tree import DecisionTreeClassifier
 
-    stacked = np.concatenate([points, others])
-    # Missing values get a column of their own; here they are the median, or zero without values.
-    known = np.where(np.isnan(points).all(axis=0), 0.0, points)
-    with np.errstate(over="ignore", invalid="ignore"):
-        median = np.nan_to_num(np.nanmedian(known, axis=0))
-    stacked = np.where(np.isnan(stacked), median, stacked)
     # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
-    stacked = np.clip(stacked, -1e30, 1e30).astype(np.float32)
+    shape = len(points) + len(others), len(points.columns)
+    stacked = np.empty(shape, dtype=np.float32, order="F")
+    for place, (mine, theirs) in enumerate(zip(points.columns, others.columns, strict=True)):
+        values = np.concatenate([mine, theirs]).astype(np.float64)
+        missing = np.isnan(values)
+        if missing.any():
+            # They get a column of their own; here they are the median, or zero without values.
+            known = mine[~np.isnan(mine)]
+            with np.errstate(over="ignore", invalid="ignore"):
+                values[missing] = np.nan_to_num(np.median(known)) if len(known) else 0.0
+        stacked[:, place] = np.clip(values, -1e30, 1e30)
     is_other = np.arange(len(stacked)) >= len(points)
     weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
     tree = DecisionTreeClassifier(
@@ -295,7 +340,7 @@ def _paths(tree: Any) -> Iterable[tuple[int, tuple[Condition, ...]]]:
             pending.append((child, (*others, condition)))
 
 
-def _all_hold(conditions: Sequence[Condition], points: FloatArray) -> BoolArray:
+def _all_hold(conditions: Sequence[Condition], points: Features) -> BoolArray:
     held = np.ones(len(points), dtype=bool)
     for condition in conditions:
         held &= condition.holds(points)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 from scipy import stats
 from scipy.spatial import cKDTree
@@ -9,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import blocks
+from unskew.numerics.matches import count_matches
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 OUTERMOST = 0.005
@@ -19,16 +23,88 @@ FAR_FACTOR = 1.5
 """How many times farther than that a point must be to lie outside the set's support. More than 1,
 because the quantile is an estimate. Not tuned."""
 
+ENOUGH = 20_000
+"""Others beyond which their number no longer limits the precision, while summing over it would
+take long. A smaller one is on the safe side."""
+
 _FIRST_POINTS = 64
 _TREE_COLUMNS = 3
 """Up to so many columns a k-d tree is faster than comparing all pairs."""
 
 
+class MixedPoints:
+    """Points of which some coordinates are one-hot columns, kept as the place of the one.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, d)
+    labels : ndarray of int of shape (n, k), optional
+        For each group of one-hot columns which of them is one; -1 for none.
+
+    Examples
+    --------
+    >>> points = MixedPoints(np.array([[3.0], [0.0]]), np.array([[0], [2]]))
+    >>> points.inner(points), points.lengths
+    (array([[10.,  0.], [ 0.,  1.]]), array([10.,  1.]))
+    """
+
+    def __init__(self, numbers: FloatArray, labels: IntArray | None = None) -> None:
+        self.numbers = numbers
+        self.labels = np.empty((len(numbers), 0), np.int64) if labels is None else labels
+        self._columns = [np.ascontiguousarray(column, np.int16) for column in self.labels.T]
+        self._n_ones = np.count_nonzero(self.labels >= 0, axis=1)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def n_columns(self) -> int:
+        """How many coordinates a distance adds up."""
+        return self.numbers.shape[1] + self.labels.shape[1]
+
+    @cached_property
+    def lengths(self) -> FloatArray:
+        """The squared lengths."""
+        return np.einsum("ij,ij->i", self.numbers, self.numbers) + self._n_ones
+
+    def take(self, rows: Any) -> MixedPoints:
+        """Return some of the points."""
+        return MixedPoints(self.numbers[rows], self.labels[rows])
+
+    def distinct(self) -> MixedPoints:
+        """Return each point once, in a fixed order."""
+        stacked = np.column_stack([self.numbers, self.labels])
+        return self.take(np.unique(stacked, axis=0, return_index=True)[1])
+
+    def inner(self, points: MixedPoints) -> FloatArray:
+        """Return the inner products with points of which each label is one of theirs."""
+        products = self.numbers @ points.numbers.T
+        if self._columns:
+            products += count_matches(self._columns, points._columns)
+        return products
+
+    def distances(self, points: MixedPoints) -> FloatArray:
+        """Return all distances, from the differences: those of squares have lost digits."""
+        squares = cdist(self.numbers, points.numbers, "sqeuclidean")
+        if self._columns:
+            squares += self._n_ones[:, None] + points._n_ones
+            squares -= 2 * count_matches(self._columns, points._columns)
+        return np.sqrt(squares)
+
+    def distances_to(self, points: MixedPoints) -> FloatArray:
+        """Return the distance of each point to the one in its place."""
+        squares = np.square(self.numbers - points.numbers).sum(axis=1)
+        squares += self._n_ones + points._n_ones
+        return np.sqrt(squares - 2 * ((self.labels == points.labels) & (self.labels >= 0)).sum(1))
+
+
 def far_rows(
-    points: FloatArray,
-    others: FloatArray,
+    points: FloatArray | MixedPoints,
+    others: FloatArray | MixedPoints,
     mass: FloatArray,
     *,
+    design: FloatArray | None = None,
+    squares: FloatArray | None = None,
     judge_on: int = 5000,
     chance: float = 0.01,
     seed: int = 0,
@@ -39,14 +115,18 @@ def far_rows(
     If both sets were draws from one distribution, the others' distances would be like the points'
     own, and the share of them beyond the k-th largest of m would be a draw of Beta(k, m + 1 - k);
     ``FAR_FACTOR`` times that distance it is less still. Unless more mass lies there than ``chance``
-    allows, given the effective number of others, no point is called far.
+    allows, given the effective number of others, no point is called far. Where points have design
+    weights, m is such that the k heaviest of them carry a share k / m of the weight: these may be
+    the k outermost.
 
     Parameters
     ----------
-    points : ndarray of shape (m, d)
-    others : ndarray of shape (r, d)
+    points : ndarray of shape (m, d), or MixedPoints
+    others : ndarray of shape (r, d), or MixedPoints
     mass : ndarray of shape (r,)
         Of the others; it sums to one.
+    design, squares : ndarray of shape (m,) and (r,), optional
+        As for :class:`~unskew.numerics.even_draw.EvenDraw`.
     judge_on : int
         How many of the points, drawn at random, determine the distance between points. Others that
         are far from these are compared with all of them.
@@ -65,10 +145,12 @@ def far_rows(
     >>> far_rows(line, np.array([[0.5], [7.0], [9.0]]), np.full(3, 1 / 3)).tolist()
     [False, True, True]
     """
+    points, others = _mixed(points), _mixed(others)
     # 1) How far apart points of the set are: the distance of an outer point from its neighbour.
     random = np.random.RandomState(seed)
     chosen = random.permutation(len(points))[:judge_on]
-    some = random.permutation(np.unique(points[chosen], axis=0))
+    some = points.take(chosen).distinct()
+    some = some.take(random.permutation(len(some)))
     none = np.zeros(len(others), dtype=bool)
     if len(some) < 2:
         return none
@@ -77,45 +159,47 @@ def far_rows(
         limit = FAR_FACTOR * float(np.sort(_nearest_distances(some))[-k])
         # 2) Who is farther than that from some of the points, and then from all of them.
         far = _beyond(others, some, limit)
-    if len(chosen) < len(points) and far.any():
-        from sklearn.neighbors import NearestNeighbors
-
-        everyone = NearestNeighbors(n_neighbors=1).fit(points)
-        far[far] = everyone.kneighbors(others[far])[0][:, 0] > limit
+        if len(chosen) < len(points) and far.any():
+            far[far] = _beyond(others.take(far), points, limit)
     # 3) Whether more mass is far than chance allows.
-    effective = max(1, int(1 / (mass @ mass)))
-    allowed = stats.betabinom.ppf(1 - chance, effective, k, len(some) + 1 - k) / effective
+    effective = int(min(max(1 / (mass @ mass if squares is None else squares.sum()), 1), ENOUGH))
+    weight = np.ones(len(chosen)) if design is None else design[chosen]
+    heaviest = np.sort(weight)[len(weight) - k :].sum() / weight.sum()
+    m = max(k, len(some) * (k / len(weight)) / heaviest)
+    allowed = stats.betabinom.ppf(1 - chance, effective, k, m + 1 - k) / effective
     return far if float(mass[far].sum()) > allowed else none
 
 
-def _nearest_distances(points: FloatArray) -> FloatArray:
+def _mixed(points: FloatArray | MixedPoints) -> MixedPoints:
+    return points if isinstance(points, MixedPoints) else MixedPoints(points)
+
+
+def _nearest_distances(points: MixedPoints) -> FloatArray:
     """Return each point's distance to the nearest other point."""
-    if points.shape[1] <= _TREE_COLUMNS:
-        return np.asarray(cKDTree(points).query(points, k=2)[0])[:, 1]
-    lengths = np.einsum("ij,ij->i", points, points)
+    if not points.labels.shape[1] and points.n_columns <= _TREE_COLUMNS:
+        return np.asarray(cKDTree(points.numbers).query(points.numbers, k=2)[0])[:, 1]
     nearest = np.empty(len(points), dtype=np.int64)
     for part in blocks(len(points), len(points)):
-        squares = (-2 * points[part]) @ points.T
-        squares += lengths  # and each row's own, which decides nothing
+        squares = -2 * points.take(part).inner(points)
+        squares += points.lengths  # and each row's own, which decides nothing
         squares[np.arange(len(squares)), np.arange(part.start, part.stop)] = np.inf
         nearest[part] = squares.argmin(axis=1)
-    # From the differences: those of squares have lost digits.
-    return np.sqrt(np.square(points - points[nearest]).sum(axis=1))
+    return points.distances_to(points.take(nearest))
 
 
-def _beyond(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
+def _beyond(rows: MixedPoints, points: MixedPoints, limit: float) -> BoolArray:
     """Return which rows are farther than the limit from every point.
 
     The points are in random order, so the first of them are near most rows already; the others are
     compared only with the rows that are left.
     """
-    if points.shape[1] <= _TREE_COLUMNS:
-        return np.asarray(cKDTree(points).query(rows)[0] > limit)
+    if not points.labels.shape[1] and points.n_columns <= _TREE_COLUMNS:
+        return np.asarray(cKDTree(points.numbers).query(rows.numbers)[0] > limit)
     left: IntArray = np.arange(len(rows))
     start, size = 0, _FIRST_POINTS
     while start < len(points) and len(left):
-        some = points[start : start + size]
-        near = [_any_within(rows[left[part]], some, limit) for part in blocks(len(left), size)]
+        some = points.take(slice(start, start + size))
+        near = [_any_within(rows.take(left[part]), some, limit) for part in blocks(len(left), size)]
         left = left[~np.concatenate(near)]
         start, size = start + size, 4 * size
     beyond = np.zeros(len(rows), dtype=bool)
@@ -123,17 +207,17 @@ def _beyond(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
     return beyond
 
 
-def _any_within(rows: FloatArray, points: FloatArray, limit: float) -> BoolArray:
+def _any_within(rows: MixedPoints, points: MixedPoints, limit: float) -> BoolArray:
     """Return which rows have a point within the limit."""
-    mine, theirs = (np.einsum("ij,ij->i", side, side) for side in (rows, points))
-    squares = (-2 * rows) @ points.T
+    mine, theirs = rows.lengths, points.lengths
+    squares = -2 * rows.inner(points)
     squares += theirs
     excess = squares.min(axis=1) + mine - limit**2
     near: BoolArray = excess <= 0
     # The terms of a squared distance are at most twice ‖x‖² + ‖y‖² together, and rounding depends
     # on the size of the block. Where it could decide, the distances are computed from differences.
-    n_terms = rows.shape[1] + 6
+    n_terms = rows.n_columns + 6
     unsure = np.abs(excess) <= 4 * n_terms * np.finfo(float).eps * (mine + theirs.max())
     if unsure.any():
-        near[unsure] = cdist(rows[unsure], points).min(axis=1) <= limit
+        near[unsure] = rows.take(unsure).distances(points).min(axis=1) <= limit
     return near

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unskew.numerics.empty_boxes import empty_boxes
-from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, far_rows
+from unskew.numerics.empty_boxes import Features, empty_boxes
+from unskew.numerics.even_draw import EvenDraw
+from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import Overlap, OverlapRule
-from unskew.overlap.words import Label, describe_box, describe_unseen
+from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
+from unskew.overlap.words import Label, describe_box
 from unskew.population.encode import ColumnCodes
+from unskew.population.feature_space import FeatureSpace
 from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -26,7 +29,8 @@ def measure_overlap(
     Parameters
     ----------
     sample : Sample
-        Rows with a design weight of zero do not count.
+        Rows with a design weight of zero do not count, and uneven weights make an absence more
+        likely to be chance: see :mod:`unskew.numerics.even_draw`.
     drawn : Reservoir
         The population, or a uniform random sample of its rows; its seed is that of the search.
     n_rows : int
@@ -40,60 +44,108 @@ def measure_overlap(
     """
     rows, seed = drawn.rows, drawn.seed
     mass = drawn.weight / drawn.weight.sum()
+    whole = drawn.whole(n_rows)
     # One over the root of Kish's effective size; nothing where all rows were counted.
-    error = 0.0 if drawn.whole(n_rows) else float(np.sqrt(mass @ mass))
+    error = 0.0 if whole else float(np.sqrt(mass @ mass))
     sample = sample.take(np.flatnonzero(sample.design > 0))
-    codes, mine = sample.codes, sample.values
+    codes, mine, design = sample.codes, sample.values, sample.design
     theirs = codes.transform(rows, side="population").values
-    # 1) Values that no sample row has.
-    regions = [
-        (describe_unseen(codes, rows, column, where), where)
-        for column, values in enumerate(theirs.T)
-        if (where := codes.is_unseen(values, column)).any()
+    columns = [
+        values_of(codes, column, mine[:, column], theirs[:, column], rows.column(column))
+        for column in range(len(codes.names))
     ]
-    covered = ~_any_of(regions, len(rows))
+    squares = row_squares(drawn.weight, mass, whole, columns, theirs)
+    # 1) Values that no sample row has, beyond those that chance explains.
+    regions = list(unseen_regions(codes, columns, rows, EvenDraw(design, mass, squares)))
+    left = _uncovered(regions, mass) < 1
     # 2) Boxes among the other rows.
-    if covered.any():
-        masses = np.concatenate([np.full(len(mine), 1 / len(mine)), mass])
-        features, labels = _features(codes, np.concatenate([mine, theirs]), masses)
-        ours, others = features[: len(mine)], features[len(mine) :]
-        boxes = empty_boxes(ours, others[covered], mass[covered], grow_on=grow_on, seed=seed)
-        regions += [(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
-    rules = []
-    for text, where in regions:
-        share = float(mass[where].sum())
-        rules.append(OverlapRule(text, share, _margin(share, error), 0, len(mine)))
+    if left.any():
+        regions += _boxes(codes, mine, theirs, left, EvenDraw(design, mass, squares), grow_on, seed)
     # 3) Rows far from every sample row.
-    explained = _any_of(regions, len(rows))
-    space, points = sample.points("standard")
-    others = bounded(space.of_codes(theirs))
-    uncovered = explained | far_rows(bounded(points), others, mass, judge_on=grow_on, seed=seed)
-    share = min(1.0, float(mass[uncovered].sum()))
+    explained = _uncovered(regions, mass)
+    space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
+    far = far_rows(
+        _mixed_points(space, mine),
+        _mixed_points(space, theirs),
+        mass,
+        design=design,
+        squares=squares,
+        judge_on=grow_on,
+        seed=seed,
+    )
+    uncovered = np.maximum(explained, far)
+    share = min(1.0, float(mass @ uncovered))
+    unseen = np.any([values.unseen for values in columns], axis=0)
     return Overlap(
         uncovered=share,
         margin=_margin(share, error),
-        rules=tuple(sorted(rules, key=lambda rule: -rule.share)),
-        unexplained=float(mass[uncovered & ~explained].sum()),
+        rules=tuple(sorted(_rules(regions, mass, error, len(mine)), key=lambda r: -r.share)),
+        unexplained=float(mass @ (uncovered - explained)),
         method=_METHOD,
+        by_chance=float(mass @ np.maximum(unseen - uncovered, 0.0)),
     )
 
 
 _METHOD = (
-    "Values that no sample row has are counted. Regions are boxes in the columns without sample "
-    "rows, so large that a uniform random sample of the same size would leave one of them empty in "
-    "only 1 of 100 cases. A row is also uncovered if its distance from every sample row is more "
-    f"than {FAR_FACTOR} times the nearest-neighbour distance that all but {100 * OUTERMOST:g} % of "
-    "the sample rows have, in standardised columns."
+    "Values that no sample row has are counted, unless a uniform random sample of the same size "
+    "would lack them in more than 1 of 100 cases: a single value in full, many rare values of a "
+    "column by their mass beyond what such a sample is expected to lack. Regions are boxes in the "
+    "columns without sample rows, so large that a uniform random sample of the same size would "
+    "leave one of them empty in only 1 of 100 cases. A row is also uncovered if its distance from "
+    f"every sample row is more than {FAR_FACTOR} times the nearest-neighbour distance that all but "
+    f"{100 * OUTERMOST:g} % of the sample rows have, in standardised columns."
 )
+
+
+def _boxes(
+    codes: ColumnCodes,
+    mine: FloatArray,
+    theirs: FloatArray,
+    left: BoolArray,
+    draw: EvenDraw,
+    grow_on: int,
+    seed: int,
+) -> list[Region]:
+    """Return boxes without sample rows among the population rows that are left."""
+    masses = np.concatenate([draw.design, draw.mass])
+    ours, others, labels = _features(codes, mine, theirs, masses)
+    boxes = empty_boxes(
+        ours,
+        others if left.all() else others.take(np.flatnonzero(left)),
+        draw.mass[left],
+        design=draw.design,
+        squares=draw.squares[left],
+        grow_on=grow_on,
+        seed=seed,
+    )
+    return [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
 
 
 def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
 
-def _any_of(regions: Sequence[tuple[str, BoolArray]], n_rows: int) -> BoolArray:
-    nowhere = np.zeros(n_rows, dtype=bool)
-    return np.any([nowhere, *(where for _, where in regions)], axis=0)
+def _rules(
+    regions: Sequence[Region], mass: FloatArray, error: float, size: int
+) -> Iterator[OverlapRule]:
+    for text, where, by_chance in regions:
+        share = float(mass[where].sum())
+        yield OverlapRule(text, share - by_chance, _margin(share, error), 0, size, by_chance)
+
+
+def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
+    """Return how much of each population row is uncovered: all of it, or what is beyond chance."""
+    uncovered = np.zeros(len(mass))
+    for region in regions:
+        degree = 1 - region.by_chance / mass[region.where].sum()
+        uncovered[region.where] = np.maximum(uncovered[region.where], degree)
+    return uncovered
+
+
+def _mixed_points(space: FeatureSpace, values: FloatArray) -> MixedPoints:
+    numbers, labels = space.split_codes(values)
+    np.nan_to_num(numbers, copy=False)
+    return MixedPoints(np.clip(numbers, -FARTHEST, FARTHEST, out=numbers), labels)
 
 
 def bounded(points: FloatArray) -> FloatArray:
@@ -101,19 +153,21 @@ def bounded(points: FloatArray) -> FloatArray:
 
     A column so large that its standard deviation overflows has no scale and is set to zero.
     """
-    return np.clip(np.nan_to_num(points), -FARTHEST, FARTHEST)
+    finite = np.nan_to_num(points)
+    return np.clip(finite, -FARTHEST, FARTHEST, out=finite)
 
 
 MAX_VALUES = 32
 
 
 def _features(
-    codes: ColumnCodes, values: FloatArray, mass: FloatArray
-) -> tuple[FloatArray, list[Label]]:
+    codes: ColumnCodes, mine: FloatArray, theirs: FloatArray, mass: FloatArray
+) -> tuple[Features, Features, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
     labels = []
-    for column, here in enumerate(values.T):
+    for column, sides in enumerate(zip(mine.T, theirs.T, strict=True)):
+        here = np.concatenate(sides)
         if codes.kinds[column] == Kind.CATEGORY:
             for rank in _frequent(here, mass):
                 features.append(here == rank)
@@ -124,7 +178,10 @@ def _features(
         if codes.has_missing[column]:
             features.append(np.isnan(here))
             labels.append(Label(column, "missing"))
-    return np.column_stack(features).astype(np.float64), labels
+    ours, others = (
+        [f[side] for f in features] for side in (np.s_[: len(mine)], np.s_[len(mine) :])
+    )
+    return Features(ours), Features(others), labels
 
 
 def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:

@@ -18,13 +18,16 @@ class OverlapRule:
         The region in the columns' names and units, for example "income > 92,000 and region =
         north".
     share : float
-        The region's share of the population's mass.
+        The region's share of the population's mass, less ``by_chance``.
     margin : float
         Half the width of the 95 % interval of ``share``; 0 where it was counted over all rows.
     sample_rows : int
         The number of sample rows in the region: none.
     sample_size : int
         The number of sample rows in all.
+    by_chance : float
+        For many rare values together: the share that an even draw of the sample's size would lack
+        as well.
     """
 
     text: str
@@ -32,11 +35,15 @@ class OverlapRule:
     margin: float
     sample_rows: int
     sample_size: int
+    by_chance: float = 0.0
 
     def __str__(self) -> str:
         margin = f" (± {100 * self.margin:.1f})" if self.margin >= 0.0005 else ""
+        more = ""
+        if self.by_chance >= 0.0005:
+            more = f" beyond the {100 * self.by_chance:.1f} % that chance explains"
         return (
-            f"{self.text}: {100 * self.share:.1f} %{margin} of the population, "
+            f"{self.text}: {100 * self.share:.1f} %{margin} of the population{more}, "
             f"{self.sample_rows} of {self.sample_size:,} sample rows"
         )
 
@@ -48,7 +55,8 @@ class Overlap:
     Attributes
     ----------
     uncovered : float
-        The share of the population's mass that no sample row can represent.
+        The share of the population's mass that no sample row can represent, beyond what chance
+        explains.
     margin : float
         Half the width of its 95 % interval; 0 where it was counted over all rows.
     rules : tuple of OverlapRule
@@ -57,6 +65,9 @@ class Overlap:
         The part of ``uncovered`` that no rule describes.
     method : str
         How it was measured, in a few sentences.
+    by_chance : float
+        The share of the population's mass with values that no sample row has, but as few of them as
+        an even draw of the sample's size would lack: not part of ``uncovered``.
     """
 
     uncovered: float
@@ -64,11 +75,26 @@ class Overlap:
     rules: tuple[OverlapRule, ...]
     unexplained: float
     method: str
+    by_chance: float = 0.0
+
+    @property
+    def chance_sentence(self) -> str:
+        """What chance explains, in a sentence; empty where it is next to nothing."""
+        if self.by_chance < 0.0005:
+            return ""
+        return (
+            f"Rare values that no sample row has hold {100 * self.by_chance:.1f} % of the "
+            "population; a random draw of the sample's size would lack as much."
+        )
 
     def __str__(self) -> str:
+        rare = self.chance_sentence
+        if not self.uncovered:
+            return rare or "The sample covers the whole population examined."
+        rare = f" {rare}" if rare else ""
         text = f"{100 * self.uncovered:.1f} % of the population is not covered by the sample"
         if not self.rules:
-            return f"{text}."
+            return f"{text}.{rare}"
         shown = "; ".join(map(str, self.rules[:3]))
         more = f"; and {len(self.rules) - 3} more regions" if len(self.rules) > 3 else ""
-        return f"{text}: {shown}{more}."
+        return f"{text}: {shown}{more}.{rare}"

@@ -9,10 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from unskew.errors import UnseenValueWarning
 from unskew.numerics.empty_boxes import Box, Condition
-from unskew.numerics.typing import BoolArray
+from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
+
+_SHOWN = 5
+"""How many values of a column a warning names."""
 
 
 class Label(NamedTuple):
@@ -85,17 +89,62 @@ def shortest_between(low: float, high: float) -> str:
 
 def describe_unseen(codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: BoolArray) -> str:
     """Name the values of a column that no sample row has."""
-    name = codes.names[column]
+    name, counts = codes.names[column], count_unseen(codes, rows, column, where)
+    missing = counts.pop("missing", 0)
+    if not counts:
+        return f"{name} is missing"
+    if list(counts) == ["not missing"]:
+        return f"{name} is not missing"
+    shown = list(counts)
+    if len(shown) > 3:
+        shown = [*shown[:3], f"{len(shown) - 3:,} more that the sample lacks"]
+    return f"{name} = " + " or ".join(shown) + (" or missing" if missing else "")
+
+
+def count_unseen(
+    codes: ColumnCodes, rows: pa.RecordBatch, column: int, where: BoolArray
+) -> dict[str, int]:
+    """Return the values that a column has on some rows and how often, the most frequent first.
+
+    "missing" is one of them; where the column holds no categories, "not missing" is the other.
+    """
     values = rows.column(column).filter(pa.array(where))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if missing.all():
-        return f"{name} is missing"
+    missing = int(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False).sum())
+    counts = {"missing": missing} if missing else {}
     if codes.kinds[column] != Kind.CATEGORY:
-        return f"{name} is not missing"
-    counts = sorted(values.drop_null().value_counts().to_pylist(), key=lambda c: -c["counts"])
-    shown = [str(entry["values"]) for entry in counts]
-    if len(shown) > 3:
-        shown = [*shown[:3], f"{len(shown) - 3:,} more that the sample lacks"]
-    return f"{name} = " + " or ".join(shown) + (" or missing" if missing.any() else "")
+        return (
+            counts if missing == len(values) else {**counts, "not missing": len(values) - missing}
+        )
+    entries = sorted(values.drop_null().value_counts().to_pylist(), key=lambda c: -c["counts"])
+    return counts | {str(entry["values"]): entry["counts"] for entry in entries}
+
+
+def warn_of_unseen(
+    codes: ColumnCodes, rows: pa.RecordBatch, weights: FloatArray, how: str
+) -> UnseenValueWarning | None:
+    """Return a warning of new rows with values that no sample row has, or None without such rows.
+
+    ``how`` states how they were weighed.
+    """
+    values, unseen = codes.transform(rows, side="new rows")
+    if unseen is None:
+        return None
+    found = {}
+    for column, name in enumerate(codes.names):
+        where = codes.is_unseen(values[:, column], column)
+        if where.any():
+            found[name] = count_unseen(codes, rows, column, where)
+    named = []
+    for name, counts in found.items():
+        shown = [f"{value} ({number:,} rows)" for value, number in counts.items()]
+        more = [f"{len(shown) - _SHOWN:,} more"] if len(shown) > _SHOWN else []
+        named.append(f"column '{name}': {', '.join(shown[:_SHOWN] + more)}")
+    low, high = weights[unseen].min(), weights[unseen].max()
+    given = f"weight {low:.4g}" if low == high else f"weights from {low:.4g} to {high:.4g}"
+    message = (
+        f"{int(unseen.sum()):,} of {len(weights):,} new rows hold values that no sample row has "
+        f"({'; '.join(named)}). They get {given}, which no row like them supports: {how}."
+    )
+    return UnseenValueWarning(message, found)

@@ -22,6 +22,7 @@ missing) and its one-hot columns are all zero.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -75,6 +76,7 @@ class ColumnCodes:
 
     def fit_transform(self, sample: pa.RecordBatch) -> FloatArray:
         """Learn from the sample and return its codes."""
+        self.__dict__.pop("kinds", None)
         self.names: list[str] = sample.schema.names
         self.types: list[pa.DataType] = sample.schema.types
         self._check_kinds(sample, side="sample")
@@ -84,22 +86,46 @@ class ColumnCodes:
         self.has_missing = np.asarray(np.isnan(values).any(axis=0))
         return values
 
+    def joined(self, other: pa.RecordBatch) -> ColumnCodes:
+        """Return codes that treat the sample and other rows alike, for a comparison of the two.
+
+        They know the categories of both, and a column that the sample leaves empty takes its kind
+        from the other rows.
+
+        Examples
+        --------
+        >>> codes = ColumnCodes().fit(pa.record_batch({"town": ["Ulm", "Bonn"]}))
+        >>> other = pa.record_batch({"town": ["Kiel", None]})
+        >>> codes.joined(other).transform(other, side="population").values
+        array([[ 1.], [nan]])
+        """
+        twin = self.in_precision(self.dtype)
+        pairs = list(zip(self.columns, other.columns, strict=True))
+        twin.columns = [code.joined(column) for code, column in pairs]
+        empty = [isinstance(code, _EmptyCode) for code in self.columns]
+        kinds = zip(empty, self.types, other.schema.types, strict=True)
+        twin.__dict__.pop("kinds", None)
+        twin.types = [theirs if none else mine for none, mine, theirs in kinds]
+        twin.has_missing = self.has_missing | [not _present(column).all() for _, column in pairs]
+        return twin
+
     def in_precision(self, dtype: type[np.float64 | np.float32]) -> ColumnCodes:
         """Return the same codes in another floating-point type."""
         twin = ColumnCodes(dtype=dtype)  # copy.copy would write and read the types as bytes
         twin.__dict__.update(self.__dict__, dtype=dtype)
         return twin
 
-    @property
+    @cached_property
     def kinds(self) -> list[Kind]:
         """What each column holds."""
         return [kind_of(kind) for kind in self.types]
 
     def __getstate__(self) -> dict[str, Any]:
-        if "types" not in self.__dict__:
-            return self.__dict__.copy()
+        state = {name: value for name, value in self.__dict__.items() if name != "kinds"}
+        if "types" not in state:
+            return state
         fields = pa.schema(list(zip(self.names, self.types, strict=True)))
-        return {**self.__dict__, "types": bytes_of_table(fields.empty_table())}
+        return {**state, "types": bytes_of_table(fields.empty_table())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -207,6 +233,9 @@ class _NumberCode:
             )
         return values, None
 
+    def joined(self, other: pa.Array) -> _NumberCode:  # noqa: ARG002
+        return self
+
     def format_value(self, code: float, kind: pa.DataType) -> str:
         return str(bool(code)).lower() if types.is_boolean(kind) else f"{code:,.6g}"
 
@@ -227,6 +256,9 @@ class _TimeCode:
             ) from error
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
+
+    def joined(self, other: pa.Array) -> _TimeCode:  # noqa: ARG002
+        return self
 
     def format_value(self, code: float, kind: pa.DataType) -> str:
         moment = pa.scalar(self.origin + round(code * _MICROSECONDS_A_DAY), pa.int64())
@@ -265,6 +297,12 @@ class _CategoryCode:
         unknown: BoolArray = numbers == -1.0
         return numbers, unknown if unknown.any() else None
 
+    def joined(self, other: pa.Array) -> _CategoryCode:
+        theirs = _CategoryCode(other).categories
+        twin = _CategoryCode.__new__(_CategoryCode)
+        twin.categories = pc.unique(pa.concat_arrays([self.categories, theirs])).sort()
+        return twin
+
     def format_value(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
         return str(self.categories[int(code)])
 
@@ -291,6 +329,9 @@ class _EmptyCode:
         present = _present(column)
         values = np.where(present, 0.0, np.nan)
         return values, present if present.any() else None
+
+    def joined(self, other: pa.Array) -> _Code:
+        return _column_code(other)
 
     def format_value(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
         return "missing" if np.isnan(code) else "present"

@@ -78,6 +78,27 @@ class FeatureSpace:
     def of_codes(self, codes: FloatArray) -> FloatArray:
         """Return rows of codes as points of the space."""
         points = np.zeros((len(codes), self.n_features))
+        begin = len(self._numbers) + len(self._indicators)
+        self._write_numbers(codes, points[:, :begin])
+        for one_hot in self._one_hots:
+            output = one_hot.of(codes[:, one_hot.position])
+            rows = np.flatnonzero(output >= 0)
+            points[rows, begin + output[rows]] = 1.0
+            begin += one_hot.width
+        return points
+
+    def split_codes(self, codes: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return rows of codes as points, but for each column of categories one number.
+
+        That is the position of the one among its one-hot columns, or -1 if all are zero: the same
+        space, in the memory of the columns instead of that of the categories.
+        """
+        points = np.empty((len(codes), len(self._numbers) + len(self._indicators)))
+        self._write_numbers(codes, points)
+        outputs = [one_hot.of(codes[:, one_hot.position]) for one_hot in self._one_hots]
+        return points, np.array(outputs, dtype=np.int64).reshape(-1, len(codes)).T
+
+    def _write_numbers(self, codes: FloatArray, points: FloatArray) -> None:
         numbers = points[:, : len(self._numbers)]
         numbers[:] = codes[:, self._numbers]
         missing = np.isnan(numbers)
@@ -90,14 +111,7 @@ class FeatureSpace:
             else:
                 numbers -= self._shift
                 numbers /= self._scale
-        begin = len(self._numbers) + len(self._indicators)
-        points[:, len(self._numbers) : begin] = np.isnan(codes[:, self._indicators])
-        for one_hot in self._one_hots:
-            output = one_hot.of(codes[:, one_hot.position])
-            rows = np.flatnonzero(output >= 0)
-            points[rows, begin + output[rows]] = 1.0
-            begin += one_hot.width
-        return points
+        points[:, len(self._numbers) :] = np.isnan(codes[:, self._indicators])
 
 
 class _OneHot(NamedTuple):

@@ -97,12 +97,17 @@ def _margin(measured: Overlap | OverlapRule) -> str:
     return f"±{SPACE}{share(measured.margin)}" if measured.margin >= VISIBLE_SHARE else ""
 
 
+def _chance(rule: OverlapRule) -> str:
+    by_chance = rule.by_chance >= VISIBLE_SHARE
+    return f" beyond the {share(rule.by_chance)} that chance explains" if by_chance else ""
+
+
 def coverage(diagnosis: Diagnosis) -> Section:
     """Return the regions of the population that the sample does not cover."""
     overlap, rules = diagnosis.overlap, diagnosis.overlap.rules
     blocks: list[Block] = []
     if rules:
-        shares = [f"{share(rule.share)} {_margin(rule)}".strip() for rule in rules]
+        shares = [f"{share(rule.share)} {_margin(rule)}{_chance(rule)}".strip() for rule in rules]
         inside = [f"{count(rule.sample_rows)} of {count(rule.sample_size)}" for rule in rules]
         columns = [
             Column("Region", [visible(rule.text, 400) for rule in rules], "data"),
@@ -119,6 +124,8 @@ def coverage(diagnosis: Diagnosis) -> Section:
     if unexplained >= VISIBLE_SHARE:
         text = f"{share(unexplained)} of the population is not covered but fits no simple rule."
         blocks.append(Paragraph(text, note=bool(rules)))
+    if overlap.chance_sentence:
+        blocks.append(Paragraph(overlap.chance_sentence, note=bool(rules)))
     if not blocks:
         blocks.append(Paragraph("The sample covers every part of the population examined."))
     return Section("coverage", "Not covered by the sample", blocks)

@@ -27,8 +27,9 @@ from unskew.errors import (
 )
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
-from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
+from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap, warn_of_unseen
 from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_new_rows, open_sample
 from unskew.population.population import Population
@@ -96,6 +97,8 @@ class Weighter(WithParameters, ABC):
     """The types, beside its own, that a saved file of this weighter holds."""
     _matches_kernel_means: ClassVar[bool] = False
     """Whether the weighted sample matches the population's mean in a kernel's feature space."""
+    _estimates: ClassVar[bool] = True
+    """Whether weights are fitted to the sample's rows; otherwise they are known."""
     _not_certifiable: ClassVar[str] = ""
     """Why there is no certificate for a model with these weights; empty where there is one."""
 
@@ -300,6 +303,12 @@ class InductiveWeighter(Weighter, ABC):
         ndarray of shape (n_rows,), or Spark DataFrame
             In the scale of ``weights_``. Design weights are not included: multiply by them. A Spark
             DataFrame is returned with one more column, which Spark computes when it is needed.
+
+        Warns
+        -----
+        UnseenValueWarning
+            If rows in memory hold categories, or missing values, that no sample row has: it names
+            them and the weights that these rows get.
         """
         check_is_fitted(self, "scale_")
         new = open_new_rows(X)
@@ -314,11 +323,24 @@ class InductiveWeighter(Weighter, ABC):
         new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
         weights = self._weigh(new) * self.scale_
         check_weight_values(weights, name=f"The weights of {type(self).__name__}")
+        codes = self._codes()
+        warning = codes and warn_of_unseen(codes, new.batch, weights, self._describe_unseen())
+        if warning:
+            warn_caller(warning)
         return weights
 
     def _check_state(self) -> None:
         """Refuse attributes with which no fit ends; a subclass adds its own."""
         check_fitted(self)
+
+    def _codes(self) -> ColumnCodes | None:
+        """Return the codes of the columns on which the weights depend, if they do on any."""
+        space = getattr(self, "space_", None)
+        return None if space is None else space.codes
+
+    def _describe_unseen(self) -> str:
+        """Return how rows with values that no sample row has are weighed."""
+        return "the value is left out of account"
 
     def __getattr__(self, name: str) -> Any:
         if name == "weights_" and "subsample_size_" in self.__dict__:

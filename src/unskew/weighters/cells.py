@@ -21,6 +21,7 @@ from unskew.errors import InputError, OverlapError
 from unskew.numerics.nearest_points import NearestPoints
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
@@ -157,6 +158,14 @@ class CellWeighter(InductiveWeighter, ABC):
     def _rule(self) -> _CellRule:
         return _CellRule(self.locator_, self.cell_weights_)
 
+    def _codes(self) -> ColumnCodes:
+        return self.locator_.codes
+
+    def _describe_unseen(self) -> str:
+        if self.empty == "drop":
+            return 'empty="drop" gives them none'
+        return 'they are those of the nearest sample rows (empty="merge")'
+
     def _describe_uncovered(self) -> str:
         done = {
             "merge": 'It was counted in the cells of the nearest sample rows (empty="merge")',
@@ -248,6 +257,12 @@ class CellLocator:
         self._counted_cells = self._partition.cells(cells.values[cells.counted])
         # One entry more, so that cell -1 reads as one without sample rows.
         self._occupied = np.append(self.sample_counts(self._counted.design) > 0, False)
+
+    @property
+    def codes(self) -> ColumnCodes:
+        """The codes of the columns."""
+        codes: ColumnCodes = getattr(self._encoder, "codes", self._encoder)  # type: ignore[arg-type]
+        return codes
 
     def sample_counts(self, design: FloatArray) -> FloatArray:
         """Return the total design weight in each cell; ``design`` is that of the counted rows."""

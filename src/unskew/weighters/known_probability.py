@@ -62,6 +62,7 @@ class KnownProbability(InductiveWeighter):
     overlap: OnUncovered = "ignore"
 
     assumes = "the probabilities of selection are right"
+    _estimates = False
     _not_certifiable = (
         "KnownProbability estimates nothing: its weights are as right as the probabilities that "
         "were given."

@@ -40,6 +40,7 @@ class Unweighted(InductiveWeighter):
     overlap: OnUncovered = "ignore"
 
     assumes = "the sample was drawn uniformly at random from the population"
+    _estimates = False
     _not_certifiable = (
         "Unweighted makes no correction, so there is no estimate whose error could be bounded."
     )

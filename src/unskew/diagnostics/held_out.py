@@ -1,0 +1,103 @@
+"""Weights for rows that they were not fitted to.
+
+Weights that follow single rows balance the rows that they were fitted to and no others. A weighter
+that can weigh new rows is therefore judged on such: it is fitted again to parts of the sample, and
+weighs the rest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import clone
+
+from unskew.errors import OverlapWarning, UnskewError
+from unskew.numerics.typing import FloatArray
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.weighters.base import InductiveWeighter
+
+N_PARTS = 5
+
+_SAME_ROWS = (
+    "The weights are judged on the rows that they were given for: if they were also fitted to "
+    "them, the test flatters them, and an AUC below 0.5 means that they follow single rows."
+)
+_HELD_OUT = (
+    "The weights that are tested are those of rows held out: each fifth of the sample is weighed "
+    "by {name} fitted to the other four and to the population rows examined."
+)
+
+
+class Judged(NamedTuple):
+    """The weights to test."""
+
+    weights: FloatArray
+    held_out: bool
+    """Whether they are those of rows that the weighter was not fitted to."""
+    how: str
+    """In a sentence."""
+
+
+def weights_to_judge(
+    weighter: Any, given: FloatArray, sample: Sample, labels: Any, drawn: Reservoir
+) -> Judged:
+    """Return weights of held-out rows if the weighter can weigh new rows, else those given.
+
+    Parameters
+    ----------
+    weighter : object
+        What was given as weights: a fitted weighter, or an array.
+    given : ndarray of shape (m,)
+        Its weights.
+    sample : Sample
+        With the columns to weigh by.
+    labels : array-like of shape (m,) or None
+    drawn : Reservoir
+        Rows of the population: to fit to these takes no further pass.
+    """
+    if not isinstance(weighter, InductiveWeighter) or len(sample) < 2 * N_PARTS:
+        return Judged(given, False, _SAME_ROWS)
+    if not weighter._estimates or not hasattr(weighter, "weigh"):
+        return Judged(given, True, "")
+    name = type(weighter).__name__
+    try:
+        weights = _held_out(weighter, sample, labels, drawn)
+    except UnskewError as error:
+        reason = f"{name} could not be fitted to parts of the sample ({str(error).rstrip('.')})."
+        return Judged(given, False, f"{reason} {_SAME_ROWS}")
+    if not weights.any():
+        reason = f"{name} gives rows that it was not fitted to no weight."
+        return Judged(given, False, f"{reason} {_SAME_ROWS}")
+    return Judged(weights, True, _HELD_OUT.format(name=name))
+
+
+def _held_out(
+    weighter: InductiveWeighter, sample: Sample, labels: Any, drawn: Reservoir
+) -> FloatArray:
+    table, labels = sample.rows.table, None if labels is None else np.asarray(labels)
+    even = bool((drawn.weight == drawn.weight[0]).all())
+    population = Population(
+        pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
+    )
+    part = np.random.RandomState(drawn.seed).permutation(len(sample)) % N_PARTS
+    weights = np.zeros(len(sample))
+    for number in range(N_PARTS):
+        train, test = (np.flatnonzero(mask) for mask in (part != number, part == number))
+        if not sample.design[train].any():
+            continue
+        twin = clone(weighter).set_params(columns=None, total="sample", overlap="ignore")
+        with warnings.catch_warnings():  # what the sample lacks is measured on all of it
+            warnings.simplefilter("ignore", OverlapWarning)
+            twin.fit(
+                table.take(pa.array(train)),
+                None if labels is None else labels[train],
+                population=population,
+                sample_weight=sample.design[train],
+            )
+            weights[test] = twin.weigh(table.take(pa.array(test))) * sample.design[test]
+    return weights

@@ -1,0 +1,158 @@
+"""Sample and population rows as the two-sample tests see them: one encoding, each row once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from unskew.diagnostics.columns import centre_and_scale
+from unskew.numerics.row_hash import hash_rows
+from unskew.numerics.shared_rows import have_rows_in_common, pair_rows
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.overlap import bounded
+from unskew.population.encode import ColumnCodes
+from unskew.population.kinds import Kind
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+
+
+class Drawn(NamedTuple):
+    """Some of the rows, with the mass that each has on either side."""
+
+    rows: IntArray
+    mine: FloatArray
+    """Of the sample; sums to one."""
+    theirs: FloatArray
+    """Of the population; sums to one."""
+    n_mine: int
+    """How many of them, the first ones, have mass in the sample."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The rows of both sides, encoded without regard to the side that they are on.
+
+    A test that swaps rows between the sides, or a classifier that tells them apart, is right only
+    if nothing but the distribution of a row depends on its side: categories, scales and bins are
+    those of all rows together. A population row that is a row of the sample is here once, with mass
+    on both sides.
+
+    Attributes
+    ----------
+    codes : ColumnCodes
+        That know the categories of both sides.
+    values : ndarray of shape (n_rows, d)
+        The codes of the sample's rows, then of the population's other rows.
+    population : ndarray of shape (n_rows,)
+        The population's mass of each row; sums to one.
+    n_sample, n_shared : int
+        The number of sample rows, and how many of them are also rows of the population.
+    marked : bool
+        Whether the population marks the rows that are in the sample.
+    """
+
+    codes: ColumnCodes
+    values: FloatArray
+    population: FloatArray
+    n_sample: int
+    n_shared: int
+    marked: bool
+
+    @classmethod
+    def of(cls, sample: Sample, drawn: Reservoir) -> Self:
+        """Encode the sample and the rows drawn from the population, and find the shared ones."""
+        codes = sample.codes.joined(drawn.rows)
+        mine = codes.transform(sample.batch, side="sample").values
+        theirs = codes.transform(drawn.rows, side="population").values
+        pairs = _pairs(mine, theirs, drawn.selected)
+        mass = drawn.weight / drawn.weight.sum()
+        other = pairs < 0
+        own = np.bincount(pairs[~other], mass[~other], minlength=len(mine))
+        return cls(
+            codes,
+            np.concatenate([mine, theirs[other]]),
+            np.concatenate([own, mass[other]]),
+            n_sample=len(mine),
+            n_shared=int((~other).sum()),
+            marked=drawn.selected is not None,
+        )
+
+    def draw(self, weight: FloatArray, max_rows: int, seed: int) -> Drawn:
+        """Draw at most so many rows of each side, with these weights of the sample's rows.
+
+        The population is represented by the sample's rows that are in it and the other rows drawn,
+        each part with its mass, so that a smaller draw represents it as well.
+        """
+        positive = np.zeros(len(self.values), dtype=bool)
+        positive[: self.n_sample] = weight > 0
+        first = _draw(positive, max_rows, seed)
+        second = _draw(~positive & (self.population > 0), max_rows, seed + 1)
+        rows = np.concatenate([first, second])
+        is_first = np.arange(len(rows)) < len(first)
+        mine = np.zeros(len(rows))
+        mine[: len(first)] = weight[first] / weight[first].sum()
+        theirs = self.population[rows]
+        shared = float(self.population[positive].sum())
+        if not theirs[is_first].any():  # shared rows were not drawn
+            shared = 0.0
+        for part, total in ((is_first, shared), (~is_first, 1.0 - shared)):
+            if theirs[part].any():
+                theirs[part] *= total / theirs[part].sum()
+        return Drawn(rows, mine, theirs / theirs.sum(), len(first))
+
+    @cached_property
+    def is_category(self) -> BoolArray:
+        """Which columns hold categories."""
+        return np.array([kind == Kind.CATEGORY for kind in self.codes.kinds], dtype=bool)
+
+    @cached_property
+    def _scaling(self) -> list[tuple[float, float]]:
+        numbers = self.values[:, ~self.is_category]
+        return [centre_and_scale(column) for column in numbers.T]
+
+    def points(self, rows: IntArray) -> FloatArray:
+        """Return numbers and times of some rows with mean 0 and variance 1 over both sides.
+
+        A missing value is at the mean, and an indicator column follows where there are some.
+        """
+        numbers = self.values[np.ix_(rows, np.flatnonzero(~self.is_category))]
+        missing = np.isnan(numbers)
+        if self._scaling:
+            centre, scale = np.array(self._scaling).T
+            with np.errstate(over="ignore", invalid="ignore"):
+                numbers = np.where(missing, 0.0, (numbers - centre) / scale)
+        return bounded(np.column_stack([numbers, missing[:, missing.any(axis=0)]]))
+
+    def categories(self, rows: IntArray) -> IntArray:
+        """Return the categories of some rows as whole numbers; a missing value is one, zero."""
+        codes = self.values[np.ix_(rows, np.flatnonzero(self.is_category))]
+        return np.where(np.isnan(codes), 0, codes + 1).astype(np.int64)
+
+    def sparse_points(self, rows: IntArray) -> Any:
+        """Return the points, followed by a one-hot column for each category."""
+        from scipy import sparse
+
+        blocks = [sparse.csr_matrix(self.points(rows))]
+        for column in self.categories(rows).T:
+            found, place = np.unique(column, return_inverse=True)
+            cells = (np.ones(len(rows)), (np.arange(len(rows)), place))
+            blocks.append(sparse.csr_matrix(cells, shape=(len(rows), len(found))))
+        return sparse.hstack(blocks, format="csr")
+
+
+def _pairs(mine: FloatArray, theirs: FloatArray, marked: BoolArray | None) -> IntArray:
+    """Return which sample row each population row is; -1 where it is none, or none is known."""
+    hashes, others = hash_rows(list(mine.T)), hash_rows(list(theirs.T))
+    if marked is None and not have_rows_in_common(hashes, others):
+        return np.full(len(theirs), -1, dtype=np.int64)
+    return pair_rows(hashes, others, marked)
+
+
+def _draw(among: BoolArray, max_rows: int, seed: int) -> IntArray:
+    """Return the positions, in order, of a uniform random draw."""
+    candidates = np.flatnonzero(among)
+    order = np.random.RandomState(seed % 2**32).permutation(len(candidates))
+    return candidates[np.sort(order[:max_rows])]

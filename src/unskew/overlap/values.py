@@ -1,0 +1,100 @@
+"""Values that no sample row has, and how many of them chance explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.numerics.even_draw import EvenDraw
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.overlap.words import describe_unseen
+from unskew.population.encode import ColumnCodes
+
+CHANCE = 0.01
+"""The probability that an even draw of the sample's size lacks any value, or so much of any column,
+that it is reported. Values and columns get half of it each."""
+
+
+class Region(NamedTuple):
+    """Population rows that no sample row represents."""
+
+    text: str
+    where: BoolArray
+    by_chance: float = 0.0
+    """The part of its mass that an even draw would lack as well."""
+
+
+class Values(NamedTuple):
+    """The distinct values of a column as numbers, in the sample and in the population."""
+
+    mine: IntArray
+    theirs: IntArray
+    unseen: BoolArray
+    """Which population rows hold a value that no sample row has."""
+
+    @property
+    def number(self) -> int:
+        return int(max(self.mine.max(initial=-1), self.theirs.max(initial=-1))) + 1
+
+
+def values_of(
+    codes: ColumnCodes, column: int, mine: FloatArray, theirs: FloatArray, rows: pa.Array
+) -> Values:
+    """Return the distinct values of a column; numbers and times are only missing or not."""
+    unseen = codes.is_unseen(theirs, column)
+    if not codes.n_categories(column):
+        return Values(np.isnan(mine).astype(int), np.isnan(theirs).astype(int), unseen)
+    first, second = (np.nan_to_num(side + 1.0).astype(np.int64) for side in (mine, theirs))
+    novel = theirs == -1.0
+    if novel.any():  # the codes are all the same, the categories are not
+        indices = rows.filter(pa.array(novel)).dictionary_encode().indices
+        second[novel] = 1 + codes.n_categories(column) + indices.to_numpy(zero_copy_only=False)
+    return Values(first, second, unseen)
+
+
+def unseen_regions(
+    codes: ColumnCodes, columns: list[Values], rows: pa.RecordBatch, draw: EvenDraw
+) -> Iterator[Region]:
+    """Yield the values that an even draw of the sample's size would not lack.
+
+    A value that is by itself too frequent to be absent by chance is uncovered altogether. The other
+    unseen values of a column may each be absent by chance and be too many together: then their mass
+    beyond what is expected is uncovered.
+    """
+    n_values = sum(values.number for values in columns)
+    for column, (mine, theirs, unseen) in enumerate(columns):
+        if not unseen.any():
+            continue
+        number = columns[column].number
+        mass, squares = draw.totals(theirs, number)
+        # 1) Single values.
+        frequent = draw.evidence(mass, squares) >= np.log(2 * n_values / CHANCE)
+        found = unseen & frequent[theirs]
+        if found.any():
+            yield Region(describe_unseen(codes, rows, column, found), found)
+        # 2) All the others together.
+        rest = unseen & ~found
+        absent = np.unique(theirs[found])
+        lacking = draw.lacking(mine, theirs, number, except_for=absent)
+        if lacking.log_tail(float(draw.mass[rest].sum())) <= np.log(CHANCE / 2 / len(columns)):
+            yield Region(describe_unseen(codes, rows, column, rest), rest, lacking.expected)
+
+
+def row_squares(
+    weight: FloatArray, mass: FloatArray, whole: bool, columns: list[Values], theirs: FloatArray
+) -> FloatArray:
+    """Return the sum of squared masses of the rows that each population row stands for.
+
+    A row with a design weight is one row: what it stands for was not seen. A table of grouped
+    counts, one row for each combination of values and its number of rows, stands for all of them.
+    It is recognised by weights that are whole numbers, not all equal, and by distinct rows.
+    """
+    counts = whole and len(np.unique(weight)) > 1 and bool((weight % 1 == 0).all())
+    if counts:
+        categories = np.column_stack([values.theirs for values in columns])
+        points = np.column_stack([np.nan_to_num(theirs), categories])
+        counts = len(np.unique(points, axis=0)) == len(points)
+    return mass / weight.sum() if counts else mass**2
