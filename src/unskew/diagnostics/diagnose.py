@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
+from unskew.theory.even_selection import even_selection
 from unskew.weighters.base import Family
 from unskew.weighters.cells import CellWeighter
 
@@ -204,7 +206,8 @@ def _bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ...]:
             found = cluster_distance_bound(
                 population_counts=population, sample_counts=sample, norm="l1"
             )
-            bounds.append(found)
+            headline = even_selection(weighter).headline(found.statement)
+            bounds.append(replace(found, statement=headline))
     statements = []
     for bound in bounds:
         text = f"{bound.statement}: "
