@@ -203,6 +203,11 @@ def _one_hot():
 
 
 def test_small_leaves_get_a_second_certificate_on_coarser_cells(cells):
+    population, _, _, _ = cells
+    random = np.random.default_rng(0)
+    sample = population[random.uniform(size=2500) < 0.5]  # even selection allows any merging
+    labels = np.sin(2 * sample[:, 0]) + sample[:, 1] + 0.2 * random.normal(size=len(sample))
+    cells = population, sample, labels, np.full(len(sample), 0.5)
     bound = certificate(fitted(cells, weighter=TreeWeights()))
     coarse = bound.terms["on coarser cells"]
     assert bound.vacuous

@@ -9,6 +9,7 @@ import numpy as np
 from unskew.diagnostics.diagnosis import BoundStatement
 from unskew.numerics.typing import FloatArray
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
+from unskew.theory.even_selection import even_selection
 from unskew.weighters.cells import CellWeighter
 
 
@@ -34,7 +35,7 @@ def state_bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ..
             f"of selection by at most {100 * relative:.2g} % of the mean weight, on average over "
             "the sample's rows."
         )
-        statements.append(_statement(bound, apart))
+        statements.append(_statement(bound, even_selection(weighter).headline(apart)))
     return tuple(statements)
 
 

@@ -43,8 +43,10 @@ def certificate(
 
     Compares the model with the one that the same learner would have given with the perfect
     weights, in the same scale. The value bounds by how much the predictions differ, as a root mean
-    square over the weighted sample, with probability at least 1 − δ. It is vacuous where it is no
-    smaller than the spread of the predictions themselves.
+    square over the weighted sample, with probability at least 1 − δ, if selection is even within
+    cells. That is tested at level 0.05 on the rows that the weighter examined; unless the test lets
+    it stand, the statement says so first. The bound is vacuous where it is no smaller than the
+    spread of the predictions themselves.
 
     The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities
     of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). The
@@ -64,7 +66,8 @@ def certificate(
         Only for kernel mean matching: the population, to compare the means in the learner's kernel.
     coarse_cells : int, default=60
         For trees with smaller leaves: the least number of rows in the cells of a pruned tree. A
-        second certificate uses these cells; it assumes more, and its bound is smaller.
+        second certificate uses these cells; it assumes more, and its bound is smaller. It is left
+        out where the same test finds that selection differs within them.
     refits : int, default=10
         How many draws of the weights estimate what a refit would change; this is not a bound.
     random_state : int, RandomState instance or None, default=0
@@ -163,6 +166,8 @@ class _Certifier:
         self.fitted, self.weights, self.delta = fitted, weights, delta
         self.likely = f"With probability {100 * (1 - delta):.6g} %"
         self.cells = cells
+        self.rejected = merged if merged is not None and merged.even.rejected else None
+        merged = None if self.rejected else merged
         self.K = fitted.kernel(fitted.rows)
         self.predictions = self.K @ fitted.coefficients + (fitted.offset or 0.0)
         self.own = self._partition(cells)
@@ -197,9 +202,13 @@ class _Certifier:
             "refit spread (an estimate, no bound)": estimate,
             "delta": self.delta,
         }
+        even = self.cells.even
+        if even.p_value is not None:
+            terms["p-value of even selection within cells"] = even.p_value
         value, place = own.on_average, own.dominant
         counts = self.cells.sample[place], self.cells.population[place]
         remarks = [
+            even.remark,
             f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
             if spread
             else "All predictions are equal.",
@@ -215,6 +224,11 @@ class _Certifier:
                 f"On {len(self.merged.cells.successes)} coarser cells, if each has one probability "
                 f"of selection: at most {coarse.value:.3g}."
             )
+        if self.rejected is not None:
+            remarks.append(
+                f"No bound on {len(self.rejected.successes)} coarser cells is given: selection "
+                f"differs within them (p = {self.rejected.even.p_value:.2g})."
+            )
         remarks.append(
             "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
             f"predictions by {estimate:.3g}."
@@ -225,8 +239,8 @@ class _Certifier:
             assumptions=(*self._about_learner(), *self.cells.assumptions),
             reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
             f"{PAPER}, Theorems 1 and 2, beside it",
-            statement=f"{self.likely}, estimating the weights has moved the predictions "
-            "(root mean square over the weighted sample)",
+            statement=f"{even.headline(self.likely)}, estimating the weights has moved the "
+            "predictions (root mean square over the weighted sample)",
             reason=why_vacuous(value, spread) if value > 0 else "",
             remarks=tuple(remarks),
         )
@@ -291,8 +305,8 @@ class _Certifier:
                 "all leaves under one node of the pruned tree share one probability of selection",
             ),
             reference="strong convexity and the counts of the pruned tree",
-            statement=f"{self.likely}, estimating the weights has moved the predictions, on "
-            "coarser cells",
+            statement=f"{merged.even.headline(self.likely)}, estimating the weights has moved the "
+            "predictions, on coarser cells",
             reason=why_vacuous(moves.on_average, spread),
         )
 
@@ -307,7 +321,7 @@ class _Certifier:
         off = np.abs(cells.shift + cells.factor - 1) @ self.weights
         moved = worst_sum(self.own.region, of_cell) + float(off)
         bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
-        statement = f"{self.likely}, the change of any prediction"
+        statement = f"{cells.even.headline(self.likely)}, the change of any prediction"
 
         def theorem_2(form: Form, sigma: float) -> Bound:
             bound = cluster_bound(

@@ -9,6 +9,7 @@ import numpy as np
 
 from unskew.numerics.joint_region import RelativeErrors, relative_errors
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.even_selection import EvenSelection, even_selection
 from unskew.theory.fitted import not_covered
 from unskew.theory.frequency import PARTITION
 from unskew.weighters.cells import CellWeighter
@@ -41,6 +42,8 @@ class CountedCells:
     sample, population : ndarray of shape (k,)
         How many rows each cell holds.
     assumptions : tuple of str
+    even : EvenSelection
+        The test of whether selection is even within the cells.
     """
 
     of_row: IntArray
@@ -53,6 +56,7 @@ class CountedCells:
     sample: FloatArray
     population: FloatArray
     assumptions: tuple[str, ...]
+    even: EvenSelection
 
     def errors(self, delta: float) -> RelativeErrors:
         """Return the region that holds the relative errors with probability 1 − δ."""
@@ -81,17 +85,17 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     m, n, rows = sample[used], population[used], held[used]
     total = float(weighter.population_counts_.sum())
     unseen = int(np.ceil(weighter.uncovered_ * total)) + int(((population > 0) & (held == 0)).sum())
-    assumptions = _assumptions(weighter)
+    rest = _assumptions(weighter), even_selection(weighter)
     # 3) Each sample row was counted with the probability of selection q, and the weight is n/m.
     if not weighter._counts_one_half:
         ones = np.ones(len(cells))
-        return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, assumptions)
+        return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, *rest)
     # Or each selected row went to the counted half with probability 1/2. Given the other half, on
     # which the tree grew, a row outside it was counted with probability π = (q/2) / (1 - q/2), so
     # that 2/q = 1 + 1/π: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
     trials = n - (rows - m)
     shift, factor = (m / n)[of_row], (trials / n)[of_row]
-    return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, assumptions)
+    return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, *rest)
 
 
 def _check_covered(weighter: Any, weights: FloatArray) -> None:
@@ -163,6 +167,7 @@ def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | No
         names=merged,
         sample=sums_by(group, cells.sample),
         population=sums_by(group, cells.population),
+        even=even_selection(weighter, ancestor),
     )
 
 

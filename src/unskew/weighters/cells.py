@@ -18,17 +18,22 @@ import pyarrow as pa
 
 from unskew._compat import StrOptions
 from unskew.errors import InputError, OverlapError
+from unskew.numerics.even_within_cells import InCells
 from unskew.numerics.nearest_points import NearestPoints
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_space import FeatureSpace
+from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.saved_state import check_numbers
 
 Empty = Literal["merge", "drop", "raise"]
+
+EXAMINED_ROWS = 10_000
+"""Population rows that are kept for a test of the cells, if a certificate asks for one."""
 
 
 class Partition(Protocol):
@@ -72,6 +77,14 @@ class CountedCells(NamedTuple):
         return np.divide(
             self.population_counts, counts, out=np.zeros_like(counts), where=counts > 0
         )
+
+
+class Examined(NamedTuple):
+    """Rows in their cells, by which a certificate tests whether selection is even within them."""
+
+    sample: InCells
+    drawn: InCells
+    n_rows: float
 
 
 class CellWeighter(InductiveWeighter, ABC):
@@ -130,10 +143,12 @@ class CellWeighter(InductiveWeighter, ABC):
         ordered = sample.ordered
         partitions = self._cells(ordered)
         locators = [CellLocator(cells, ordered, self.empty) for cells in partitions]
-        return Question(Summaries([CellCounts(locator) for locator in locators]), partitions)
+        counts = Summaries([CellCounts(locator) for locator in locators])
+        return Question(Summaries([counts, Reservoir(EXAMINED_ROWS)]), partitions)
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
-        chosen = self._choose(sample, _count(sample, answer))
+        counts, drawn = answer.summary.parts
+        chosen = self._choose(sample, _count(sample, answer.learned, counts.parts))
         self.locator_ = chosen.locator
         self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
@@ -142,8 +157,23 @@ class CellWeighter(InductiveWeighter, ABC):
         self.sample_counts_: FloatArray = chosen.sample_counts
         self.cell_weights_ = chosen.ratios
         self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
+        self._examined = self._examine(sample, drawn, counts.parts[0].mass)
         rule = self._rule()
         return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
+
+    def _examine(self, sample: Sample, drawn: Reservoir, n_rows: float) -> Examined | None:
+        """Return rows in their cells; None if they are elsewhere, or have design weights."""
+        weighted = (sample.design != 1).any() or (drawn.weight != 1).any()
+        if weighted or not sample.in_memory or drawn.rows is None:
+            return None
+        values = sample.codes.transform(drawn.rows, side="population").values
+        theirs = InCells(values, self.locator_.locate(drawn.rows)[0])
+        return Examined(InCells(sample.values, self.cells_), theirs, n_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the rows that were examined: a file holds no population rows."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_examined"}
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)
@@ -179,10 +209,10 @@ class CellWeighter(InductiveWeighter, ABC):
         )
 
 
-def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
+def _count(
+    sample: Sample, partitions: Sequence[Cells], found: Sequence[CellCounts]
+) -> list[CountedCells]:
     """Count the sample's rows, all of them also where only some are in memory."""
-    partitions: list[Cells] = answer.learned
-    found: list[CellCounts] = answer.summary.parts
     locators: list[Any] = [part.locator for part in found]
     if sample.in_memory:
         design = sample.design[sample.order]  # a replicate's, not that of the question
