@@ -66,7 +66,6 @@ class ClusterWeights(CellWeighter):
     assumes = "within a cluster, every row is equally likely to be selected"
     _saved_types = (
         *CellWeighter._saved_types,
-        "unskew.numerics.nearest_centre.NearestCentre",
         "unskew.weighters.cluster._ClusterPartition",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
