@@ -146,6 +146,13 @@ class CellWeighter(InductiveWeighter, ABC):
         self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
             raise OverlapError(self._describe_uncovered(), self.uncovered_)
+        if self.empty == "drop" and not chosen.population_counts.any():
+            raise OverlapError(
+                "No population row lies in a cell with sample rows, and what lies elsewhere is "
+                'left out (empty="drop"), so that every sample row would get weight zero. Use '
+                'empty="merge", or weigh by fewer or coarser columns.',
+                1.0,
+            )
         self.population_counts_: FloatArray = chosen.population_counts
         self.sample_counts_: FloatArray = chosen.sample_counts
         self.cell_weights_ = chosen.ratios
