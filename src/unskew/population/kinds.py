@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from unskew.errors import InputTypeError
+from unskew.errors import InputTypeError, TypeMismatchError
 from unskew.numerics.typing import FloatArray
 
 AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
@@ -184,7 +184,7 @@ def check_kinds(
                 f"Column '{column}' of the {place} is of type {kind}, which unskew cannot compare. "
                 "Convert it to numbers, text or dates, or leave it out."
             )
-    raise InputTypeError(
+    raise TypeMismatchError(
         f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
         f"{kind_of(other)} in the {side} (type {other}). Convert one of them."
     )
