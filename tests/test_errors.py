@@ -11,7 +11,7 @@ from unskew import FrequencyWeights, OverlapWarning, Reweighted
 def test_the_warning_points_at_the_callers_line():
     with pytest.warns(OverlapWarning) as caught:
         Reweighted(LinearRegression(), FrequencyWeights()).fit(
-            [[1.0], [2.0]], [1.0, 2.0], population=[[1.0], [5.0]]
+            [[1.0], [2.0]], [1.0, 2.0], population=[[1.0], [5.0], [5.0]]
         )
     assert caught[0].filename == __file__
 

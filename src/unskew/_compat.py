@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils._param_validation import StrOptions as StrOptions
+from sklearn.utils.validation import _num_samples as _num_samples
 
 from unskew.errors import ParameterError
 

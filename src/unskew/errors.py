@@ -24,6 +24,14 @@ class InputTypeError(InputError, TypeError):
     """The data have a type that cannot be used, or that does not match the sample's."""
 
 
+class MismatchError(InputError):
+    """The columns of sample and population do not correspond."""
+
+
+class TypeMismatchError(MismatchError, InputTypeError):
+    """A column holds values of different kinds in sample and population."""
+
+
 class InputFileError(InputError, FileNotFoundError):
     """A file of the population does not exist."""
 

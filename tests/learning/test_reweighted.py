@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone, is_classifier, is_regressor
@@ -20,7 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -158,6 +159,42 @@ class TestWithinScikitLearn:
         assert len(search.cv_results_["params"]) == 4
         assert hasattr(search, "best_estimator_")
 
+    @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, pl.DataFrame, list])
+    def test_a_population_that_would_be_cut_into_folds_is_refused(self, small, form):
+        X, y, U = small
+        raw = form(U[: len(X)])
+        search = GridSearchCV(Reweighted(Ridge(), TreeWeights()), {"estimator__alpha": [1.0]}, cv=3)
+        with pytest.raises(ValueError, match=r"Wrap it: population=Population\(U\)"):
+            search.set_params(error_score="raise").fit(X, y, population=raw)
+        with pytest.raises(InputError, match=r"as many rows as X \(200\)"):
+            search.estimator.fit(X, y, population=raw)
+        assert search.fit(X, y, population=Population(raw)).best_score_ > 0
+        assert search.fit(X, y, population=U).best_score_ > 0  # of another length: handed on whole
+
+    @pytest.mark.parametrize("named", [True, False])
+    @pytest.mark.parametrize(
+        "encoder",
+        [
+            OneHotEncoder(),
+            OneHotEncoder(sparse_output=False),
+            OneHotEncoder(sparse_output=False).set_output(transform="pandas"),
+            OrdinalEncoder(),
+            OrdinalEncoder().set_output(transform="pandas"),
+        ],
+    )
+    def test_an_encoder_before_it_belongs_inside(self, encoder, named):
+        random = np.random.default_rng(0)
+        U = pd.DataFrame(
+            {"age": random.integers(0, 9, 300), "town": random.choice(["a", "b"], 300)}
+        )
+        U = U if named else U.to_numpy()
+        y = random.normal(size=100)
+        outside = make_pipeline(encoder, Reweighted(Ridge(), TreeWeights()))
+        with pytest.raises(InputError, match=r"put the pipeline inside, Reweighted\(make_pipe"):
+            outside.fit(U[:100], y, reweighted__population=U)
+        inside = Reweighted(make_pipeline(clone(encoder), Ridge()), TreeWeights())
+        assert inside.fit(U[:100], y, population=U).predict(U[:100]).shape == (100,)
+
     def test_parallel_cross_validation(self, small):
         X, y, U = small
         params = {"population": Population(U)}
@@ -194,7 +231,6 @@ class TestWithinScikitLearn:
 
     def test_dataframes_with_text_reach_a_learner_that_encodes_them(self):
         from sklearn.compose import make_column_transformer
-        from sklearn.preprocessing import OneHotEncoder
 
         random = np.random.default_rng(0)
         U = pd.DataFrame({"age": random.normal(size=300), "town": random.choice(list("ab"), 300)})
@@ -321,14 +357,29 @@ def test_resampling_that_leaves_too_little_is_named():
         random_state=0,
     )
     with pytest.raises(LearnerError, match="distinct rows that resampling left of 20"):
-        model.fit(X, (y > 0).astype(int), population=X)
+        model.fit(X, (y > 0).astype(int), population=Population(X))
+
+
+def test_rejection_that_keeps_one_row_says_so():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    model = Reweighted(
+        KNeighborsRegressor(1),
+        KnownProbability(np.append(1e-9, np.ones(19))),
+        resample="rejection",
+        rounds=3,
+        random_state=0,
+    )
+    with pytest.warns(UserWarning, match=r"kept one row of 20 in 3 of 3 rounds.*size is 1\.0") as w:
+        model.fit(X, y, population=Population(X))
+    assert [str(one.filename) for one in w] == [__file__]
+    assert (model.predict(X) == y[0]).all()
 
 
 def test_fitting_again_leaves_nothing_behind():
     X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = Reweighted(Ridge(), TreeWeights(), resample="multiplicity")
-    model.fit(frame, y, population=frame)
-    model.set_params(resample=None).fit(X, y, population=X)
+    model.fit(frame, y, population=Population(frame))
+    model.set_params(resample=None).fit(X, y, population=Population(X))
     assert not hasattr(model, "feature_names_in_")
     assert not hasattr(model, "multiplicities_")

@@ -48,3 +48,28 @@ def test_single_precision_decides_nothing_that_double_would_not(n_centres, d, sc
     cells = NearestCentre(centres * scale).cells(rows * scale)
     chosen = squares[np.arange(len(rows)), cells]
     assert np.isclose(chosen, squares.min(axis=1), rtol=1e-11, atol=0).all()
+
+
+@pytest.mark.parametrize("decimals", [0, 6])  # with 0 decimals there are many ties
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_all_nearest_centres_ties_included(decimals, offset):
+    random = np.random.default_rng(3)
+    centres = random.normal(size=(700, 3)).round(decimals) + offset
+    rows = random.normal(size=(1500, 3)).round(decimals) + offset
+    row, centre = NearestCentre(centres).all_nearest(rows)
+    distances = np.linalg.norm(rows[:, None] - centres, axis=2)
+    expected = np.nonzero(distances <= distances.min(axis=1, keepdims=True) * (1 + 1e-9))
+    assert np.array_equal(row, expected[0])
+    assert np.array_equal(centre, expected[1])
+    assert (decimals == 0) == (len(row) > 2000)
+
+
+def test_a_row_without_a_finite_squared_distance_has_no_nearest_centre():
+    nearest = NearestCentre(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    rows = np.array([[1e300, 0.0], [-1e300, 1.0], [0.9, 0.9], [np.inf, 0.0], [1e100, 0.0]])
+    with np.errstate(all="raise"):
+        cells = nearest.cells(rows)
+        row, centre = nearest.all_nearest(rows)
+    assert cells.tolist() == [-1, -1, 1, -1, 0]
+    assert row.tolist() == [2, 4, 4]
+    assert centre.tolist() == [1, 0, 1]

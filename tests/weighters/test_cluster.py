@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.cluster import DBSCAN, Birch, KMeans, MeanShift
+from sklearn.cluster import DBSCAN, Birch, BisectingKMeans, KMeans, MeanShift
 from sklearn.mixture import GaussianMixture
 
-from unskew import ClusterWeights, ParameterError
+from unskew import ClusterWeights, InputError, ParameterError
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,15 @@ def test_rows_that_a_clusterer_calls_noise():
     weighter.fit(sample, population=sample[:3])
     assert weighter.cells_[3] == -1
     assert np.isfinite(weighter.weights_).all()
+
+
+@pytest.mark.parametrize("clusterer", [None, BisectingKMeans(3, random_state=0)])
+def test_a_row_too_far_for_distances_is_in_no_cluster(clusterer, shift):
+    population = shift.population.copy()
+    population[:30] = [[1e300, 0.0, 0.0]] * 15 + [[0.0, -1e308, 0.0]] * 15
+    weighter = ClusterWeights(clusterer, empty="drop", overlap="ignore")
+    with np.errstate(all="raise"):
+        weighter.fit(shift.sample, population=population)
+    assert weighter.uncovered_ == pytest.approx(30 / len(population))
+    with pytest.raises(InputError, match="Column 'x0' of the population holds values too large"):
+        weighter.set_params(empty="merge").fit(shift.sample, population=population)

@@ -45,31 +45,13 @@ FAR = "huge_values one_huge_value largest_doubles"
 # What fails today: a reason, then the weighters, and for each the names of its factories.
 KNOWN = {
     "the refusal does not name the column": {
-        "ClusterWeights()": FAR,
-        "FrequencyWeights()": f"{FAR} huge_values_in_the_population",
-        "HistogramWeights()": "huge_values one_huge_value huge_values_in_the_population",
         "KernelMeanMatching()": FAR,
         "KernelMeanMatching(method='low-rank')": FAR,
         "DensityRatioWeights(bandwidth='paper')": FAR,
         "DensityRatioWeights()": FAR,
     },
-    "NumPy warns of an overflow": {
-        "ClusterWeights()": "huge_values_in_the_population",
-        "HistogramWeights()": "largest_doubles",
-    },
     "an IndexError, since no loss is finite": {
         "DensityRatioWeights()": ("huge_values_in_the_population tiny_weights huge_weights"),
-    },
-    "the refusal does not name empty=": {
-        "FrequencyWeights(empty='drop')": (
-            "no_category_in_common missing_in_the_population duplicates_far_from_the_population "
-            "unique_ids far_population nearly_apart single_beside_double_precision "
-            "one_positive_population_weight"
-        ),
-    },
-    "scikit-learn's own warning comes through": {"ClusterWeights()": "one_positive_design_weight"},
-    "the refusal does not name sample_weight": {
-        "TreeWeights(honest=True)": "one_positive_design_weight"
     },
 }
 

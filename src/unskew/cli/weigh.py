@@ -85,15 +85,15 @@ def weigh(
     unskew weigh survey.csv census.parquet --method histogram --set buckets=4 \
       --columns age,town --population-weight persons -o weights.parquet
     """
-    from unskew import diagnose, save_weighter
+    from unskew import OverlapError, diagnose, save_weighter
     from unskew.cli.inputs import Roles, open_inputs
     from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
     from unskew.cli.reports import name_inputs, write_report
     from unskew.files import beside, whole_files, writing
 
     started = monotonic()
-    # With overlap=1.0 the overlap is measured in full, and it is refused below, not in fit.
-    weighter = make_weighter(method, setting or [], total=total.value, overlap=1.0)
+    # A number measures the overlap in full, and spares what a refusal makes useless.
+    weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
     _check_method(weighter, method, target, save)
     outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
     check_outputs(outputs, [sample, population])
@@ -107,8 +107,12 @@ def weigh(
         temporary = dict(zip(outputs, temporaries, strict=True))
         data = {"y": rows.labels, "sample_weight": rows.design}
         with warnings_as_notes():
-            weighter.fit(rows.features, population=opened, **data)
-            _check_overlap(weighter, allow_uncovered)
+            try:
+                weighter.fit(rows.features, population=opened, **data)
+            except OverlapError:
+                if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
+                    _check_overlap(weighter, allow_uncovered)
+                raise
         write_weights(rows.identifiers, weighter.weights_, temporary[output], output)
         if save is not None:
             with writing(save), temporary[save].open("wb") as file:

@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import sklearn
+from narwhals.stable.v2.dependencies import is_dask_dataframe
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -20,18 +22,31 @@ from unskew._compat import (
     HasMethods,
     Interval,
     StrOptions,
+    _num_samples,
     _safe_indexing,
     validate_parameters,
 )
-from unskew.errors import InputError, LearnerError, ParameterError
+from unskew.errors import (
+    InputError,
+    LearnerError,
+    MismatchError,
+    ParameterError,
+    warn_caller,
+)
 from unskew.learning.committee import Committee
 from unskew.learning.resampling import multiplicities, rejection
 from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.rows import is_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
+
+_PIPELINE_GOES_INSIDE = (
+    "If X comes from an earlier step of a pipeline, which does not transform the population: put "
+    "the pipeline inside, Reweighted(make_pipeline(encoder, learner), weighter)."
+)
 
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:
@@ -51,7 +66,8 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
     ----------
     estimator : estimator
         Any scikit-learn learner whose ``fit`` takes ``sample_weight``, also as the last step of a
-        pipeline or inside a grid search.
+        pipeline or inside a grid search. Encoders and scalers belong into that pipeline: as a step
+        before this one they would transform X and not the population.
     weighter : Weighter
         For example :class:`unskew.TreeWeights`.
     resample : {"multiplicity", "rejection"}, optional
@@ -140,7 +156,8 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         y : array-like of shape (n_samples,)
             Its labels.
         population : Population, or anything that :class:`unskew.Population` takes
-            An unbiased reference sample of the population.
+            An unbiased reference sample of the population. A table with as many rows as X must be
+            a ``Population``: in cross-validation any other may have been cut into folds.
         sample_weight : array-like of shape (n_samples,), optional
             Design weights of the sample.
 
@@ -167,7 +184,13 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         weighter = clone(self.weighter)
         if self.overlap is not None:
             weighter.set_params(overlap=self.overlap)
-        self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
+        _check_whole(X, population)
+        try:
+            self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
+        except InputError as error:
+            if isinstance(error, MismatchError) or issparse(X):
+                raise type(error)(f"{error} {_PIPELINE_GOES_INSIDE}") from error
+            raise
         self.weights_: FloatArray = self.weighter_.weights_
         for stale in ("multiplicities_", "feature_names_in_"):
             self.__dict__.pop(stale, None)
@@ -190,12 +213,27 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         return self._train_resampled(X, y, rows)
 
     def _fit_rejection(self, X: Any, y: Any, random: np.random.RandomState) -> Committee:
-        members = []
+        members, kept = [], list[int]()
         for _ in range(self.rounds):
             rows = np.flatnonzero(rejection(self.weights_, random))  # never none: max w is kept
+            kept.append(len(rows))
             members.append(self._train_resampled(X, y, rows))
+        self._warn_of_single_rows(kept)
         classes = np.unique(np.asarray(y)) if is_classifier(self.estimator) else None
         return Committee(members, classes)
+
+    def _warn_of_single_rows(self, kept: list[int]) -> None:
+        alone = kept.count(1)
+        if alone:
+            warn_caller(
+                UserWarning(
+                    f"Rejection sampling kept one row of {len(self.weights_)} in {alone} of "
+                    f"{len(kept)} rounds, and a learner of one row knows nothing else: a few "
+                    "weights are far larger than the others (the effective sample size is "
+                    f'{effective_sample_size(self.weights_):.1f}). Use resample="multiplicity", or '
+                    "a weighter with smaller weights."
+                )
+            )
 
     def _train_resampled(self, X: Any, y: Any, rows: IntArray) -> Any:
         try:
@@ -258,6 +296,26 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         tags.target_tags.required = True
         tags.input_tags.sparse = False  # the weighter reads tables
         return tags
+
+
+def _check_whole(X: Any, population: Any) -> None:
+    """Refuse a population that cross-validation may have cut into folds, as it cuts X and y.
+
+    scikit-learn cuts what has as many entries as X, and so do other tools. Afterwards the two still
+    have equal lengths, and nothing else tells a part from the whole; only X itself, as the same
+    object, was not cut apart from X. A ``Population`` has no length and is never cut.
+    """
+    if population is X:
+        return
+    is_table = isinstance(population, list | tuple) or is_rows(population)
+    if is_table and not is_dask_dataframe(population) and hasattr(X, "__len__"):
+        n_rows = _num_samples(population)
+        if n_rows == _num_samples(X):
+            raise InputError(
+                f"population has as many rows as X ({n_rows}). In cross-validation and searches, "
+                "scikit-learn would cut such a table into folds as it cuts X, which cannot be told "
+                "from a whole one. Wrap it: population=Population(U)."
+            )
 
 
 def _train(learner: Any, X: Any, y: Any, **weights: FloatArray) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, MismatchError, ParameterError
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.reading import as_marks
 from unskew.population.rows import Rows, check_distinct, pandas_index_columns
@@ -127,20 +127,20 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
     if len(missing) == len(sample):
         raise _nothing_in_common(sample, population)
     if missing:
-        raise InputError(
+        raise MismatchError(
             f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
             f'{_listing(population)}. Use columns="shared" to weigh by the columns that both have.'
         )
     extra = [name for name in population if name not in sample]
     if extra and exact:
-        raise InputError(
+        raise MismatchError(
             f"The population has {_plural(extra)}, which the sample lacks. Specify the columns to "
             'use: Population(data, columns=[...]), or columns="shared" on the weighter.'
         )
 
 
-def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> InputError:
-    return InputError(
+def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> MismatchError:
+    return MismatchError(
         f"The sample and the population have no column in common: {_listing(sample)} against "
         f"{_listing(population)}."
     )
@@ -157,7 +157,7 @@ def columns_by_position(
     if among is not None and len(population) == len(among):
         return [population[among.index(name)] for name in names]
     if len(names) != len(population):
-        raise InputError(
+        raise MismatchError(
             f"The sample has {len(names)} columns and the population {len(population)}. Columns "
             "without names are matched by position, so their numbers must agree; "
             "Population(data, columns=[...]) chooses them."

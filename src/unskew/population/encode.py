@@ -18,6 +18,10 @@ a missing value      NaN                               the sample's mean, and an
 A category that no sample row has in that column, or a missing value in a column without missing
 sample values, is *unseen*: no sample row can represent the population row. Its code is -1 (NaN if
 missing) and its one-hot columns are all zero.
+
+Numbers are compared in the sample's type: where it has single or half precision, those of the
+population are rounded to it, as the sample's once were. What the type cannot hold (a fraction
+beside integers, a number beyond its range) stays as it is, and no sample row has it.
 """
 
 from __future__ import annotations
@@ -33,7 +37,15 @@ from pyarrow import types
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import Kind, as_doubles, check_kinds, in_common_form, kind_of
+from unskew.population.kinds import (
+    Kind,
+    as_doubles,
+    check_kinds,
+    in_common_form,
+    kind_of,
+    precision_of,
+    rounded,
+)
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 _LARGEST_EXACT = 2**53
@@ -217,13 +229,14 @@ class _NumberCode:
 
     def __init__(self, sample: pa.DataType) -> None:
         self.whole = bool(types.is_int64(sample) or types.is_uint64(sample))
+        self.precision = precision_of(sample)
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
         wide = types.is_int64(column.type) or types.is_uint64(column.type)
         wide |= self.whole and types.is_floating(column.type)  # so are they read from CSV
-        if not types.is_floating(column.type) or types.is_float16(column.type):
+        if not types.is_floating(column.type):
             column = as_doubles(column)
         values = column.to_numpy(zero_copy_only=False)
         if wide and ((np.abs(values) >= _LARGEST_EXACT) & ~np.isinf(values)).any():
@@ -231,7 +244,7 @@ class _NumberCode:
                 "it holds whole numbers beyond 2**53, which floating point cannot distinguish. If "
                 "they are identifiers, convert them to text."
             )
-        return values, None
+        return rounded(values, self.precision), None
 
     def joined(self, other: pa.Array) -> _NumberCode:  # noqa: ARG002
         return self
@@ -278,15 +291,17 @@ class _CategoryCode:
     """The rank of a category among the sample's, in sorted order."""
 
     def __init__(self, sample: pa.Array) -> None:
+        self.precision = precision_of(sample.type)
         indices, values = self._indices_and_values(sample)
         present = values.take(pc.unique(indices.drop_null()))  # a dictionary may list more
         self.categories = pc.unique(present).drop_null().sort()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"categories": self.categories.to_pylist()}
+        return {"categories": self.categories.to_pylist(), "precision": self.precision}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.categories = pa.array(state["categories"], pa.large_string())
+        self.precision = state["precision"]
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
         indices, values = self._indices_and_values(column)
@@ -306,8 +321,7 @@ class _CategoryCode:
     def format_value(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
         return str(self.categories[int(code)])
 
-    @staticmethod
-    def _indices_and_values(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    def _indices_and_values(self, column: pa.Array) -> tuple[pa.Array, pa.Array]:
         # Only the few distinct values are compared as text, never each row's.
         if not types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -315,8 +329,9 @@ class _CategoryCode:
         # 1, 1.0, true and 1.00 are one category, however it is stored.
         match kind_of(values.type):
             case Kind.NUMBER:
-                numbers = as_doubles(values)
-                values = pc.if_else(pc.is_nan(numbers), None, numbers)
+                numbers = as_doubles(values).to_numpy(zero_copy_only=False)
+                numbers = rounded(numbers, self.precision).astype(np.float64)
+                values = pa.array(numbers, from_pandas=True)
             case Kind.TIME:
                 values = _TimeCode.microseconds(values)
         return column.indices.cast(pa.int64()), values.cast(pa.large_string())

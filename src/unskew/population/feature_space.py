@@ -13,12 +13,16 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes, Encoded
 from unskew.population.kinds import Kind
 
 MAX_CATEGORIES = 64
 """The largest number of one-hot columns that a column of categories gets."""
+
+LARGEST = 1e150
+"""The largest coordinate of which distances can be taken: beyond, squares overflow."""
 
 Scaling = Literal["standard", "range"] | None
 
@@ -112,6 +116,31 @@ class FeatureSpace:
                 numbers -= self._shift
                 numbers /= self._scale
         points[:, len(self._numbers) :] = np.isnan(codes[:, self._indicators])
+
+    def distinguish(self, codes: FloatArray) -> list[FloatArray]:
+        """Return columns that are equal in two rows if these are the same point of the space.
+
+        They are the numbers themselves, which no arithmetic has rounded, and far fewer than the
+        columns of a point where categories are one-hot.
+        """
+        columns = [codes[:, position] for position in self._numbers]
+        one_hots = ((one_hot, codes[:, one_hot.position]) for one_hot in self._one_hots)
+        return columns + [one_hot.of(column).astype(np.float64) for one_hot, column in one_hots]
+
+    def check_distances(self, points: FloatArray, *, side: str, remedy: str = "") -> None:
+        """Refuse points too large to take distances, naming the column.
+
+        ``side`` is where the points are from, ``remedy`` what can be done besides rescaling.
+        """
+        numbers = points[:, : len(self._numbers)]
+        with np.errstate(invalid="ignore"):
+            reach = np.abs(numbers).max(axis=0, initial=0.0)
+            for place in np.flatnonzero(~(reach < LARGEST) | ~(self._scale < np.inf)):
+                raise InputError(
+                    f"Column '{self.codes.names[self._numbers[place]]}' of the {side} holds values "
+                    "too large to take distances between rows: their squares are beyond floating "
+                    f"point. Replace them, rescale the column{remedy}."
+                )
 
 
 class _OneHot(NamedTuple):

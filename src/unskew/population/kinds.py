@@ -9,10 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from unskew.errors import InputTypeError
+from unskew.errors import InputTypeError, TypeMismatchError
+from unskew.numerics.typing import FloatArray
 
 AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
 
@@ -64,6 +66,36 @@ def as_doubles(column: pa.Array) -> pa.Array:
         # Arrow's own cast scales in floating point and sometimes misses the nearest double.
         column = column.cast(pa.large_string())
     return column.cast(pa.float64(), safe=False)
+
+
+def precision_of(kind: pa.DataType) -> str:
+    """Return the floating-point type that is narrower than a double; empty if this is none.
+
+    Examples
+    --------
+    >>> precision_of(pa.float32()), precision_of(pa.int8()), precision_of(pa.float64())
+    ('float32', '', '')
+    """
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    narrow = types.is_float16(kind) or types.is_float32(kind)
+    return f"float{kind.bit_width}" if narrow else ""
+
+
+def rounded(values: FloatArray, precision: str) -> FloatArray:
+    """Round numbers to a narrower type, all but those beyond its range.
+
+    Examples
+    --------
+    >>> rounded(np.array([0.1, 1e300]), "float32").tolist()
+    [0.10000000149011612, 1e+300]
+    """
+    if not precision or values.dtype.itemsize <= np.dtype(precision).itemsize:
+        return values
+    with np.errstate(over="ignore"):
+        narrow: FloatArray = values.astype(precision)
+        beyond = np.isinf(narrow) & np.isfinite(values)
+        return np.where(beyond, values, narrow) if beyond.any() else narrow
 
 
 def in_common_form(column: pa.Array) -> pa.Array:
@@ -152,7 +184,7 @@ def check_kinds(
                 f"Column '{column}' of the {place} is of type {kind}, which unskew cannot compare. "
                 "Convert it to numbers, text or dates, or leave it out."
             )
-    raise InputTypeError(
+    raise TypeMismatchError(
         f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
         f"{kind_of(other)} in the {side} (type {other}). Convert one of them."
     )

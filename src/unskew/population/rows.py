@@ -132,8 +132,8 @@ def table_of_array(array: NDArray[Any], *, name: str) -> pa.Table:
         column = array[:, position]
         if column.dtype.kind in "OUS":
             column = column.tolist()
-        elif column.dtype == np.float16 or column.dtype.itemsize > 8:
-            column = column.astype(np.float64)  # Arrow has no arithmetic for these types
+        elif column.dtype.itemsize > 8:
+            column = column.astype(np.float64)  # Arrow has no wider type
         elif not column.dtype.isnative:
             column = column.astype(column.dtype.newbyteorder("="))
         columns[f"x{position}"] = _arrow_column(column, f"x{position}", name=name)

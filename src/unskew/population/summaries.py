@@ -197,8 +197,11 @@ class Locator(Protocol):
         The second is None where every row is covered.
         """
 
-    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
-        """Return what uncovered rows add to the counts of the cells, if anything."""
+    def group_masses(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray | None:
+        """Return the weight of uncovered rows that each group of sample rows takes, if any does."""
+
+    def spread(self, masses: FloatArray) -> FloatArray:
+        """Return what the weight that groups of sample rows took adds to each cell."""
 
 
 class CellCounts(Summary):
@@ -207,19 +210,40 @@ class CellCounts(Summary):
     Attributes
     ----------
     counts : ndarray of shape (n_cells,)
-        Exact in any order as long as the weights are whole numbers.
+        With what uncovered rows add to it.
+    covered : ndarray of shape (n_cells,)
+        The weight of the covered rows, exact in any order as long as weights are whole numbers.
+    merged : ndarray of shape (n_groups,)
+        The weight of uncovered rows that each group of sample rows takes. It is spread over cells
+        only when all rows are counted, and so is as exact. One zero as long as there are none.
     uncovered : float
         The weight of the rows that no sample row can represent.
+
+    Parameters
+    ----------
+    locator : Locator
+    limit : float
+        The weight of uncovered rows above which the answer will be refused, so that finding out
+        where they count is of no use.
     """
 
-    shared = frozenset({"locator"})
-    added = ("counts", "uncovered", "mass")
+    shared = frozenset({"locator", "limit"})
+    added = ("covered", "merged", "uncovered", "mass")
 
-    def __init__(self, locator: Locator) -> None:
+    def __init__(self, locator: Locator, *, limit: float = np.inf) -> None:
         self.locator = locator
-        self.counts = np.zeros(locator.n_cells)
+        self.limit = limit
+        self.covered = np.zeros(locator.n_cells)
+        self.merged = np.zeros(1)
         self.uncovered = 0.0
         self.mass = 0.0
+
+    @property
+    def counts(self) -> FloatArray:
+        """The weight in each cell."""
+        return (
+            self.covered + self.locator.spread(self.merged) if self.merged.any() else self.covered
+        )
 
     def update(self, rows: RowBlock) -> None:
         """Count the rows of a block."""
@@ -229,9 +253,11 @@ class CellCounts(Summary):
         if uncovered is not None:
             rest = rows.batch.filter(pa.array(uncovered))
             self.uncovered += float(weight[uncovered].sum())
-            self.counts += self.locator.merged_counts(rest, weight[uncovered])
+            if self.uncovered <= self.limit:
+                masses = self.locator.group_masses(rest, weight[uncovered])
+                self.merged = self.merged if masses is None else self.merged + masses
             cells, weight = cells[~uncovered], weight[~uncovered]
-        self.counts += np.bincount(cells, weights=weight, minlength=len(self.counts))
+        self.covered += np.bincount(cells, weights=weight, minlength=len(self.covered))
 
 
 class Encoder(Protocol):

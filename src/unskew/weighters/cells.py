@@ -17,17 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from unskew._compat import StrOptions
-from unskew.errors import InputError, OverlapError
+from unskew.errors import OverlapError
 from unskew.numerics.even_within_cells import InCells
-from unskew.numerics.nearest_points import NearestPoints
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
-from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.base import WARN_ABOVE, InductiveWeighter
+from unskew.weighters.merging import NearestGroups
 from unskew.weighters.saved_state import check_numbers
 
 Empty = Literal["merge", "drop", "raise"]
@@ -95,8 +94,9 @@ class CellWeighter(InductiveWeighter, ABC):
     empty : {"merge", "drop", "raise"}, default="merge"
         What to do with population rows in cells without sample rows, or with values that no sample
         row has: count them in the cell of the nearest sample row (in the standardised feature
-        space), leave them out, or refuse. The first two warn if it is more than 1 % of the
-        population.
+        space; where the sample has more than 1,024 distinct rows, in the cells of a group of rows
+        around the nearest of 1,024), leave them out, or refuse. The first two warn if it is more
+        than 1 % of the population.
     """
 
     empty: Empty = "merge"
@@ -107,9 +107,9 @@ class CellWeighter(InductiveWeighter, ABC):
         "row has"
     )
     _saved_types: ClassVar[tuple[str, ...]] = (
-        "unskew.numerics.nearest_points.NearestPoints",
+        "unskew.numerics.nearest_centre.NearestCentre",
         "unskew.weighters.cells.CellLocator",
-        "unskew.weighters.cells._Neighbours",
+        "unskew.weighters.merging.NearestGroups",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
@@ -139,25 +139,44 @@ class CellWeighter(InductiveWeighter, ABC):
         """Return the partition to use, now that the counts are known; set what was learned."""
         return counted[0]
 
-    def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
+    def _question(self, sample: Sample, about: About) -> Summary:
         ordered = sample.ordered
         partitions = self._cells(ordered)
+        # Of several partitions, one that is refused may not be the one that is chosen.
+        limit = self._refused_mass(about) if len(partitions) == 1 else np.inf
         locators = [CellLocator(cells, ordered, self.empty) for cells in partitions]
-        counts = Summaries([CellCounts(locator) for locator in locators])
-        return Question(Summaries([counts, Reservoir(EXAMINED_ROWS)]), partitions)
+        asked: list[Summary] = [Summaries([CellCounts(one, limit=limit) for one in locators])]
+        if self.overlap != "ignore" and about.margins is None:
+            asked.append(Reservoir(EXAMINED_ROWS))  # is selection even within cells?
+        return Question(Summaries(asked), partitions)
+
+    def _refused_mass(self, about: About) -> float:
+        """Return the uncovered mass above which ``fit`` will refuse; infinite if not known."""
+        if self.overlap in ("warn", "ignore") or about.n_rows is None or about.weighted:
+            return np.inf
+        share = WARN_ABOVE if isinstance(self.overlap, str) else self.overlap
+        return share * about.n_rows
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
-        counts, drawn = answer.summary.parts
+        counts, *drawn = answer.summary.parts
         chosen = self._choose(sample, _count(sample, answer.learned, counts.parts))
         self.locator_ = chosen.locator
         self.uncovered_ = chosen.uncovered
         if self.empty == "raise" and self.uncovered_ > 0:
             raise OverlapError(self._describe_uncovered(), self.uncovered_)
+        if self.empty == "drop" and not chosen.population_counts.any():
+            raise OverlapError(
+                "No population row lies in a cell with sample rows, and what lies elsewhere is "
+                'left out (empty="drop"), so that every sample row would get weight zero. Use '
+                'empty="merge", or weigh by fewer or coarser columns.',
+                1.0,
+            )
         self.population_counts_: FloatArray = chosen.population_counts
         self.sample_counts_: FloatArray = chosen.sample_counts
         self.cell_weights_ = chosen.ratios
         self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
-        self._examined = self._examine(sample, drawn, counts.parts[0].mass)
+        mass = counts.parts[0].mass
+        self._examined = self._examine(sample, drawn[0], mass) if drawn else None
         rule = self._rule()
         return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
 
@@ -271,13 +290,12 @@ class _CellRule(NamedTuple):
             )
         if self.locator.empty == "merge":
             rest = batch.filter(pa.array(uncovered))
-            place, point, cell, share = self.locator.nearest_cells(rest, side=side)
-            weights[uncovered] = np.bincount(point, weights=share * self.cell_weights[cell])[place]
+            weights[uncovered] = self.locator.groups.weights(rest, self.cell_weights, side=side)
         return weights
 
 
 class CellLocator:
-    """Finds the cell of a row, and the nearest cells of a row that is in none with sample rows."""
+    """Finds the cell of a row, and where a row counts that is in no cell with sample rows."""
 
     def __init__(self, cells: Cells, sample: Sample, empty: Empty) -> None:
         self._encoder, self._partition = cells.encoder, cells.partition
@@ -315,81 +333,27 @@ class CellLocator:
             return cells, None
         return np.where(uncovered, -1, cells), uncovered
 
-    def merged_counts(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray:
-        """Return what uncovered population rows add to the counts of the cells."""
-        if self.empty != "merge":
-            return np.zeros(self.n_cells)
-        place, point, cell, share = self.nearest_cells(batch, side="population")
-        mass = np.bincount(place, weights=weight)
-        added: FloatArray = np.bincount(
-            cell, weights=share * mass[point], minlength=self.n_cells
-        ).astype(np.float64)
-        return added
+    def group_masses(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray | None:
+        """Return the weight of uncovered rows that each group of sample rows takes, if any does."""
+        return self.groups.masses(batch, weight) if self.empty == "merge" else None
 
-    def nearest_cells(
-        self, batch: pa.RecordBatch, *, side: str
-    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """Return each row's distinct point, and of distinct points the nearest cells.
+    def spread(self, masses: FloatArray) -> FloatArray:
+        """Return what the weight that groups of sample rows took adds to each cell."""
+        return self.groups.spread(masses)
 
-        These are triples of a distinct point, a cell of its nearest sample rows, and the cell's
-        share of it: uncovered rows are often many and alike. Sample rows that are equally near
-        share a row equally; a row with an unseen category, say, is equally far from all the
-        categories that the sample has.
-        """
-        space, nearest, largest, first, cells, counts = self._neighbours
-        points = space.transform(batch, side=side).values
-        _check_distances(max(largest, float(np.abs(points).max(initial=0.0))))
-        distinct, place = np.unique(points, axis=0, return_inverse=True)
-        point, near = nearest.find(distinct)
-        point, entry = _expand(point, first[near], first[near + 1])
-        share = counts[entry] / np.bincount(point, weights=counts[entry])[point]
-        return place.reshape(-1), point, cells[entry], share
+    @cached_property
+    def groups(self) -> NearestGroups:
+        """The groups of sample rows with which uncovered rows count."""
+        covered = np.flatnonzero(self._occupied[self._counted_cells])
+        return NearestGroups(
+            self._counted.take(covered), self._counted_cells[covered], self.n_cells
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what locating rows needs, which does not include the sample."""
         state = self.__dict__.copy()
         if self.empty == "merge":
-            state["_neighbours"] = self._neighbours
+            state["groups"] = self.groups
         for name in ("_counted", "_counted_cells"):
             state.pop(name, None)
         return state
-
-    @cached_property
-    def _neighbours(self) -> _Neighbours:
-        occupied = np.flatnonzero(self._occupied[self._counted_cells])
-        space, points = self._counted.take(occupied).points("standard")
-        distinct, place = np.unique(points, axis=0, return_inverse=True)
-        pairs = np.column_stack([place.reshape(-1), self._counted_cells[occupied]])
-        pairs, counts = np.unique(pairs, axis=0, return_counts=True)
-        first = np.searchsorted(pairs[:, 0], np.arange(len(distinct) + 1))
-        largest = float(np.abs(distinct).max(initial=0.0))
-        return _Neighbours(space, NearestPoints(distinct), largest, first, pairs[:, 1], counts)
-
-
-class _Neighbours(NamedTuple):
-    """The distinct sample points, and the number of sample rows of each cell at each of them."""
-
-    space: FeatureSpace
-    nearest: NearestPoints
-    largest: float
-    """The largest coordinate of the points."""
-    first: IntArray
-    """Where in ``cells`` and ``counts`` the entries of each distinct point begin, and the end."""
-    cells: IntArray
-    counts: IntArray
-
-
-def _expand(row: IntArray, begin: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-    """Return each row once for every entry from ``begin`` to ``end``, and these entries."""
-    lengths = end - begin
-    total = np.cumsum(lengths)
-    within = np.arange(total[-1] if len(total) else 0) - np.repeat(total - lengths, lengths)
-    return np.repeat(row, lengths), np.repeat(begin, lengths) + within
-
-
-def _check_distances(largest: float) -> None:
-    if not largest < 1e150:  # beyond, squares overflow; NaN is not below either
-        raise InputError(
-            "Some values are too large to take distances between rows, which merging uncovered "
-            'rows needs. Rescale the columns, or use empty="drop".'
-        )

@@ -16,7 +16,7 @@ from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
 from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.feature_space import Scaling
+from unskew.population.feature_space import LARGEST, Scaling
 from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
 
@@ -28,7 +28,7 @@ class ClusterWeights(CellWeighter):
     ----------
     clusterer : scikit-learn clusterer with ``predict``, optional
         By default k-means with as many clusters as the square root of the number of distinct
-        sample rows.
+        sample rows with a positive design weight.
     scaling : {"standard", "range", None}, default="standard"
         How numbers are scaled before distances are taken: to mean 0 and variance 1, to [0, 1], or
         not at all. Categories become one-hot columns.
@@ -66,7 +66,6 @@ class ClusterWeights(CellWeighter):
     assumes = "within a cluster, every row is equally likely to be selected"
     _saved_types = (
         *CellWeighter._saved_types,
-        "unskew.numerics.nearest_centre.NearestCentre",
         "unskew.weighters.cluster._ClusterPartition",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -77,7 +76,9 @@ class ClusterWeights(CellWeighter):
 
     def _cells(self, sample: Sample) -> list[Cells]:
         space, points = sample.points(self.scaling)
-        clusterer = self._default(points) if self.clusterer is None else clone(self.clusterer)
+        space.check_distances(points, side="sample")
+        default = self.clusterer is None
+        clusterer = self._default(points[sample.design > 0]) if default else clone(self.clusterer)
         try:
             weighted = has_fit_parameter(clusterer, "sample_weight")
             design = {"sample_weight": sample.design} if weighted else {}
@@ -115,5 +116,9 @@ class _ClusterPartition:
         self.n_cells = max(0, int(clusterer.predict(sample).max())) + 1
 
     def cells(self, values: FloatArray) -> IntArray:
-        labels = self._clusterer.predict(values).astype(np.int64)
-        return np.where(labels < self.n_cells, np.maximum(labels, -1), -1)
+        cells = np.full(len(values), -1)
+        within = np.abs(values).max(axis=1, initial=0.0) < LARGEST  # no distance otherwise
+        if within.any():
+            labels = self._clusterer.predict(values[within]).astype(np.int64)
+            cells[within] = np.where(labels < self.n_cells, np.maximum(labels, -1), -1)
+        return cells

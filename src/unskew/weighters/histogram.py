@@ -135,9 +135,10 @@ def _borders(column: FloatArray, design: FloatArray, buckets: int, strategy: str
     values, place = np.unique(column[present], return_inverse=True)
     if len(values) < 2:
         return np.empty(0)
+    halves = values / 2  # of which no difference overflows
     if strategy == "width":
-        return np.linspace(values[0], values[-1], buckets + 1)[1:-1]
-    halfway = values[:-1] + np.diff(values) / 2
+        return np.linspace(halves[0], halves[-1], buckets + 1)[1:-1] * 2
+    halfway = (halves[:-1] + np.diff(halves) / 2) * 2
     if len(values) <= buckets:
         return halfway
     reached = np.cumsum(np.bincount(place, weights=design[present]))

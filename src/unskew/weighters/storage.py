@@ -66,8 +66,8 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
 
     Notes
     -----
-    Cell weighters look for the sample row nearest to an uncovered row, so with ``empty="merge"``
-    the file holds the sample's distinct points. It never holds labels or population rows.
+    Cell weighters compare an uncovered row with sample rows, so with ``empty="merge"`` the file
+    holds up to 1,024 of the sample's distinct points. It never holds labels or population rows.
 
     A custom clusterer or function is saved by its name, and has to be trusted by name when the file
     is loaded: ``load_weighter(path, trusted=[...])``. A file whose contents are larger than 1 GiB,

@@ -138,7 +138,7 @@ class TreeWeights(CellWeighter):
             )
         if self.min_samples_leaf != "bound":
             return [self._grow(sample, int(self.min_samples_leaf))]
-        rows = (len(sample) + 1) // 2 if self.honest else len(sample)
+        rows = len(self._halves(sample, check_random_state(0))[0])
         sizes = [FINEST_LEAF << step for step in range(20) if 4 * (FINEST_LEAF << step) <= rows]
         return [self._grow(sample, size) for size in sizes or [min(FINEST_LEAF, rows)]]
 
@@ -166,7 +166,7 @@ class TreeWeights(CellWeighter):
     def _grow(self, sample: Sample, least: int) -> Cells:
         values = sample.values_in(np.float32)
         random = check_random_state(self.random_state)
-        grown, counted = self._halves(len(sample), random)
+        grown, counted = self._halves(sample, random)
         self._check_leaf_size(least, len(grown))
         task = _task_of(sample.labels) if self.task == "auto" else self.task
         grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
@@ -185,14 +185,18 @@ class TreeWeights(CellWeighter):
         encoder = sample.codes.in_precision(np.float32)
         return Cells(encoder, _TreePartition(tree), values, counted, tree)
 
-    def _halves(self, n_samples: int, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
+    def _halves(self, sample: Sample, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""
         if not self.honest:
-            return np.arange(n_samples), np.arange(n_samples)
-        if n_samples < 2:
-            raise InputError("An honest tree needs two rows or more; got n_samples=1.")
-        shuffled = random.permutation(n_samples)
-        half = (n_samples + 1) // 2
+            return np.arange(len(sample)), np.arange(len(sample))
+        rows = np.flatnonzero(sample.design > 0)  # the others count for nothing in either half
+        if len(rows) < 2:
+            raise InputError(
+                "An honest tree needs two rows or more with a positive sample_weight; got "
+                f"{len(rows)} (n_samples={len(sample)})."
+            )
+        shuffled = random.permutation(rows)
+        half = (len(rows) + 1) // 2
         return np.sort(shuffled[:half]), np.sort(shuffled[half:])
 
     def _check_leaf_size(self, least: int, n_grown: int) -> None:
