@@ -11,6 +11,7 @@ from tests.population.frequencies import frequencies
 
 from unskew import (
     ClusterWeights,
+    ColumnWarning,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -193,7 +194,7 @@ class TestMerging:
         names = np.array([f"name {number}" for number in range(20_000)])
         sample = pd.DataFrame({"t": names[random.integers(0, 2500, 3000)]})
         population = pd.DataFrame({"t": names[random.integers(0, 20_000, 50_000)]})
-        with pytest.warns(OverlapWarning):
+        with pytest.warns(OverlapWarning), pytest.warns(ColumnWarning, match="many categories"):
             weights = frequencies(sample, population)
         assert weights.sum() == pytest.approx(50_000)
 

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.cli.outputs import print_note
+from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
 from unskew.errors import InputError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from unskew import Population
+    from unskew.population.doubtful_columns import Doubt
 
 
 STDIN = "-"
+
+
+class Unlabelled(StrEnum):
+    """The values of ``--unlabelled``: what to do with sample rows without a label."""
+
+    RAISE = "raise"
+    DROP = "drop"
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,7 @@ class Roles:
     columns: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
     population_weight: str | None = None
+    unlabelled: Unlabelled = Unlabelled.RAISE
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,10 @@ class SampleFile:
     design: Any
     identifiers: pa.Table
     """One column: the one that was named, else ``row``, the numbers from 0."""
+    unlabelled: int = 0
+    """How many rows of the file have no label and are left out."""
+    doubts: Sequence[Doubt] = ()
+    """Columns that hardly describe a row, unless the features were named."""
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -56,7 +72,17 @@ def open_inputs(
 
     from unskew.cli.progress import population_progress, show_progress
 
-    rows = open_sample(sample, roles)
+    try:
+        rows = open_sample(sample, roles)
+    except NoSuchColumnError as error:
+        raise error.unless_swapped(sample, population) from None
+    if rows.unlabelled and not quiet:
+        print_note(
+            f"Using the {len(rows):,} rows of the sample that have a label; {rows.unlabelled:,} "
+            "have none (--unlabelled drop)."
+        )
+    if rows.doubts:
+        print_note(_describe(rows.doubts, named=roles.identifier is not None))
     console = Console(stderr=True, highlight=False)
     with show_progress("Reading the population", console, quiet=quiet) as show:
         options = {
@@ -65,7 +91,11 @@ def open_inputs(
             "checkpoint": checkpoint,
         }
         names = rows.features.column_names
-        yield rows, _open_population(population, names, roles.target, quiet, options)
+        opened, labelled = _open_population(population, names, roles.target, quiet, options)
+        yield rows, opened
+    in_file = len(rows) + rows.unlabelled
+    if labelled and opened.size < in_file and roles.target is not None and not quiet:
+        print_note(smaller_and_labelled(sample, population, roles.target, in_file, opened.size))
 
 
 def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
@@ -78,21 +108,46 @@ def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
 
 def open_sample(source: str, roles: Roles) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
-    table = read_rows(source, identifier=roles.identifier)
-    weight = roles.sample_weight
+    import numpy as np
+
+    from unskew.population.doubtful_columns import doubtful_columns
+
+    whole = read_rows(source, identifier=roles.identifier)
+    features, weight = _features(whole, roles), roles.sample_weight
+    kept = _labelled_rows(whole, roles)
+    table = whole if len(kept) == whole.num_rows else whole.take(kept)
     return SampleFile(
-        features=table.select(_features(table, roles)),
-        labels=None if roles.target is None else _labels(table, roles.target),
+        features=table.select(features),
+        labels=None if roles.target is None else _decoded(table.column(roles.target)).to_numpy(),
         design=None if weight is None else _numbers(table, weight, "--sample-weight"),
-        identifiers=row_identifiers(table, roles.identifier),
+        identifiers=row_identifiers(table, roles.identifier, np.asarray(kept)),
+        unlabelled=whole.num_rows - table.num_rows,
+        doubts=() if roles.columns else doubtful_columns(table.select(features)),
     )
+
+
+def _describe(doubts: Sequence[Doubt], *, named: bool) -> str:
+    """Return a note on columns that hardly describe a row."""
+    from unskew.cli.words import OPTIONS
+
+    found = " ".join(map(str, doubts))
+    identifiers = [doubt.column for doubt in doubts if doubt.looks_like == "an identifier"][:1]
+    advice = f"leave {'it' if len(doubts) == 1 else 'them'} out with "
+    advice += OPTIONS.leave_out([doubt.column for doubt in doubts])
+    if identifiers and not named:
+        advice += f", or name the identifier with --id {shlex.quote(identifiers[0])}"
+    return f"{found} As features, such columns only add noise: {advice}."
 
 
 def _open_population(
     source: str, features: list[str], target: str | None, quiet: bool, options: dict[str, Any]
-) -> Population:
-    """Open the population with the sample's features, and note which columns are ignored."""
+) -> tuple[Population, bool]:
+    """Open the population with the sample's features, and note which columns are ignored.
+
+    Also return whether it has the target.
+    """
     from unskew import Population
+    from unskew.population.column_names import listing, names_alike
 
     if source == STDIN:
         raise ParameterError(
@@ -101,19 +156,20 @@ def _open_population(
     population = Population(source, **options)
     if missing := [name for name in features if name not in population.columns]:
         raise InputError(
-            f"The population lacks {_join(missing)}, which the sample has. Its columns are "
-            f"{_join(population.columns)}. If it is not a feature, name it with --target, --id "
+            f"The population lacks {listing(missing)}, which the sample has."
+            f"{names_alike(missing, population.columns)} Its columns are "
+            f"{listing(population.columns)}. If it is not a feature, name it with --target, --id "
             "or --sample-weight, or drop it with --exclude."
         )
     extra = [name for name in population.columns if name not in features]
     if not extra:
-        return population
+        return population, False
     others = [name for name in extra if name != target]
     if target in extra and not quiet:
         print_note(f"Ignoring population column '{target}': it is the target.")
     if others and not quiet:
-        print_note(f"Ignoring population columns that are not features: {_join(others)}.")
-    return Population(source, columns=features, **options)
+        print_note(f"Ignoring population columns that are not features: {listing(others)}.")
+    return Population(source, columns=features, **options), target in extra
 
 
 def read_weights(source: str, sample: SampleFile) -> Any:
@@ -121,12 +177,14 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 
+    from unskew.population.column_names import listing
+
     (name,) = sample.identifiers.column_names
     table = read_rows(source, identifier=name)
     if name not in table.column_names or "weight" not in table.column_names:
         raise InputError(
             f"'{source}' must have the columns '{name}' and 'weight'; it has "
-            f"{_join(table.column_names)}. Name the column that both files share with --id."
+            f"{listing(table.column_names)}. Name the column that both files share with --id."
         )
     theirs = row_identifiers(table, name).column(name)
     ours = sample.identifiers.column(name)
@@ -134,21 +192,23 @@ def read_weights(source: str, sample: SampleFile) -> Any:
         theirs, ours = (column.cast("string") for column in (theirs, ours))
     places = pc.index_in(ours, value_set=theirs.combine_chunks())
     if len(theirs) != len(ours) or places.null_count:
+        lost = ours.filter(pc.is_null(places))
+        example = f", such as '{lost[0]}'" if len(lost) else ""
         raise InputError(
             f"The weights in '{source}' do not match the sample: they have {len(theirs):,} rows, "
-            f"the sample {len(ours):,}, of which {places.null_count:,} have no weight."
+            f"the sample {len(ours):,}, of which {len(lost):,} have no weight{example}."
         )
     return _numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
-def row_identifiers(table: pa.Table, identifier: str | None) -> pa.Table:
-    """Return the column that identifies the rows, or their numbers."""
+def row_identifiers(table: pa.Table, identifier: str | None, numbers: Any = None) -> pa.Table:
+    """Return the column that identifies the rows, or their numbers (by default from 0)."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if identifier is None:
-        return pa.table({"row": np.arange(table.num_rows)})
+        return pa.table({"row": np.arange(table.num_rows) if numbers is None else numbers})
     if identifier == "weight":
         raise ParameterError("--id weight: the output's weights have this name. Rename the column.")
     column = _decoded(_column(table, identifier, "--id"))
@@ -202,17 +262,26 @@ def _split(table: pa.Table, given: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(name for entry in names for name in entry))
 
 
-def _labels(table: pa.Table, target: str) -> Any:
+def _labelled_rows(table: pa.Table, roles: Roles) -> Any:
+    """Return the numbers of the rows to weigh: those with a label, which all should have."""
+    import numpy as np
     import pyarrow.compute as pc
 
-    column = _decoded(table.column(target))
-    missing = pc.sum(pc.is_null(column, nan_is_null=True)).as_py()
-    if missing:
+    drop = roles.unlabelled is Unlabelled.DROP
+    if roles.target is None:
+        if drop:
+            raise ParameterError("--unlabelled drop needs --target, the label's column.")
+        return np.arange(table.num_rows)
+    missing = pc.is_null(_decoded(table.column(roles.target)), nan_is_null=True).to_numpy()
+    kept = np.flatnonzero(~missing)
+    if not len(kept):
+        raise InputError(f"The target '{roles.target}' is missing in every row of the sample.")
+    if len(kept) < len(missing) and not drop:
         raise InputError(
-            f"The target '{target}' is missing in {missing:,} of {len(column):,} rows of the "
-            "sample; every row needs one. Drop those rows."
+            f"The target '{roles.target}' is missing in {missing.sum():,} of {len(missing):,} rows "
+            f"of the sample. --unlabelled drop uses only the {len(kept):,} rows that have it."
         )
-    return column.to_numpy()
+    return kept
 
 
 def _numbers(table: pa.Table, name: str, origin: str) -> Any:
@@ -230,10 +299,7 @@ def _numbers(table: pa.Table, name: str, origin: str) -> Any:
 
 def _column(table: pa.Table, name: str, option: str) -> Any:
     if name not in table.column_names:
-        raise InputError(
-            f"{option} names '{name}', which is not a column of the sample. Its columns are "
-            f"{_join(table.column_names)}."
-        )
+        raise NoSuchColumnError(option, name, table.column_names)
     return table.column(name)
 
 
@@ -244,8 +310,3 @@ def _decoded(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     return column
-
-
-def _join(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.completion import complete_columns
+from unskew.cli.inputs import Unlabelled
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
 _ROWS = "a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for CSV from standard input."
@@ -59,6 +60,13 @@ PopulationWeight = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a report (.html): one file that needs no network."),
+]
+UnlabelledRows = Annotated[
+    Unlabelled,
+    typer.Option(
+        "--unlabelled",
+        help="What to do with rows of SAMPLE without a label: raise an error, or drop them.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random draws.")]

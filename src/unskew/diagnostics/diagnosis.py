@@ -13,6 +13,7 @@ from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
 from unskew.files import write_whole
 from unskew.overlap import Overlap
+from unskew.weighters.next_step import NextStep
 
 OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"
 """Labels of rare categories, of unseen categories (of the population alone), of missing values."""
@@ -233,14 +234,19 @@ class Verdict:
         One sentence.
     sentences : tuple of str
         The reasons.
+    next_step : NextStep or None
+        What to do where it is not good: columns to leave out, weighters and parameters to try; it
+        prints as what follows "Next step:".
     """
 
     status: Status
     headline: str
     sentences: tuple[str, ...]
+    next_step: NextStep | None = None
 
     def __str__(self) -> str:
-        return " ".join((self.headline, *self.sentences))
+        step = () if self.next_step is None else (f"Next step: {self.next_step}",)
+        return " ".join((self.headline, *self.sentences, *step))
 
 
 @dataclass(frozen=True)
@@ -285,6 +291,12 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return str(self.verdict)
+
+    @property
+    def bias_left(self) -> bool:
+        """Whether there is bias: in the sample or, if weights are given, in the weighted sample."""
+        corrected = ("correctable", "costly") if self.weights is not None else ()
+        return self.verdict.status not in ("no bias found", *corrected)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, numbers and text.

@@ -47,11 +47,8 @@ def reach_verdict(
             "population."
         )
         rules = tuple(f"{rule}." for rule in overlap.rules[:3])
-        advice = (
-            "No weights make the sample represent these rows: collect data there, or restrict your "
-            "conclusions to the rest of the population."
-        )
-        return Verdict("not correctable", headline, (*rules, tests, advice))
+        limit = "No weights make the sample represent these rows."
+        return Verdict("not correctable", headline, (*rules, tests, limit))
     whole = "The sample covers the whole population examined."
     coverage = str(overlap) if overlap.uncovered else whole
     if weights is None:

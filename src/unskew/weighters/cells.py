@@ -28,6 +28,9 @@ from unskew.weighters.base import InductiveWeighter
 
 Empty = Literal["merge", "drop", "raise"]
 
+FEWEST_ROWS_A_CELL = 5
+"""With fewer sample rows per cell on average, cells of the population are empty by chance."""
+
 
 class Partition(Protocol):
     """Cuts the space of encoded rows into cells."""
@@ -134,10 +137,10 @@ class CellWeighter(InductiveWeighter, ABC):
         chosen = self._choose(sample, _count(sample, answer))
         self.locator_ = chosen.locator
         self.uncovered_ = chosen.uncovered
-        if self.empty == "raise" and self.uncovered_ > 0:
-            raise OverlapError(self._describe_uncovered(), self.uncovered_)
         self.population_counts_: FloatArray = chosen.population_counts
         self.sample_counts_: FloatArray = chosen.sample_counts
+        if self.empty == "raise" and self.uncovered_ > 0:
+            raise OverlapError(self._describe_uncovered(), self.uncovered_)
         self.cell_weights_ = chosen.ratios
         self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
         rule = self._rule()
@@ -155,11 +158,13 @@ class CellWeighter(InductiveWeighter, ABC):
             "drop": 'It was left out (empty="drop")',
             "raise": 'It is refused (empty="raise")',
         }[self.empty]
-        return (
+        text = (
             f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "
             f"values that no sample row has. {done}; the weights cannot make the sample represent "
             "it."
         )
+        step = self.coarser()
+        return text if step is None else f"{text} {step.sentence()}"
 
 
 def _count(sample: Sample, answer: Question[Summaries]) -> list[CountedCells]:
