@@ -257,3 +257,38 @@ class TestCheck:
     def test_no_bias(self, unskew, survey, people):
         people.sample(300, random_state=0).to_csv("even.csv", index=False)
         assert unskew("diagnose", "even.csv", "people.parquet", "--check").code == 0
+
+
+class TestUglyFiles:
+    def test_the_index_that_pandas_writes_is_ignored(self, unskew, survey, answers):
+        assert unskew(*weigh(*ROLES)).code == 0
+        expected = (survey / "w.csv").read_bytes()
+        answers.to_csv("answers.csv", index=True)
+        result = unskew(*weigh(*ROLES))
+        assert result.code == 0, result.err
+        assert "Ignoring the sample's column without a name" in result.err
+        assert (survey / "w.csv").read_bytes() == expected
+
+    @pytest.mark.parametrize("value", ["?", "n.s.", "1,200"])
+    def test_text_among_numbers_is_noted(self, unskew, survey, answers, value):
+        answers.assign(income=[value, *answers["income"][1:]]).to_csv("answers.csv", index=False)
+        answers.drop(columns=["customer", "spend"]).to_csv("people.csv", index=False)
+        result = unskew(*weigh(*ROLES, "--allow-uncovered", "1", population="people.csv"))
+        assert result.code == 0, result.err
+        assert f"'income' is read as text, its values as categories: '{value}'" in result.err
+
+    def test_a_few_rows_are_too_few_to_judge(self, unskew, survey, answers):
+        answers.head(3).to_csv("answers.csv", index=False)
+        result = unskew(*weigh(*ROLES, "--method", "ratio", population="answers.csv"))
+        assert result.code == 0, result.err
+        assert "3 sample rows are too few to train and test a classifier." in result.out
+
+    def test_constant_columns_and_names_with_spaces(self, unskew, survey, answers, people):
+        names = {"age": "age 🎂", "income": "in come, yearly"}
+        answers.rename(columns=names).assign(same=1).to_csv("answers.csv", index=False)
+        people.rename(columns=names).assign(same=1).to_parquet("people.parquet")
+        result = unskew(*weigh(*ROLES))
+        assert result.code == 0, result.err
+        assert result.err == ""
+        result = unskew(*weigh(*ROLES, "--exclude", "in come, yearly", "--exclude", "age 🎂,same"))
+        assert result.code == 0, result.err

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from unskew import ColumnWarning, FrequencyWeights, KernelMeanMatching, Unweighted, diagnose
-from unskew.population.doubtful_columns import doubtful_columns
+from unskew.population.doubtful_columns import doubtful_columns, numbers_read_as_text
 
 RANDOM = np.random.default_rng(0)
 N = 400
@@ -92,3 +92,23 @@ class TestWarning:
     def test_it_can_be_pickled(self):
         warning = pickle.loads(pickle.dumps(ColumnWarning("message", ["key"])))
         assert (str(warning), warning.columns) == ("message", ["key"])
+
+
+@pytest.mark.parametrize("odd", ["?", "1,200.50", "12 %", "$5", "unknown"])
+def test_numbers_with_text_among_them(odd):
+    rows = pa.table({"age": [*map(str, range(40)), odd]})
+    assert numbers_read_as_text(rows) == {"age": odd}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1", "02", "3.5", "-4e5"] * 9,  # all of them numbers, so meant as text
+        ["01.02.2020", "3.4.2021"] * 9,
+        ["a1", "b2"] * 9,
+        [None],
+        ["1", "?"],
+    ],
+)
+def test_text_that_is_meant(values):
+    assert numbers_read_as_text(pa.table({"x": pa.array(values, pa.string())})) == {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 STDIN = "-"
+_UNNAMED = ""  # as pandas calls its index in a CSV file
 
 
 class Unlabelled(StrEnum):
@@ -58,6 +59,8 @@ class SampleFile:
     """How many rows of the file have no label and are left out."""
     doubts: Sequence[Doubt] = ()
     """Columns that hardly describe a row, unless the features were named."""
+    notes: Sequence[str] = ()
+    """What was done with the file."""
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -76,11 +79,8 @@ def open_inputs(
         rows = open_sample(sample, roles)
     except NoSuchColumnError as error:
         raise error.unless_swapped(sample, population) from None
-    if rows.unlabelled and not quiet:
-        print_note(
-            f"Using the {len(rows):,} rows of the sample that have a label; {rows.unlabelled:,} "
-            "have none (--unlabelled drop)."
-        )
+    for note in () if quiet else rows.notes:
+        print_note(note)
     if rows.doubts:
         print_note(_describe(rows.doubts, named=roles.identifier is not None))
     console = Console(stderr=True, highlight=False)
@@ -123,7 +123,27 @@ def open_sample(source: str, roles: Roles) -> SampleFile:
         identifiers=row_identifiers(table, roles.identifier, np.asarray(kept)),
         unlabelled=whole.num_rows - table.num_rows,
         doubts=() if roles.columns else doubtful_columns(table.select(features)),
+        notes=_notes(whole, table, features, roles),
     )
+
+
+def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], roles: Roles) -> list[str]:
+    """Return what was done with the sample's file."""
+    from unskew.population.doubtful_columns import numbers_read_as_text
+
+    notes = [
+        f"Column '{name}' is read as text, its values as categories: '{value}' is not a number. "
+        "Write numbers without separators, and missing ones as empty fields."
+        for name, value in numbers_read_as_text(table.select(features)).items()
+    ]
+    if _UNNAMED in set(whole.column_names) - {*features, *(roles.exclude or ())}:
+        notes.append("Ignoring the sample's column without a name, as pandas writes its index.")
+    if table.num_rows < whole.num_rows:
+        notes.append(
+            f"Using the {table.num_rows:,} rows of the sample that have a label; "
+            f"{whole.num_rows - table.num_rows:,} have none (--unlabelled drop)."
+        )
+    return notes
 
 
 def _describe(doubts: Sequence[Doubt], *, named: bool) -> str:
@@ -249,6 +269,7 @@ def _features(table: pa.Table, roles: Roles) -> list[str]:
     for name in excluded:
         _column(table, name, "--exclude")
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    index = [*index, _UNNAMED]
     free = [name for name in table.column_names if name not in option_of and name not in index]
     features = [name for name in chosen or free if name not in excluded]
     if not features:

@@ -218,4 +218,8 @@ def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
     except UnskewError as error:
         print_note(f"The weights could not be judged. {error}")
         return
-    typer.echo("\n".join(format_verdict(diagnosis.verdict)))
+    headline, *step = format_verdict(diagnosis.verdict)
+    untested = diagnosis.bias.classifier.before.low is None
+    if untested and not diagnosis.bias_left:
+        headline += f" {diagnosis.verdict.sentences[0]}"  # that there were too few rows
+    typer.echo("\n".join([headline, *step]))

@@ -29,6 +29,8 @@ _WORDS_OF_A_TEXT = 4.0
 _EXPECTED_REPEATS = 5.0
 """Where random values of the same range would repeat this often, none repeats by chance in fewer
 than one in a hundred cases (e⁻⁵)."""
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_FORMATTED_NUMBER = r"^\s*[-+$€£]*\s*\d+([,. ]\d{3})*([.,]\d+)?\s*[%$€£]?\s*$"
 _CALLED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|row)($|[\W_])|[a-z](Id|ID)$")
 
 
@@ -73,6 +75,26 @@ def doubtful_columns(rows: pa.Table | pa.RecordBatch) -> list[Doubt]:
         elif types.is_integer(present.type) and _is_identifier(name, present):
             found.append(Doubt(name, "an identifier", len(present), len(present)))
     return [doubt for doubt in found if doubt is not None]
+
+
+def numbers_read_as_text(rows: pa.Table) -> dict[str, str]:
+    """Return the columns of text that are mostly numbers, each with a value that is none.
+
+    One "?" among the numbers of a CSV file makes the column text, and its numbers categories.
+
+    Examples
+    --------
+    >>> numbers_read_as_text(pa.table({"age": ["30", "?", *map(str, range(40))]}))
+    {'age': '?'}
+    """
+    found = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if is_text(column.type) and len(present := column.drop_null()):
+            plain = pc.match_substring_regex(present, _NUMBER)
+            alike = pc.or_(plain, pc.match_substring_regex(present, _FORMATTED_NUMBER))
+            if pc.mean(alike).as_py() >= _NEARLY_ALL and not pc.all(plain).as_py():
+                found[name] = str(present.filter(pc.invert(plain))[0])
+    return found
 
 
 def warn_of_doubtful_columns(doubts: Sequence[Doubt]) -> None:
