@@ -277,11 +277,11 @@ class TestUglyFiles:
         assert result.code == 0, result.err
         assert f"'income' is read as text, its values as categories: '{value}'" in result.err
 
-    def test_a_few_rows_are_too_few_to_judge(self, unskew, survey, answers):
-        answers.head(3).to_csv("answers.csv", index=False)
+    def test_one_row_is_too_few_to_judge(self, unskew, survey, answers):
+        answers.head(1).to_csv("answers.csv", index=False)
         result = unskew(*weigh(*ROLES, "--method", "ratio", population="answers.csv"))
         assert result.code == 0, result.err
-        assert "3 sample rows are too few to train and test a classifier." in result.out
+        assert "rows are too few to train and test a classifier." in result.out
 
     def test_constant_columns_and_names_with_spaces(self, unskew, survey, answers, people):
         names = {"age": "age 🎂", "income": "in come, yearly"}

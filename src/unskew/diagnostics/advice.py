@@ -9,7 +9,8 @@ from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.population.doubtful_columns import Doubt
 from unskew.weighters.next_step import NextStep, leave_out
 
-_BALANCE_EVERY_COLUMN = ("DensityRatioWeights", "KernelMeanMatching")
+_MOST_EVEN = "DensityRatioWeights"
+_BALANCE_EVERY_COLUMN = (_MOST_EVEN, "KernelMeanMatching")
 _GOOD = ("no bias found", "correctable")
 
 
@@ -52,7 +53,7 @@ def next_step(
     return NextStep(
         "more even weights keep more of the effective sample size",
         settings=tuple(smoothed_by),
-        weighters=others[:1],
+        weighters=tuple(name for name in others if name == _MOST_EVEN),
         fewer_columns=True,
     )
 
