@@ -3,6 +3,7 @@
 from unskew import theory as theory
 from unskew.diagnostics.diagnose import diagnose as diagnose
 from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
+from unskew.errors import ColumnWarning as ColumnWarning
 from unskew.errors import InputError as InputError
 from unskew.errors import InputFileError as InputFileError
 from unskew.errors import InputTypeError as InputTypeError

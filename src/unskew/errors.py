@@ -84,6 +84,23 @@ class OverlapWarning(_WithShare, UserWarning):
     """
 
 
+class ColumnWarning(UserWarning):
+    """A column hardly describes a row: an identifier, free text, or very many categories.
+
+    Attributes
+    ----------
+    columns : list of str
+        Their names.
+    """
+
+    def __init__(self, message: str, columns: list[str]) -> None:
+        super().__init__(message)
+        self.columns = columns
+
+    def __reduce__(self) -> tuple[type, tuple[str, list[str]]]:
+        return type(self), (str(self), self.columns)
+
+
 class SkippedFilesWarning(UserWarning):
     """Files of the population could not be read and were skipped (``on_error="skip"``).
 

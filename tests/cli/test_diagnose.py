@@ -78,7 +78,7 @@ def test_weights_are_matched_by_id_whatever_their_order(survey, answers):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda w: w.iloc[1:], "of which 1 have no weight"),
+        (lambda w: w.iloc[1:], "of which 1 have no weight, such as '01000'"),
         (lambda w: w.rename(columns={"weight": "w"}), "columns 'customer' and 'weight'"),
         (lambda w: w.rename(columns={"customer": "name"}), "with --id"),
         (lambda w: w.assign(customer="00001"), "does not identify rows"),

@@ -48,7 +48,7 @@ def apply(
     with whole_file(output) as temporary:
         loaded = load_weighter(weighter)
         rows = read_rows(new, identifier=identifier, delimiter=delimiter)
-        features = _features(rows, loaded)
+        features = _features(rows, loaded, new)
         others = set(rows.column_names) - {*features.column_names, identifier}
         if others and not quiet:
             print_note(f"Ignoring columns that are not features: {', '.join(sorted(others))}.")
@@ -69,15 +69,16 @@ def apply(
         typer.echo(f"Written: {output}")
 
 
-def _features(rows: pa.Table, weighter: Any) -> pa.Table:
+def _features(rows: pa.Table, weighter: Any, source: str) -> pa.Table:
     """Return the columns that the weighter was fitted with."""
     from unskew import InputError
+    from unskew.population.column_names import which_there_are
 
     fitted = list(getattr(weighter, "feature_names_in_", rows.column_names))
     missing = [name for name in fitted if name not in rows.column_names]
     if missing:
         raise InputError(
-            f"The new rows lack column '{missing[0]}', which the weighter was fitted with. Their "
-            f"columns are {', '.join(rows.column_names[:10])}."
+            f"'{source}' lacks column '{missing[0]}', which the weighter was fitted with."
+            f"{which_there_are(missing[0], rows.column_names)}"
         )
     return rows.select(fitted)

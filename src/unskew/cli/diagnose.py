@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from unskew.cli import options
+from unskew.cli.inputs import Unlabelled
+
+BIAS_LEFT = 1
 
 
 def diagnose(
@@ -20,12 +23,19 @@ def diagnose(
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
+    unlabelled: options.UnlabelledRows = Unlabelled.RAISE,
     sample_weight: options.SampleWeight = None,
     population_weight: options.PopulationWeight = None,
     report: options.Report = None,
     delimiter: options.Delimiter = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Exit with code 1 if there is bias or, with --weights, if it is left."
+        ),
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -45,6 +55,11 @@ def diagnose(
     [bold]For other programs:[/bold]
 
     unskew diagnose answers.csv customers.parquet --target spend --json
+
+    [bold]In a script: exit code 1 if the weights leave bias:[/bold]
+
+    unskew diagnose answers.csv customers.parquet --target spend \
+      --weights weights.csv --check --quiet
     """
     from unskew import diagnose as make_diagnosis
     from unskew.cli.inputs import Roles, open_inputs, read_weights
@@ -54,7 +69,9 @@ def diagnose(
 
     outputs = [] if report is None else [report]
     check_outputs(outputs, [sample, population, *([] if weights is None else [weights])])
-    roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
+    roles = Roles(
+        target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
+    )
     inputs = open_inputs(sample, population, roles, quiet=quiet, delimiter=delimiter)
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         given = None if weights is None else read_weights(weights, rows)
@@ -71,3 +88,5 @@ def diagnose(
         typer.echo("\n".join(format_diagnosis(diagnosis)))
         for path in outputs:
             typer.echo(f"Written: {path}")
+    if check and diagnosis.bias_left:
+        raise typer.Exit(BIAS_LEFT)

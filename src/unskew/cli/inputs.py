@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.cli.outputs import print_note
+from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
 from unskew.errors import InputError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from unskew import Population
+    from unskew.population.doubtful_columns import Doubt
 
 
 STDIN = "-"
+_UNNAMED = ""  # as pandas calls its index in a CSV file
+
+
+class Unlabelled(StrEnum):
+    """The values of ``--unlabelled``: what to do with sample rows without a label."""
+
+    RAISE = "raise"
+    DROP = "drop"
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class Roles:
     columns: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
     population_weight: str | None = None
+    unlabelled: Unlabelled = Unlabelled.RAISE
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,12 @@ class SampleFile:
     design: Any
     identifiers: pa.Table
     """One column: the one that was named, else ``row``, the numbers from 0."""
+    unlabelled: int = 0
+    """How many rows of the file have no label and are left out."""
+    doubts: Sequence[Doubt] = ()
+    """Columns that hardly describe a row, unless the features were named."""
+    notes: Sequence[str] = ()
+    """What was done with the file."""
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -62,7 +81,14 @@ def open_inputs(
 
     from unskew.cli.progress import population_progress, show_progress
 
-    rows = open_sample(sample, roles, delimiter)
+    try:
+        rows = open_sample(sample, roles, delimiter)
+    except NoSuchColumnError as error:
+        raise error.unless_swapped(sample, population) from None
+    for note in () if quiet else rows.notes:
+        print_note(note)
+    if rows.doubts:
+        print_note(_describe(rows.doubts, named=roles.identifier is not None))
     console = Console(stderr=True, highlight=False)
     with show_progress("Reading the population", console, quiet=quiet) as show:
         options = {
@@ -72,7 +98,11 @@ def open_inputs(
             "delimiter": character(delimiter),
         }
         names = rows.features.column_names
-        yield rows, _open_population(population, names, roles.target, quiet, options)
+        opened, labelled = _open_population(population, names, roles.target, quiet, options)
+        yield rows, opened
+    in_file = len(rows) + rows.unlabelled
+    if labelled and opened.size < in_file and roles.target is not None and not quiet:
+        print_note(smaller_and_labelled(sample, population, roles.target, in_file, opened.size))
 
 
 def character(delimiter: str | None) -> str | None:
@@ -93,21 +123,66 @@ def read_rows(
 
 def open_sample(source: str, roles: Roles, delimiter: str | None = None) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
-    table = read_rows(source, identifier=roles.identifier, delimiter=delimiter)
-    weight = roles.sample_weight
+    import numpy as np
+
+    from unskew.population.doubtful_columns import doubtful_columns
+
+    whole = read_rows(source, identifier=roles.identifier, delimiter=delimiter)
+    features, weight = _features(whole, roles), roles.sample_weight
+    kept = _labelled_rows(whole, roles)
+    table = whole if len(kept) == whole.num_rows else whole.take(kept)
     return SampleFile(
-        features=table.select(_features(table, roles)),
-        labels=None if roles.target is None else _labels(table, roles.target),
+        features=table.select(features),
+        labels=None if roles.target is None else _decoded(table.column(roles.target)).to_numpy(),
         design=None if weight is None else _numbers(table, weight, "--sample-weight"),
-        identifiers=row_identifiers(table, roles.identifier),
+        identifiers=row_identifiers(table, roles.identifier, np.asarray(kept)),
+        unlabelled=whole.num_rows - table.num_rows,
+        doubts=() if roles.columns else doubtful_columns(table.select(features)),
+        notes=_notes(whole, table, features, roles),
     )
+
+
+def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], roles: Roles) -> list[str]:
+    """Return what was done with the sample's file."""
+    from unskew.population.doubtful_columns import numbers_read_as_text
+
+    notes = [
+        f"Column '{name}' is read as text, its values as categories: '{value}' is not a number. "
+        "Write numbers without separators, and missing ones as empty fields."
+        for name, value in numbers_read_as_text(table.select(features)).items()
+    ]
+    if _UNNAMED in set(whole.column_names) - {*features, *(roles.exclude or ())}:
+        notes.append("Ignoring the sample's column without a name, as pandas writes its index.")
+    if table.num_rows < whole.num_rows:
+        notes.append(
+            f"Using the {table.num_rows:,} rows of the sample that have a label; "
+            f"{whole.num_rows - table.num_rows:,} have none (--unlabelled drop)."
+        )
+    return notes
+
+
+def _describe(doubts: Sequence[Doubt], *, named: bool) -> str:
+    """Return a note on columns that hardly describe a row."""
+    from unskew.cli.words import OPTIONS
+
+    found = " ".join(map(str, doubts))
+    identifiers = [doubt.column for doubt in doubts if doubt.looks_like == "an identifier"][:1]
+    advice = f"leave {'it' if len(doubts) == 1 else 'them'} out with "
+    advice += OPTIONS.leave_out([doubt.column for doubt in doubts])
+    if identifiers and not named:
+        advice += f", or name the identifier with --id {shlex.quote(identifiers[0])}"
+    return f"{found} As features, such columns only add noise: {advice}."
 
 
 def _open_population(
     source: str, features: list[str], target: str | None, quiet: bool, options: dict[str, Any]
-) -> Population:
-    """Open the population with the sample's features, and note which columns are ignored."""
+) -> tuple[Population, bool]:
+    """Open the population with the sample's features, and note which columns are ignored.
+
+    Also return whether it has the target.
+    """
     from unskew import Population
+    from unskew.population.column_names import listing, names_alike
 
     if source == STDIN:
         raise ParameterError(
@@ -116,19 +191,20 @@ def _open_population(
     population = Population(source, **options)
     if missing := [name for name in features if name not in population.columns]:
         raise InputError(
-            f"The population lacks {_join(missing)}, which the sample has. Its columns are "
-            f"{_join(population.columns)}. If it is not a feature, name it with --target, --id "
+            f"The population lacks {listing(missing)}, which the sample has."
+            f"{names_alike(missing, population.columns)} Its columns are "
+            f"{listing(population.columns)}. If it is not a feature, name it with --target, --id "
             "or --sample-weight, or drop it with --exclude."
         )
     extra = [name for name in population.columns if name not in features]
     if not extra:
-        return population
+        return population, False
     others = [name for name in extra if name != target]
     if target in extra and not quiet:
         print_note(f"Ignoring population column '{target}': it is the target.")
     if others and not quiet:
-        print_note(f"Ignoring population columns that are not features: {_join(others)}.")
-    return Population(source, columns=features, **options)
+        print_note(f"Ignoring population columns that are not features: {listing(others)}.")
+    return Population(source, columns=features, **options), target in extra
 
 
 def read_weights(source: str, sample: SampleFile) -> Any:
@@ -136,12 +212,14 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 
+    from unskew.population.column_names import listing
+
     (name,) = sample.identifiers.column_names
     table = read_rows(source, identifier=name)
     if name not in table.column_names or "weight" not in table.column_names:
         raise InputError(
             f"'{source}' must have the columns '{name}' and 'weight'; it has "
-            f"{_join(table.column_names)}. Name the column that both files share with --id."
+            f"{listing(table.column_names)}. Name the column that both files share with --id."
         )
     theirs = row_identifiers(table, name).column(name)
     ours = sample.identifiers.column(name)
@@ -149,21 +227,23 @@ def read_weights(source: str, sample: SampleFile) -> Any:
         theirs, ours = (column.cast("string") for column in (theirs, ours))
     places = pc.index_in(ours, value_set=theirs.combine_chunks())
     if len(theirs) != len(ours) or places.null_count:
+        lost = ours.filter(pc.is_null(places))
+        example = f", such as '{lost[0]}'" if len(lost) else ""
         raise InputError(
             f"The weights in '{source}' do not match the sample: they have {len(theirs):,} rows, "
-            f"the sample {len(ours):,}, of which {places.null_count:,} have no weight."
+            f"the sample {len(ours):,}, of which {len(lost):,} have no weight{example}."
         )
     return _numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
-def row_identifiers(table: pa.Table, identifier: str | None) -> pa.Table:
-    """Return the column that identifies the rows, or their numbers."""
+def row_identifiers(table: pa.Table, identifier: str | None, numbers: Any = None) -> pa.Table:
+    """Return the column that identifies the rows, or their numbers (by default from 0)."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if identifier is None:
-        return pa.table({"row": np.arange(table.num_rows)})
+        return pa.table({"row": np.arange(table.num_rows) if numbers is None else numbers})
     if identifier == "weight":
         raise ParameterError("--id weight: the output's weights have this name. Rename the column.")
     column = _decoded(_column(table, identifier, "--id"))
@@ -204,6 +284,7 @@ def _features(table: pa.Table, roles: Roles) -> list[str]:
     for name in excluded:
         _column(table, name, "--exclude")
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    index = [*index, _UNNAMED]
     free = [name for name in table.column_names if name not in option_of and name not in index]
     features = [name for name in chosen or free if name not in excluded]
     if not features:
@@ -217,17 +298,26 @@ def _split(table: pa.Table, given: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(name for entry in names for name in entry))
 
 
-def _labels(table: pa.Table, target: str) -> Any:
+def _labelled_rows(table: pa.Table, roles: Roles) -> Any:
+    """Return the numbers of the rows to weigh: those with a label, which all should have."""
+    import numpy as np
     import pyarrow.compute as pc
 
-    column = _decoded(table.column(target))
-    missing = pc.sum(pc.is_null(column, nan_is_null=True)).as_py()
-    if missing:
+    drop = roles.unlabelled is Unlabelled.DROP
+    if roles.target is None:
+        if drop:
+            raise ParameterError("--unlabelled drop needs --target, the label's column.")
+        return np.arange(table.num_rows)
+    missing = pc.is_null(_decoded(table.column(roles.target)), nan_is_null=True).to_numpy()
+    kept = np.flatnonzero(~missing)
+    if not len(kept):
+        raise InputError(f"The target '{roles.target}' is missing in every row of the sample.")
+    if len(kept) < len(missing) and not drop:
         raise InputError(
-            f"The target '{target}' is missing in {missing:,} of {len(column):,} rows of the "
-            "sample; every row needs one. Drop those rows."
+            f"The target '{roles.target}' is missing in {missing.sum():,} of {len(missing):,} rows "
+            f"of the sample. --unlabelled drop uses only the {len(kept):,} rows that have it."
         )
-    return column.to_numpy()
+    return kept
 
 
 def _numbers(table: pa.Table, name: str, origin: str) -> Any:
@@ -245,10 +335,7 @@ def _numbers(table: pa.Table, name: str, origin: str) -> Any:
 
 def _column(table: pa.Table, name: str, option: str) -> Any:
     if name not in table.column_names:
-        raise InputError(
-            f"{option} names '{name}', which is not a column of the sample. Its columns are "
-            f"{_join(table.column_names)}."
-        )
+        raise NoSuchColumnError(option, name, table.column_names)
     return table.column(name)
 
 
@@ -259,8 +346,3 @@ def _decoded(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     return column
-
-
-def _join(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

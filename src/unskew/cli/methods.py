@@ -40,9 +40,15 @@ _CLASSES = {
 _BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
 
+def option_of(weighter: str) -> str:
+    """Return the option that chooses a weighter."""
+    return f"--method {next(method for method, name in _CLASSES.items() if name == weighter)}"
+
+
 def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:
     """Return the weighter that ``--method`` names, with the parameters of ``--set``."""
     import unskew
+    from unskew.population.column_names import most_alike
 
     weighter = getattr(unskew, _CLASSES[method])(**options)
     known = [name for name in weighter.get_params(deep=False) if name not in _BY_OPTION]
@@ -56,8 +62,11 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
         if name in _BY_OPTION:
             raise ParameterError(f"--set {name}: use {_BY_OPTION[name]}.")
         if name not in known:
+            alike = most_alike(name, known)
+            meant = f" Did you mean {alike}?" if alike else ""
             raise ParameterError(
-                f"--set {name}: --method {method} has no such parameter. It has {', '.join(known)}."
+                f"--set {name}: --method {method} has no such parameter.{meant} It has "
+                f"{', '.join(known)}."
             )
         weighter.set_params(**{name: _parse(text.strip())})
     return weighter

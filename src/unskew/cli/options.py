@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.completion import complete_columns
+from unskew.cli.inputs import Unlabelled
 from unskew.cli.outputs import check_report
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
@@ -71,6 +72,13 @@ Report = Annotated[
         metavar="FILE",
         callback=check_report,
         help="Write a report: .html, one page that needs no network, .md or .json.",
+    ),
+]
+UnlabelledRows = Annotated[
+    Unlabelled,
+    typer.Option(
+        "--unlabelled",
+        help="What to do with rows of SAMPLE without a label: raise an error, or drop them.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]

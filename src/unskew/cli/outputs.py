@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unskew.errors import ParameterError
+from unskew.errors import ColumnWarning, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,9 +117,13 @@ def print_note(text: str) -> None:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Print the warnings of a block that succeeds as notes, each once."""
+    """Print the warnings of a block that succeeds as notes, each once.
+
+    Of columns that hardly describe a row, the inputs have told already, in terms of options.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ColumnWarning)
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print_note(message)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unskew.diagnostics.diagnosis import Diagnosis
+    from unskew import OverlapRule
+    from unskew.diagnostics.diagnosis import Diagnosis, Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
 
 
 _MOST = 5
 """How many columns and regions are shown; the report has them all."""
+_WIDEST = 120
+"""How many characters of a region's description are shown."""
 
 
 def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
@@ -48,14 +51,25 @@ def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
     """Return the diagnosis in a few lines."""
     lines, more = diagnosis.largest_lines(_MOST)
     limit = diagnosis.thresholds.balanced_difference
+    headline, *step = format_verdict(diagnosis.verdict)
     return [
-        diagnosis.verdict.headline,
+        headline,
         *(f"  {text}" for text in diagnosis.verdict.sentences),
+        *step,
         "Most biased columns (standardised mean difference):",
         *(f"  {_format_line(feature, line)}" for feature, line in lines),
         *([f"  … and {more:,} more columns or categories outside ± {limit:g}"] if more else []),
         *format_regions(diagnosis.overlap.rules),
     ]
+
+
+def format_verdict(verdict: Verdict) -> list[str]:
+    """Return the verdict in a sentence and, where it is not good, the next step."""
+    from unskew.cli.words import OPTIONS
+
+    if verdict.next_step is None:
+        return [verdict.headline]
+    return [verdict.headline, f"Next step: {verdict.next_step.say(OPTIONS)}"]
 
 
 def format_effective_size(weights: Any) -> str:
@@ -66,12 +80,22 @@ def format_effective_size(weights: Any) -> str:
     return f"Effective sample size: {effective:,.1f} ({effective / len(weights):.0%} of the rows)."
 
 
-def format_regions(rules: Sequence[object]) -> list[str]:
+def format_rule(rule: OverlapRule) -> str:
+    """Return a region in a line; long values, as of free text, are cut."""
+    text = rule.text if len(rule.text) <= _WIDEST else f"{rule.text[: _WIDEST - 1]}…"
+    return str(replace(rule, text=text))
+
+
+def format_regions(rules: Sequence[OverlapRule]) -> list[str]:
     """Return the regions that the sample does not cover, in a few lines."""
     if not rules:
         return []
     more = [f"  … and {len(rules) - _MOST} more"] if len(rules) > _MOST else []
-    return ["Regions not covered by the sample:", *(f"  {rule}" for rule in rules[:_MOST]), *more]
+    return [
+        "Regions not covered by the sample:",
+        *(f"  {format_rule(rule)}" for rule in rules[:_MOST]),
+        *more,
+    ]
 
 
 def _format_line(feature: FeatureBalance, line: BalanceLine) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
+from unskew.cli.inputs import Unlabelled
 from unskew.cli.methods import Method, Total, make_weighter
 
 if TYPE_CHECKING:
+    from unskew import Diagnosis
     from unskew.cli.inputs import SampleFile
+    from unskew.population.doubtful_columns import Doubt
 
 MAX_UNCOVERED = 0.05
 """The share of the population that may be uncovered by the sample before weights are refused."""
@@ -41,6 +46,12 @@ _Resume = Annotated[
         "with the same arguments was killed.",
     ),
 ]
+_Verdict = Annotated[
+    bool,
+    typer.Option(
+        help="Say at the end whether the weights correct the bias, which takes a few seconds."
+    ),
+]
 
 
 def weigh(
@@ -53,6 +64,7 @@ def weigh(
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
+    unlabelled: options.UnlabelledRows = Unlabelled.RAISE,
     sample_weight: options.SampleWeight = None,
     population_weight: options.PopulationWeight = None,
     total: Annotated[
@@ -63,13 +75,15 @@ def weigh(
     allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
     resume: _Resume = False,
     delimiter: options.Delimiter = None,
+    verdict: _Verdict = True,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh a sample so that it represents the population.
 
-    Writes one weight for each row of SAMPLE, in its order. POPULATION is read
-    once, in bounded memory. Exit code 3 means refused: too much of the
-    population is not covered by the sample.
+    Writes one weight for each row of SAMPLE, in its order, and says whether the
+    weights correct the bias. POPULATION is read once, in bounded memory. Exit
+    code 3 means refused: too much of the population is not covered by the
+    sample.
 
     [bold]Weights from a label that only the sample has:[/bold]
 
@@ -89,15 +103,18 @@ def weigh(
     from unskew.cli.inputs import Roles, open_inputs
     from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
     from unskew.cli.reports import name_inputs, write_report
+    from unskew.diagnostics.diagnose import ask_with_next_pass
     from unskew.files import beside, whole_files, writing
 
-    started = monotonic()
+    started, judged = monotonic(), verdict and not quiet
     # A number measures the overlap in full, and spares what a refusal makes useless.
     weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
     _check_method(weighter, method, target, save)
     outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
     check_outputs(outputs, [sample, population])
-    roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
+    roles = Roles(
+        target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
+    )
     checkpoint = beside(output, ".checkpoint") if resume else None
     inputs = open_inputs(
         sample, population, roles, quiet=quiet, checkpoint=checkpoint, delimiter=delimiter
@@ -106,25 +123,29 @@ def weigh(
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         temporary = dict(zip(outputs, temporaries, strict=True))
         data = {"y": rows.labels, "sample_weight": rows.design}
+        if report is not None or judged:
+            ask_with_next_pass(rows.features, opened)
         with warnings_as_notes():
             try:
                 weighter.fit(rows.features, population=opened, **data)
             except OverlapError:
                 if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
-                    _check_overlap(weighter, allow_uncovered)
+                    _check_overlap(weighter, allow_uncovered, rows.doubts)
                 raise
         write_weights(rows.identifiers, weighter.weights_, temporary[output], output)
         if save is not None:
             with writing(save), temporary[save].open("wb") as file:
                 save_weighter(weighter, file)
+        judge = partial(diagnose, rows.features, opened.without_checkpoint(), weighter, **data)
         if report is not None:
             with warnings_as_notes():
-                diagnosis = diagnose(rows.features, opened.without_checkpoint(), weighter, **data)
-            diagnosis = name_inputs(diagnosis, sample, population, target)
+                diagnosis = name_inputs(judge(), sample, population, target)
             write_report(diagnosis, temporary[report], report)
     if not quiet:
         _print_summary(rows, opened.size, weighter, method, monotonic() - started)
         typer.echo("Written: " + ", ".join(map(str, outputs)))
+    if judged:
+        _print_verdict(judge if report is None else lambda: diagnosis)
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
@@ -147,19 +168,31 @@ def _uncovered(weighter: Any) -> float:
     return max(weighter.uncovered_, weighter.overlap_.uncovered)
 
 
-def _check_overlap(weighter: Any, allowed: float) -> None:
+def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> None:
     from unskew import OverlapError
+    from unskew.cli.reports import format_rule
+    from unskew.cli.words import OPTIONS
+    from unskew.weighters.next_step import leave_out
 
     share, rules = _uncovered(weighter), weighter.overlap_.rules
     if share <= allowed:
         return
-    where = [str(rule) for rule in rules[:3]] + [f"and {len(rules) - 3} more"] * (len(rules) > 3)
-    if share > weighter.overlap_.uncovered:
-        where.insert(0, f"measured by {type(weighter).__name__}")
+    step = weighter.coarser()
+    if weighter.overlap_.uncovered <= allowed and step is not None:
+        why = f"lies in cells without sample rows. {step.sentence(OPTIONS)}"
+    else:
+        where = [format_rule(rule) for rule in rules[:3]]
+        where += [f"and {len(rules) - 3} more"] * (len(rules) > 3)
+        if share > weighter.overlap_.uncovered:
+            where.insert(0, f"measured by {type(weighter).__name__}")
+        why = (
+            f"is not covered by the sample ({'; '.join(where)}), so no weights can make the sample "
+            "represent it."
+        )
+    drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""
     raise OverlapError(
-        f"Refused: {share:.1%} of the population is not covered by the sample "
-        f"({'; '.join(where)}), so no weights can make the sample represent it. At most "
-        f"{allowed:.1%} is allowed; --allow-uncovered {share + 0.0005:.3f} would allow it.",
+        f"Refused: {share:.1%} of the population {why}{drop} At most {allowed:.1%} is "
+        f"allowed; --allow-uncovered {share + 0.0005:.3f} would allow it.",
         share,
         rules,
     )
@@ -178,3 +211,22 @@ def _print_summary(
         *format_regions(weighter.overlap_.rules),
     ):
         typer.echo(line)
+
+
+def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
+    """Print whether the weights correct the bias; they are written already, whatever happens."""
+    from unskew import UnskewError
+    from unskew.cli.outputs import print_note, warnings_as_notes
+    from unskew.cli.reports import format_verdict
+
+    try:
+        with warnings_as_notes():
+            diagnosis = judge()
+    except UnskewError as error:
+        print_note(f"The weights could not be judged. {error}")
+        return
+    headline, *step = format_verdict(diagnosis.verdict)
+    untested = diagnosis.bias.classifier.before.low is None
+    if untested and not diagnosis.bias_left:
+        headline += f" {diagnosis.verdict.sentences[0]}"  # that there were too few rows
+    typer.echo("\n".join([headline, *step]))

@@ -81,17 +81,19 @@ class ColumnTotals(Summary):
                 places = np.where(np.isnan(values), -2.0, values).astype(np.int64) + 2
                 sums += np.bincount(places, weights=rows.weight, minlength=len(sums))
                 continue
-            sums += _sums_of_numbers(values, rows.weight, *scaling)
-            if not np.isfinite(sums).all():
-                raise InputError(
-                    f"Column '{self.codes.names[position]}' of the population holds infinite "
-                    "values, or values too large to add up. Replace them, or rescale the column."
-                )
+            with np.errstate(over="ignore", invalid="ignore"):  # looked for at the end
+                sums += _sums_of_numbers(values, rows.weight, *scaling)
 
     @property
     def columns(self) -> list[NumberTotals | CategoryTotals]:
         """The totals of each column."""
         parts = np.split(self.sums, self._borders)
+        for name, sums in zip(self.codes.names, parts, strict=True):
+            if not np.isfinite(sums).all():
+                raise InputError(
+                    f"Column '{name}' of the population holds infinite values, or values too large "
+                    "to add up. Replace them, or rescale the column."
+                )
         return [
             CategoryTotals(float(sums[0]), float(sums[1]), sums[2:])
             if scaling is None

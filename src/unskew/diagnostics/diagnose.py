@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from unskew.diagnostics.advice import next_step
 from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
@@ -27,6 +29,7 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
+from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.open_sample import match_columns
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
@@ -113,10 +116,12 @@ def diagnose(
     weighter = getattr(weights, "weighter_", weights)
     columns = getattr(weighter, "columns_", None) if columns is None else columns
     sample, matched = match_columns(given, Population.of(population), columns)
+    doubts = doubtful_columns(sample.batch)
+    if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
+        warn_of_doubtful_columns(doubts)
     codes = sample.codes
-    drawn = Reservoir(examined_rows, seed=random_state)
-    totals = ColumnTotals(codes, sample.values)
-    matched.reduce(Summaries([totals, drawn]))
+    question = _question(sample, examined_rows, random_state)
+    totals, drawn = matched.reduce(question).parts
     pa.default_memory_pool().release_unused()  # copies that were made on the way
     even = sample_weight is None and not matched.is_weighted
     # By default a family of classifiers that did not make the weights.
@@ -127,16 +132,26 @@ def diagnose(
         judged = weights_to_judge(weighter, after, sample, y, drawn)
     bias, overlap, forecast = _compare(sample, drawn, totals, after, judged, family, even)
     summary = None if after is None else summarise_weights(after, sample.batch)
+    method = type(weighter).__name__ if hasattr(weights, "weights_") else None
+    verdict = reach_verdict(
+        bias,
+        overlap,
+        summary,
+        forecast=forecast,
+        sample_rows=len(sample),
+        population_rows=totals.rows,
+        n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
+    )
+    step = next_step(
+        verdict.status,
+        bias,
+        method=method,
+        weighted=after is not None,
+        smoothed_by=getattr(weighter, "smoothed_by", ()),
+        doubts=doubts,
+    )
     return Diagnosis(
-        verdict=reach_verdict(
-            bias,
-            overlap,
-            summary,
-            forecast=forecast,
-            sample_rows=len(sample),
-            population_rows=totals.rows,
-            n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
-        ),
+        verdict=replace(verdict, next_step=step),
         bias=bias,
         overlap=overlap,
         weights=summary,
@@ -144,11 +159,25 @@ def diagnose(
         sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
-        method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
+        method=method,
         thresholds=THRESHOLDS,
         provenance=_provenance(population, y),
         outcome=None if y is None else measure_outcome(y, sample.design, after),
     )
+
+
+def ask_with_next_pass(X: Any, population: Population) -> None:
+    """Have the next pass over the population also answer what a diagnosis of X asks.
+
+    A diagnosis with the default settings then needs no pass of its own.
+    """
+    sample, matched = match_columns(Sample.of(X), population, None)
+    matched.ask_as_well(_question(sample, EXAMINED_ROWS, 0))
+
+
+def _question(sample: Sample, examined_rows: int, seed: int) -> Summaries:
+    totals = ColumnTotals(sample.codes, sample.values)
+    return Summaries([totals, Reservoir(examined_rows, seed=seed)])
 
 
 def _compare(

@@ -16,6 +16,7 @@ from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
 from unskew.files import write_whole
 from unskew.overlap import Overlap
+from unskew.weighters.next_step import NextStep
 
 Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
 
@@ -140,14 +141,19 @@ class Verdict:
         One sentence.
     sentences : tuple of str
         The reasons.
+    next_step : NextStep or None
+        What to do where it is not good: columns to leave out, weighters and parameters to try; it
+        prints as what follows "Next step:".
     """
 
     status: Status
     headline: str
     sentences: tuple[str, ...]
+    next_step: NextStep | None = None
 
     def __str__(self) -> str:
-        return " ".join((self.headline, *self.sentences))
+        step = () if self.next_step is None else (f"Next step: {self.next_step}",)
+        return " ".join((self.headline, *self.sentences, *step))
 
 
 @dataclass(frozen=True)
@@ -247,6 +253,12 @@ class Diagnosis:
         found = sum(line.size > limit for _, _, line in ranked)
         found += sum(feature.unlisted for feature in self.bias.features)
         return shown, found - sum(line.size > limit for _, line in shown)
+
+    @property
+    def bias_left(self) -> bool:
+        """Whether there is bias: in the sample or, if weights are given, in the weighted sample."""
+        corrected = ("correctable", "costly") if self.weights is not None else ()
+        return self.verdict.status not in ("no bias found", *corrected)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, numbers and text.

@@ -82,11 +82,8 @@ def reach_verdict(
             "population."
         )
         rules = tuple(f"{rule}." for rule in overlap.rules[:3])
-        advice = (
-            "No weights make the sample represent these rows: collect data there, or restrict your "
-            "conclusions to the rest of the population."
-        )
-        return Verdict("not correctable", headline, (*rules, tests, advice))
+        limit = "No weights make the sample represent these rows."
+        return Verdict("not correctable", headline, (*rules, tests, limit))
     left_out = _left_out_sentences(bias)
     coverage = str(overlap)
     if weights is None:

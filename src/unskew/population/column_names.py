@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -51,8 +54,8 @@ def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[
     unknown = [name for name in chosen if name not in available]
     if unknown:
         raise InputError(
-            f"{owner} lacks column '{unknown[0]}', which columns names. Its columns are "
-            f"{_listing(available)}."
+            f"{owner} lacks column '{unknown[0]}', which columns names."
+            f"{which_there_are(unknown[0], available)}"
         )
     return chosen
 
@@ -64,8 +67,8 @@ def row_values(values: Any, parameter: str, source: Source) -> Any:
     if isinstance(values, str):
         if values not in source.schema.names:
             raise InputError(
-                f"{parameter}='{values}' is not a column of the population, whose columns are "
-                f"{_listing(source.schema.names)}."
+                f"{parameter}='{values}' is not a column of the population."
+                f"{which_there_are(values, source.schema.names)}"
             )
         return values
     if not source.ordered:
@@ -94,7 +97,7 @@ def columns_to_weigh_by(
     """
     names = [name for name in given.table.column_names if name not in apart]
     if not names:
-        raise InputError(f"X has no column besides {_listing(apart)}.")
+        raise InputError(f"X has no column besides {listing(apart)}.")
     if columns is None and population.about.margins is None:
         return names
     if columns is not None and not isinstance(columns, str):
@@ -128,8 +131,9 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
         raise _nothing_in_common(sample, population)
     if missing:
         raise MismatchError(
-            f"The population lacks {_plural(missing)}, which the sample has. Its columns are "
-            f'{_listing(population)}. Use columns="shared" to weigh by the columns that both have.'
+            f"The population lacks {_plural(missing)}, which the sample has."
+            f"{names_alike(missing, population)} Its columns are {listing(population)}. Use "
+            'columns="shared" to weigh by the columns that both have.'
         )
     extra = [name for name in population if name not in sample]
     if extra and exact:
@@ -141,8 +145,8 @@ def check_same_columns(sample: Sequence[str], population: Sequence[str], *, exac
 
 def _nothing_in_common(sample: Sequence[str], population: Sequence[str]) -> MismatchError:
     return MismatchError(
-        f"The sample and the population have no column in common: {_listing(sample)} against "
-        f"{_listing(population)}."
+        f"The sample and the population have no column in common: {listing(sample)} against "
+        f"{listing(population)}.{names_alike(sample, population)}"
     )
 
 
@@ -165,11 +169,59 @@ def columns_by_position(
     return list(population)
 
 
-def _listing(names: Sequence[str]) -> str:
+def which_there_are(name: str, available: Sequence[str]) -> str:
+    """Return the end of a message about a column that does not exist: which one may be meant.
+
+    Examples
+    --------
+    >>> which_there_are("Spend", ["age", "spend"])
+    " Did you mean 'spend'? Its columns are 'age', 'spend'."
+    """
+    alike = most_alike(name, available)
+    question = "" if alike is None else f" Did you mean '{alike}'?"
+    return f"{question} Its columns are {listing(available)}."
+
+
+def names_alike(missing: Sequence[str], available: Sequence[str]) -> str:
+    """Return a sentence about the columns that the other side has under a similar name.
+
+    Examples
+    --------
+    >>> names_alike(["Birth Year"], ["birth_year", "town"])
+    " It has 'birth_year' for 'Birth Year': rename one of them if they are the same."
+    """
+    pairs = [(most_alike(name, available), name) for name in missing]
+    shown = [f"'{alike}' for '{name}'" for alike, name in pairs if alike is not None][:3]
+    if not shown:
+        return ""
+    return f" It has {', '.join(shown)}: rename one of them if they are the same."
+
+
+def most_alike(name: str, available: Sequence[str]) -> str | None:
+    """Return the column whose name is almost this one, if there is one.
+
+    Case, spaces, underscores and hyphens do not count.
+
+    Examples
+    --------
+    >>> most_alike("targte", ["age", "target"]), most_alike("size", ["age", "town"])
+    ('target', None)
+    """
+    plain = {_plain(other): other for other in reversed(available)}
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
+    return plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    letters = re.sub(r"[\s_.-]+", "", normalize("NFKC", name).casefold())
+    return letters or name
+
+
+def listing(names: Sequence[str]) -> str:
     """Return names for a message, at most ten of them."""
     shown = ", ".join(f"'{name}'" for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _plural(names: Sequence[str]) -> str:
-    return ("column " if len(names) == 1 else "columns ") + _listing(names)
+    return ("column " if len(names) == 1 else "columns ") + listing(names)

@@ -17,14 +17,26 @@ def questions_in(summary: Summary) -> list[Summary]:
 
 
 class KeptAnswers:
-    """What earlier passes have found: totals, and the largest reservoir of each seed.
+    """What earlier passes have found.
 
-    A reservoir contains every smaller one of its seed, so one reservoir answers them all: those of
-    one pass, and those of later passes over the same columns.
+    These are totals, the largest reservoir of each seed, and what they were told to ask as well. A
+    reservoir contains every smaller one of its seed, so one answers them all: those of one
+    pass, and those of later passes over the same columns.
     """
 
     def __init__(self) -> None:
         self._reservoirs: dict[Hashable, Reservoir] = {}
+        self._waiting: dict[Hashable, dict[Hashable, Summary]] = {}
+        self._others: dict[Hashable, Summary] = {}
+
+    def ask_as_well(self, question: Summary, columns: Hashable) -> None:
+        """Have the next pass over these columns answer a question beside its own."""
+        for single in questions_in(question):
+            self._waiting.setdefault(columns, {})[_name(single, columns)] = single
+
+    def waiting(self, columns: Hashable) -> list[Summary]:
+        """Return what the next pass over these columns is to answer as well."""
+        return list(self._waiting.get(columns, {}).values())
 
     def answer(self, question: Summary, columns: Hashable, seen: Seen) -> bool:
         """Fill a question without reading any rows, if possible; return whether it was."""
@@ -33,7 +45,13 @@ class KeptAnswers:
         kept = self._reservoirs.get((getattr(question, "seed", None), columns))
         if type(question) is Total:
             question.rows, question.mass = seen.rows, seen.mass
-        elif type(question) is not Reservoir or kept is None:
+        elif type(question) is not Reservoir:
+            alike = any(type(other) is type(question) for other in self._others.values())
+            other = self._others.get(_name(question, columns)) if alike else None
+            if other is None:
+                return False
+            question.merge(other)
+        elif kept is None:
             return False
         elif question.size <= kept.size or kept.whole(seen.rows):
             question.merge(kept)
@@ -53,7 +71,18 @@ class KeptAnswers:
         return [q for q in questions if type(q) is not Reservoir or largest[q.seed] is q]
 
     def keep(self, questions: Sequence[Summary], columns: Hashable) -> None:
-        """Keep the reservoirs among the answers of a pass."""
+        """Keep the reservoirs among the answers of a pass, and what it was to answer as well."""
         for question in questions:
             if type(question) is Reservoir:
                 self._reservoirs[question.seed, columns] = question
+        for name, question in self._waiting.pop(columns, {}).items():
+            if type(question) is not Reservoir:
+                question.finish()
+                self._others[name] = question
+
+
+def _name(question: Summary, columns: Hashable) -> Hashable:
+    """Return what equal questions about the same columns share as long as they are not answered."""
+    import joblib  # here, as most passes do without it
+
+    return columns, joblib.hash(question)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -281,7 +281,7 @@ class Population:
         5.0
         """
         summary.check_empty()
-        columns = (tuple(self._columns), tuple(self._names), tuple(sorted(self._types.items())))
+        columns = self._what_is_read
         open_questions = [
             question
             for question in questions_in(summary)
@@ -289,6 +289,7 @@ class Population:
         ]
         asked = self._kept.to_ask(open_questions)
         if asked:
+            asked = self._kept.to_ask([*open_questions, *self._kept.waiting(columns)])
             self._pass(summary if asked == [summary] else Summaries(asked), threads)
             self._kept.keep(asked, columns)
         for question in open_questions:
@@ -296,6 +297,18 @@ class Population:
                 self._kept.answer(question, columns, self._seen)
         summary.finish()
         return summary
+
+    def ask_as_well(self, question: Summary) -> None:
+        """Have the next pass over these columns answer a question too, and keep the answer.
+
+        An equal question is then answered without another pass.
+        """
+        self._kept.ask_as_well(question, self._what_is_read)
+
+    @property
+    def _what_is_read(self) -> Hashable:
+        types = sorted((name, str(kind)) for name, kind in self._types.items())
+        return tuple(self._columns), tuple(self._names), tuple(types)
 
     def _pass(self, summary: Summary, threads: int | None) -> None:
         """Read every row once and fill the summary."""

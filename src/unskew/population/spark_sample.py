@@ -13,6 +13,7 @@ import pyarrow as pa
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import scale_to_total
+from unskew.population.column_names import which_there_are
 from unskew.population.labels import checked_labels
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
@@ -59,10 +60,12 @@ def open_spark_sample(sample: SparkSample, y: Any, sample_weight: Any) -> Sample
     frame = sample.frame
     for parameter, column in (("y", y), ("sample_weight", sample_weight)):
         if column is not None and not (isinstance(column, str) and column in frame.columns):
-            given = f"'{column}'" if isinstance(column, str) else f"a {type(column).__name__}"
+            given = f"a {type(column).__name__}."
+            if isinstance(column, str):
+                given = f"'{column}'.{which_there_are(column, frame.columns)}"
             raise InputError(
                 f"X is a Spark DataFrame, so {parameter} must be the name of one of its columns; "
-                f"got {given}."
+                f"got {given}"
             )
     features = [column for column in frame.columns if column not in (y, sample_weight)]
     read = features if y is None else [*features, y]
@@ -139,5 +142,8 @@ class SparkRows:
         """
         missing = [column for column in columns if column not in self.frame.columns]
         if missing:
-            raise InputError(f"X lacks column '{missing[0]}', which the sample had.")
+            raise InputError(
+                f"X lacks column '{missing[0]}', which the sample had."
+                f"{which_there_are(missing[0], self.frame.columns)}"
+            )
         return with_column(self.frame, name, columns, Weighing(rule, list(names), scale), "weigh")

@@ -51,7 +51,8 @@ def build_report(diagnosis: Diagnosis) -> Report:
     verdict = diagnosis.verdict
     status, tone = _STATUS[verdict.status]
     sections = [section for build in SECTIONS if (section := build(diagnosis)) is not None]
-    reasons = [visible(sentence, 900) for sentence in verdict.sentences]
+    step = () if verdict.next_step is None else (f"Next step: {verdict.next_step}",)
+    reasons = [visible(sentence, 900) for sentence in (*verdict.sentences, *step)]
     headline, origin = visible(verdict.headline, 600), _origin(diagnosis)
     return Report(headline, status, tone, reasons, sections, origin)
 

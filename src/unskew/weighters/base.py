@@ -29,6 +29,8 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap, warn_of_unseen
 from unskew.population.about import About
+from unskew.population.column_names import which_there_are
+from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.encode import ColumnCodes
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_new_rows, open_sample
@@ -38,6 +40,7 @@ from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
+from unskew.weighters.next_step import NextStep
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.saved_state import check_fitted
 from unskew.weighters.typing import Columns, OnUncovered, Total
@@ -93,6 +96,8 @@ class Weighter(WithParameters, ABC):
     """What ``uncovered_`` counts."""
     judged_by: ClassVar[Family] = "smooth"
     """The family of classifiers that judges the weights: one that has not made them."""
+    smoothed_by: ClassVar[tuple[str, ...]] = ()
+    """Which parameters make the weights more even, for example "a larger ridge"."""
     _saved_types: ClassVar[tuple[str, ...]] = ()
     """The types, beside its own, that a saved file of this weighter holds."""
     _matches_kernel_means: ClassVar[bool] = False
@@ -163,6 +168,8 @@ class Weighter(WithParameters, ABC):
         sample, target = match_columns(given, target, self.columns, apart=apart)
         self.columns_ = sample.rows.table.column_names
         answer, drawn = self._ask(sample, target)
+        if answer is not None and (self.columns is None or isinstance(self.columns, str)):
+            warn_of_doubtful_columns(doubtful_columns(sample.batch))
         raw = self._solve(sample, answer)
         self._measure_overlap(sample, target, drawn)
         _check_marks(target, sample.size)
@@ -244,6 +251,10 @@ class Weighter(WithParameters, ABC):
     def _describe_uncovered(self) -> str:
         """Return what ``uncovered_`` means for this method, and what was done with it."""
         return f"{self.uncovered_:.1%} of the population: {self.uncovered_means}."
+
+    def coarser(self) -> NextStep | None:
+        """Return how to leave less of the population uncovered; None if the method is not why."""
+        return None
 
     def _own_column_names(self) -> list[str]:
         """Return the columns of X that are not features, and that the population may lack."""
@@ -371,7 +382,10 @@ class InductiveWeighter(Weighter, ABC):
             needed = fitted if self.columns is None else self.columns_
             missing = [name for name in needed if name not in rows.table.column_names]
             if missing:
-                raise InputError(f"X lacks column '{missing[0]}', which the sample had.")
+                raise InputError(
+                    f"X lacks column '{missing[0]}', which the sample had."
+                    f"{which_there_are(missing[0], rows.table.column_names)}"
+                )
             present = [name for name in fitted if name in rows.table.column_names]
             return replace(rows, table=rows.table.select(present))
         names = fitted or [f"x{position}" for position in range(self.n_features_in_)]

@@ -33,6 +33,8 @@ Empty = Literal["merge", "drop", "raise"]
 
 EXAMINED_ROWS = 10_000
 """Population rows that are kept for a test of the cells, if a certificate asks for one."""
+FEWEST_ROWS_A_CELL = 5
+"""With fewer sample rows per cell on average, cells of the population are empty by chance."""
 
 
 class Partition(Protocol):
@@ -162,8 +164,6 @@ class CellWeighter(InductiveWeighter, ABC):
         chosen = self._choose(sample, _count(sample, answer.learned, counts.parts))
         self.locator_ = chosen.locator
         self.uncovered_ = chosen.uncovered
-        if self.empty == "raise" and self.uncovered_ > 0:
-            raise OverlapError(self._describe_uncovered(), self.uncovered_)
         if self.empty == "drop" and not chosen.population_counts.any():
             raise OverlapError(
                 "No population row lies in a cell with sample rows, and what lies elsewhere is "
@@ -173,6 +173,8 @@ class CellWeighter(InductiveWeighter, ABC):
             )
         self.population_counts_: FloatArray = chosen.population_counts
         self.sample_counts_: FloatArray = chosen.sample_counts
+        if self.empty == "raise" and self.uncovered_ > 0:
+            raise OverlapError(self._describe_uncovered(), self.uncovered_)
         self.cell_weights_ = chosen.ratios
         self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
         mass = counts.parts[0].mass
@@ -221,11 +223,13 @@ class CellWeighter(InductiveWeighter, ABC):
             "drop": 'It was left out (empty="drop")',
             "raise": 'It is refused (empty="raise")',
         }[self.empty]
-        return (
+        text = (
             f"{self.uncovered_:.1%} of the population lies in cells without sample rows, or holds "
             f"values that no sample row has. {done}; the weights cannot make the sample represent "
             "it."
         )
+        step = self.coarser()
+        return text if step is None else f"{text} {step.sentence()}"
 
 
 def _count(

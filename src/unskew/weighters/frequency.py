@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter
+from unskew.weighters.cells import FEWEST_ROWS_A_CELL, Cells, CellWeighter
 from unskew.weighters.grid import GridPartition, Values
+from unskew.weighters.next_step import NextStep
 
 
 class FrequencyWeights(CellWeighter):
@@ -51,6 +52,18 @@ class FrequencyWeights(CellWeighter):
 
     def _partition_assumption(self) -> str:
         return "cells are points, and the points that no sample row has are allowed for"
+
+    def coarser(self) -> NextStep | None:
+        """Return how to leave less of the population uncovered."""
+        points, rows = len(self.sample_counts_), self.sample_counts_.sum()
+        if points * FEWEST_ROWS_A_CELL <= rows:
+            return None
+        return NextStep(
+            f"{rows:,.0f} sample rows are {points:,} distinct points, and a point represents only "
+            "population rows that equal it",
+            weighters=("TreeWeights", "HistogramWeights"),
+            fewer_columns=True,
+        )
 
     def _cells(self, sample: Sample) -> list[Cells]:
         values = sample.values

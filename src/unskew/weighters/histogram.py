@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -12,12 +13,14 @@ import pyarrow as pa
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
+from unskew.population.column_names import which_there_are
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter
+from unskew.weighters.cells import FEWEST_ROWS_A_CELL, Cells, CellWeighter, CountedCells
 from unskew.weighters.frequency import FrequencyWeights
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values
+from unskew.weighters.next_step import NextStep
 
 DEFAULT_BUCKETS = 5
 
@@ -64,6 +67,7 @@ class HistogramWeights(CellWeighter):
     strategy: Literal["quantile", "width"] = "quantile"
 
     uncovered_means = "the share of the population in cells that hold no sample row"
+    smoothed_by = ("fewer buckets",)
     _saved_types = (*FrequencyWeights._saved_types, "unskew.weighters.grid.Buckets")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
@@ -78,7 +82,40 @@ class HistogramWeights(CellWeighter):
             self._grid(encoder, position, values[:, position], asked.get(name), sample.design)
             for position, name in enumerate(encoder.names)
         ]
-        return [Cells(encoder, GridPartition(grids, values), values, np.arange(len(sample)))]
+        codes = [grid.codes(column) for grid, column in zip(grids, values.T, strict=True)]
+        pieces = [len(np.unique(code)) for code in codes]
+        learned = [
+            [n for n, grid in zip(pieces, grids, strict=True) if isinstance(grid, kind)]
+            for kind in (Buckets, Values)
+        ]
+        partition = GridPartition(grids, values)
+        return [Cells(encoder, partition, values, np.arange(len(sample)), learned)]
+
+    def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:
+        self._pieces = counted[0].learned
+        return super()._choose(sample, counted)
+
+    def coarser(self) -> NextStep | None:
+        """Return how to leave less of the population uncovered: fewer buckets, fewer columns."""
+        cut, uncut = self._pieces  # the numbers of buckets, of categories
+        rows, cells = self.sample_counts_.sum(), math.prod(cut) * math.prod(uncut)
+        most = rows / FEWEST_ROWS_A_CELL
+        if cells <= most:
+            return None
+        settings: tuple[str, ...] = ("fewer buckets",)
+        if not isinstance(self.buckets, Mapping):
+            few = math.prod(uncut)
+            enough = [
+                k for k in range(2, self.buckets) if few * math.prod(min(n, k) for n in cut) <= most
+            ]
+            settings = tuple(f"buckets={k}" for k in enough[-1:])
+        return NextStep(
+            f"the columns make {cells:,} cells, of which the {rows:,.0f} sample rows occupy only "
+            f"{len(self.sample_counts_):,}",
+            settings=settings,
+            weighters=("TreeWeights",),
+            fewer_columns=True,
+        )
 
     def _buckets_by_column(self, names: Sequence[str], *, named: bool) -> dict[str, Any]:
         if not isinstance(self.buckets, Mapping):
@@ -89,10 +126,10 @@ class HistogramWeights(CellWeighter):
         }
         for name in asked:
             if name not in names:
-                known = ", ".join(f"'{one}'" for one in names[:10]) + ", …" * (len(names) > 10)
                 raise ParameterError(
-                    f"buckets names '{name}', which is not among the columns to weigh by: {known}. "
-                    "Remove it from buckets, or weigh by it too (columns=)."
+                    f"buckets names '{name}', which is not among the columns to weigh by."
+                    f"{which_there_are(name, names)} Remove it from buckets, or weigh by it too "
+                    "(columns=)."
                 )
         return asked
 

@@ -132,6 +132,7 @@ class KernelMeanMatching(KernelWeighter):
         "selection depends on the columns alone, and the kernel's feature space holds the true "
         "weights"
     )
+    smoothed_by = ("a larger ridge", "a smaller bound")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,
         "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
+from unskew.population.column_names import which_there_are
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
@@ -90,8 +91,8 @@ class KnownProbability(InductiveWeighter):
             table = sample.all_rows.table
             if self.probability not in table.column_names:
                 raise InputError(
-                    f"probability='{self.probability}' is not a column of X, whose columns are "
-                    f"{table.column_names}."
+                    f"probability='{self.probability}' is not a column of X."
+                    f"{which_there_are(self.probability, table.column_names)}"
                 )
             return _ProbabilityRule(self.probability)(table)
         if callable(self.probability):

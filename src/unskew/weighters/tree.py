@@ -106,6 +106,7 @@ class TreeWeights(CellWeighter):
         "unskew.numerics.tree_routing.TreeRouting",  # likewise
         "unskew.weighters.tree._TreePartition",
     )
+    smoothed_by = ("a larger min_samples_leaf",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],

@@ -1,0 +1,138 @@
+"""Columns that hardly describe a row: identifiers, free text, very many categories.
+
+Weights compare how often values occur in sample and population. Where nearly every row has a value
+of its own there is nothing to compare, so such a column adds noise at best; at worst, none of the
+population's values occur in the sample, and everything counts as uncovered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from unskew.errors import ColumnWarning, warn_caller
+from unskew.population.kinds import is_text
+
+FEWEST_ROWS = 30
+"""In fewer rows, all values of any column may be distinct."""
+
+_NEARLY_ALL = 0.9
+_FEWEST_PER_CATEGORY = 5
+_FEWEST_CATEGORIES = 50
+_WORDS_OF_A_TEXT = 4.0
+_EXPECTED_REPEATS = 5.0
+"""Where random values of the same range would repeat this often, none repeats by chance in fewer
+than one in a hundred cases (e⁻⁵)."""
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_FORMATTED_NUMBER = r"^\s*[-+$€£]*\s*\d+([,. ]\d{3})*([.,]\d+)?\s*[%$€£]?\s*$"
+_CALLED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|row)($|[\W_])|[a-z](Id|ID)$")
+
+
+class Doubt(NamedTuple):
+    """A column that hardly describes a row, and why."""
+
+    column: str
+    looks_like: Literal["an identifier", "free text", "very many categories"]
+    values: int
+    rows: int
+
+    def __str__(self) -> str:
+        return (
+            f"Column '{self.column}' looks like {self.looks_like}: {self.values:,} values in "
+            f"{self.rows:,} rows."
+        )
+
+
+def doubtful_columns(rows: pa.Table | pa.RecordBatch) -> list[Doubt]:
+    """Return the columns of a sample that hardly describe a row.
+
+    Text is doubtful if nine in ten rows have a value of their own, or if there are more than 50
+    categories with fewer than five rows each on average. Whole numbers are an identifier if they
+    are all distinct and, in addition, rise or fall from row to row, are called id, or would repeat
+    if they were drawn at random from their range. Other numbers and times are never doubtful.
+
+    Examples
+    --------
+    >>> rows = pa.table({"customer": range(100, 140), "age": [30, 40] * 20})
+    >>> print(*doubtful_columns(rows))
+    Column 'customer' looks like an identifier: 40 values in 40 rows.
+    """
+    found = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        present = column.drop_null()
+        if len(present) < FEWEST_ROWS:
+            continue
+        if is_text(present.type):
+            found.append(_doubt_of_text(name, present))
+        elif types.is_integer(present.type) and _is_identifier(name, present):
+            found.append(Doubt(name, "an identifier", len(present), len(present)))
+    return [doubt for doubt in found if doubt is not None]
+
+
+def numbers_read_as_text(rows: pa.Table) -> dict[str, str]:
+    """Return the columns of text that are mostly numbers, each with a value that is none.
+
+    One "?" among the numbers of a CSV file makes the column text, and its numbers categories.
+
+    Examples
+    --------
+    >>> numbers_read_as_text(pa.table({"age": ["30", "?", *map(str, range(40))]}))
+    {'age': '?'}
+    """
+    found = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if is_text(column.type) and len(present := column.drop_null()):
+            plain = pc.match_substring_regex(present, _NUMBER)
+            alike = pc.or_(plain, pc.match_substring_regex(present, _FORMATTED_NUMBER))
+            if pc.mean(alike).as_py() >= _NEARLY_ALL and not pc.all(plain).as_py():
+                found[name] = str(present.filter(pc.invert(plain))[0])
+    return found
+
+
+def warn_of_doubtful_columns(doubts: Sequence[Doubt]) -> None:
+    """Warn of columns that hardly describe a row."""
+    if doubts:
+        warn_caller(
+            ColumnWarning(
+                " ".join(map(str, doubts))
+                + " Values that hardly recur cannot be compared with the population's: choose the "
+                "columns to weigh by with columns=[...].",
+                [doubt.column for doubt in doubts],
+            )
+        )
+
+
+def _doubt_of_text(name: str, column: pa.ChunkedArray) -> Doubt | None:
+    rows, values = len(column), pc.count_distinct(column).as_py()
+    words = pc.mean(pc.count_substring(column[:1000], " ")).as_py() + 1
+    if values >= rows / 2 and words >= _WORDS_OF_A_TEXT:
+        return Doubt(name, "free text", values, rows)
+    if values >= _NEARLY_ALL * rows:
+        return Doubt(name, "an identifier", values, rows)
+    if values > _FEWEST_CATEGORIES and rows < _FEWEST_PER_CATEGORY * values:
+        return Doubt(name, "very many categories", values, rows)
+    return None
+
+
+def _is_identifier(name: str, column: pa.ChunkedArray) -> bool:
+    values = column.to_numpy()
+    first = values[:1000]
+    if len(np.unique(first)) < len(first) or len(np.unique(values)) < len(values):
+        return False
+    rising = values[1:] > values[:-1]
+    if (
+        rising.all()
+        or not rising.any()
+        or _CALLED_ID.search(name.lower() if name.isupper() else name)
+    ):
+        return True
+    span = float(values.max()) - float(values.min()) + 1.0
+    return len(values) * (len(values) - 1) / (2 * span) >= _EXPECTED_REPEATS

@@ -1,0 +1,34 @@
+"""A diagnosis that is asked along with the weights reads the population no second time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unskew import HistogramWeights, InputError, Population, diagnose
+from unskew.diagnostics.diagnose import ask_with_next_pass
+
+
+@pytest.mark.parametrize("overlap", ["ignore", "warn", 1.0])
+def test_a_population_that_can_be_read_once_is_enough(overlap):
+    random = np.random.default_rng(0)
+    chunks = [
+        pd.DataFrame({"age": random.normal(size=100), "town": random.choice(["Ulm", "Bonn"], 100)})
+        for _ in range(3)
+    ]
+    sample = chunks[0].head(40)
+    population = Population(iter(chunks))
+    ask_with_next_pass(sample, population)
+    weighter = HistogramWeights(overlap=overlap).fit(sample, population=population)
+    assert diagnose(sample, population, weighter) == diagnose(sample, chunks, weighter)
+    with pytest.raises(InputError, match="read already"):  # another sample asks something else
+        diagnose(sample.assign(age=sample["age"] + 1.0), population)
+
+
+def test_without_it_the_population_is_read_again():
+    sample = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0]})
+    population = Population(iter([sample, sample]))
+    weighter = HistogramWeights().fit(sample, population=population)
+    with pytest.raises(InputError, match="read already"):
+        diagnose(sample, population, weighter)
