@@ -80,6 +80,24 @@ def test_conjugate_gradients_solve_every_set_by_itself(monkeypatch):
     assert dense.large_blocks == 3
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_constant_on_the_right_costs_no_more_steps(seed, monkeypatch):
+    """With a total, a constant is only a part of μ: conjugate gradients need no factor for it."""
+    matrix, linear = kernel_program(seed, 300, 10, 1.0)
+    monkeypatch.setattr(free_system, "_MANY_ROWS", 50)
+    rows = np.arange(250)
+    right = linear[rows] + 3 * linear.max()
+    expected, multiplier = dense_solution(matrix, rows, 1e-3, right, 50.0)
+    dense = Dense(matrix)
+    system = FreeSystem(dense, 1e-3)
+    system.move_to(rows)
+    found, mu = system.solve(right, 50.0, guess=np.full(250, 0.2), accuracy=1e-4)
+    tolerance = 2e-4 * right.max()  # where conjugate gradients stop
+    assert found == pytest.approx(expected, abs=3 * tolerance)
+    assert mu == pytest.approx(multiplier, abs=tolerance)
+    assert dense.large_blocks == 1
+
+
 def test_what_single_precision_cannot_factor():
     matrix = np.ones((30, 30))
     system = FreeSystem(Dense(matrix), 1e-8)

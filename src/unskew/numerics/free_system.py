@@ -265,17 +265,19 @@ class _Iterated:
         point: FloatArray = guess.astype(np.float32)
         residual = right.astype(np.float32) - self._block @ point
         accuracy = max(accuracy, _ITERATED_ACCURACY * float(np.abs(right).max()))
-        direction = step = self._direction(residual, total)
-        length = residual @ step
+        direction, length = np.zeros_like(point), np.float32(np.inf)
         for _ in range(self._most):
+            # A step that keeps the sum cannot change the part of the residual that is μ. Left in,
+            # it would multiply what rounding leaves of the step's sum.
             multiplier = float(residual.mean()) if total is not None else 0.0
-            if np.abs(residual - np.float32(multiplier)).max() <= accuracy:
+            rest = residual - np.float32(multiplier)
+            if np.abs(rest).max() <= accuracy:
                 return point.astype(np.float64), multiplier
+            step = self._direction(rest, total)
+            length, before = rest @ step, length
+            direction = step + (length / before) * direction
             image = self._block @ direction
             pace = length / (direction @ image)
             point = point + pace * direction
             residual = residual - pace * image
-            step = self._direction(residual, total)
-            length, before = residual @ step, length
-            direction = step + (length / before) * direction
         return None

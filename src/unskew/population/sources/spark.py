@@ -17,6 +17,7 @@ import copy
 import json
 import pickle
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +52,12 @@ _MARKER = "unskew error: "
 
 _PATIENCE = 10.0
 """Seconds to wait for what Spark has observed; it tells within milliseconds, or never if busy."""
+_OTHER_PYTHON = re.compile(
+    r"No module named '?[\w.]+'?"
+    r"|(Python in worker has different version|Cannot run program)[^,\n]*"
+    r"|[^\n]+(?=\nPYTHONPATH was:)"  # the last that a worker wrote which did not start
+)
+"""What Spark says when executors run another Python than the driver, before any code of ours."""
 
 
 class SparkSource(Source):
@@ -232,7 +239,8 @@ def send(payload: bytes, step: str, *arguments: Any) -> Callable[[Iterator[Any]]
             report = [names[0], str(error)]
             if isinstance(error, ModuleNotFoundError):
                 report = ["InputError", f"The executors' Python lacks a module ({error}). "]
-                report[1] += "Install it there, or choose a weighter that does not need it."
+                report[1] += "Install it there, start the session with PYSPARK_PYTHON set to a "
+                report[1] += "Python that has it, or choose a weighter that does not need it."
             elif "UnskewError" not in names:
                 raise
             if hasattr(error, "share"):
@@ -247,6 +255,8 @@ def _original_error(error: Exception) -> UnskewError:
     """Return the error that an executor raised, read from Spark's report of it."""
     found = re.search(_MARKER + r"<([A-Za-z0-9+/=]+)>", str(error))
     if found is None:
+        if other := _OTHER_PYTHON.search(str(error)):
+            return InputError(_name_the_python(other[0].strip()))
         lines = [line for line in str(error).splitlines() if line.strip()]
         lines = lines or [type(error).__name__]
         reason = lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]
@@ -254,6 +264,16 @@ def _original_error(error: Exception) -> UnskewError:
     name, *arguments = json.loads(base64.b64decode(found[1]))
     original: UnskewError = getattr(errors, name)(*arguments)
     return original
+
+
+def _name_the_python(reason: str) -> str:
+    version = "{}.{}".format(*sys.version_info[:2])
+    return (
+        f"Spark's executors run another Python than the driver: {reason}. They need Python "
+        f"{version}, as here, with NumPy and PyArrow. Set PYSPARK_PYTHON to it before the session "
+        "starts: export PYSPARK_PYTHON=$(which python), or with spark-submit, --conf "
+        "spark.pyspark.python=PATH. For Spark Connect, set it where the server starts."
+    )
 
 
 def with_column(frame: Any, name: str, columns: Sequence[str], task: Any, step: str) -> Any:
