@@ -24,6 +24,7 @@ from unskew.population.progress import Progress as Progress
 from unskew.population.sample_files import read_sample as read_sample
 from unskew.population.spark_sample import SparkSample as SparkSample
 from unskew.population.summaries import Summary as Summary
+from unskew.weighters.calibration import CalibrationWeights as CalibrationWeights
 from unskew.weighters.cluster import ClusterWeights as ClusterWeights
 from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
 from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
