@@ -29,7 +29,7 @@ from unskew.numerics.distances import Distance
 from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
-MAX_STEPS = 200
+MAX_STEPS = 60
 COLLINEAR = 1e-11
 """A feature is collinear if others leave less than this share of its variance unexplained."""
 
@@ -107,24 +107,37 @@ class CalibrationProblem:
         """Minimise the dual by Newton's method with step halving."""
         point = self._start(start)
         value = self._value(point)
-        for step in range(MAX_STEPS):
+        steps = 0
+        while steps < MAX_STEPS:
             factors = self.distance.factors(self._scores(point))
             gradient = self._gradient(point, factors)
             violation = self._violation(point, gradient)
-            if violation <= TOLERANCE or not np.isfinite(value):
+            if violation <= TOLERANCE or not np.isfinite(value) or self._separates(point):
                 break
             direction = self._direction(point, gradient)
+            if not np.isfinite(direction).all():
+                break
             moved = self._halve(point, value, direction, gradient)
             if moved is None:
                 break
             point, value = moved
+            steps += 1
         factors = self.distance.factors(self._scores(point))
         violation = self._violation(point, self._gradient(point, factors))
         imbalance = np.abs(self.imbalances(factors)).max(initial=0.0)
         certificate = CalibrationCertificate(
-            float(imbalance), violation, step, TOLERANCE, violation <= TOLERANCE
+            float(imbalance), violation, steps, TOLERANCE, violation <= TOLERANCE
         )
         return Solution(float(point[0]), point[1:], factors, certificate)
+
+    def _separates(self, point: FloatArray) -> bool:
+        """Whether multipliers prove that no positive weights balance the features.
+
+        Without slack and ridge, all rows then lie on one side of the target.
+        """
+        if self.slack.any() or self.ridge.any() or not point[1:].any():
+            return False
+        return bool(self.distance.lowest >= 0 and (self._scores(point) < point[0]).all())
 
     def imbalances(self, factors: FloatArray) -> FloatArray:
         """Return the weighted means of the features, which are to be zero."""
@@ -221,7 +234,7 @@ def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 def minimise_model(
     hessian: FloatArray, gradient: FloatArray, slack: FloatArray, point: FloatArray
 ) -> FloatArray:
-    r"""Return the minimum of :math:`g^\top (x - x_0) + (x - x_0)^\top H (x - x_0) / 2 + δ^\top |x|`.
+    r"""Return the minimum of :math:`g^\top h + h^\top H h / 2 + δ^\top |x|`, :math:`h = x - x_0`.
 
     Coordinate descent (Friedman, Hastie and Tibshirani 2010) finds which entries are zero; given
     these and the others' signs, the minimum solves a linear system.

@@ -1,8 +1,8 @@
 r"""How near any weights can bring the means of a sample to their targets.
 
 Weights that match the targets exist only if these lie in the convex hull of the sample's features
-(within bounds: in a part of it). A linear program says how far outside they are, and its multipliers
-in which direction (Farkas' lemma).
+(within bounds: in a part of it). A linear program says how far outside they are, and its
+multipliers in which direction (Farkas' lemma).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def farthest_mean(
     equal = np.vstack([others.T, np.ones(n_rows)])
     goal = np.zeros(n_features)
     goal[-1] = 1.0
-    program = linprog(
+    program: Any = linprog(  # type: ignore[call-overload]  # its stubs want tuples
         -sign * features[:, position],
         A_eq=equal,
         b_eq=goal,
@@ -108,7 +108,7 @@ def _solve(
     fixed = low[out] @ features[out]
     means = features[rows].T
     ones = np.ones((len(means), 1))
-    return linprog(
+    return linprog(  # type: ignore[call-overload]
         np.concatenate([np.zeros(len(rows)), [1.0]]),
         A_ub=np.block([[means, -ones], [-means, -ones]]),
         b_ub=np.concatenate([allowed - fixed, allowed + fixed]),

@@ -104,7 +104,7 @@ def columns_to_weigh_by(
         return chosen
     if columns not in (None, "shared"):
         raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
-    shared = [name for name in names if name in population.columns] if given.named else names
+    shared = population.shared_with(names) if given.named else names
     if not shared:
         raise _nothing_in_common(names, population.columns)
     return shared

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from unskew.errors import ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
+from unskew.population.about import About
+from unskew.population.feature_space import MAX_CATEGORIES
 from unskew.population.features import (
     Bands,
     Block,
@@ -24,7 +26,7 @@ from unskew.population.features import (
     ValueGroups,
     combined,
 )
-from unskew.population.feature_space import MAX_CATEGORIES
+from unskew.population.known_levels import KnownLevels
 from unskew.population.sample import Sample
 
 Feature = str | int | Sequence[str | int] | Callable[[Any], Any]
@@ -91,6 +93,75 @@ class FeatureRules:
             raise ParameterError("features is an empty list; name columns, pairs or functions.")
         return terms
 
+    def of_margins(self, about: About, features: Features) -> list[Term]:
+        """Return features that margins can answer: all that they know, or those that are listed."""
+        known: dict[frozenset[Any], KnownLevels] = {
+            frozenset(one.columns): one for one in about.levels
+        }
+        numbers = [key for key in about.margins or () if isinstance(key, str)]
+        numbers = [name for name in numbers if frozenset([name]) not in known]
+        if isinstance(features, str):
+            terms: list[Term] = [self.margin_levels(one) for one in about.levels]
+            wanted = [] if features == "margins" else numbers
+            return terms + [self.known_number(name) for name in wanted]
+        terms = []
+        for feature in features:
+            names = [feature] if isinstance(feature, str | int) else feature
+            key = frozenset[Any]() if callable(names) else frozenset(names)
+            if key in known:
+                terms.append(self.margin_levels(known[key]))
+            elif feature in numbers:
+                terms.append(self.known_number(str(feature)))
+            else:
+                terms += self.listed([feature])
+        return terms
+
+    def known_number(self, name: str) -> Term:
+        """Return the mean of a column whose total is known."""
+        term, *gaps = self.column(self.position(name))
+        if gaps:
+            count = int(np.isnan(self.values[:, term.positions[0]]).sum())
+            raise InputError(
+                f"{count} sample rows have no value in column '{name}', and margins say nothing of "
+                "missing values. Fill them in, or leave these rows out."
+            )
+        if not isinstance(term, Number):
+            raise InputError(
+                f"Margins have a mean or total of column '{name}', which holds text or categories "
+                "in the sample. Convert it to numbers, or give counts of its levels."
+            )
+        return term
+
+    def margin_levels(self, known: KnownLevels) -> Levels:
+        """Return the levels of a margin that the sample has."""
+        positions = tuple(self.position(name) for name in known.columns)
+        codes = np.full((len(known.levels), len(self.codes.names)), np.nan)
+        groupings: list[Grouping] = []
+        for position, name in zip(positions, known.columns, strict=True):
+            column = known.rows[name].combine_chunks()
+            codes[:, position] = self.codes.encode_column(column, position, side="population")
+            own = np.unique(np.append(self.values[self.counted, position], codes[:, position]))
+            groupings.append(
+                known.bands.get(name) or ValueGroups(own, np.arange(len(own)), [""] * len(own))
+            )
+        combinations = combined(codes, positions, groupings)
+        mine = combined(self.values[self.counted], positions, groupings)
+        # In the order of the sample's own levels, so that rows and margins give the same weights.
+        order = np.argsort(combinations, kind="stable")
+        seen = known.groups[order][np.isin(combinations[order], mine)]
+        present = list(dict.fromkeys(seen.tolist()))
+        feature_of = np.array(
+            [present.index(group) if group in present else -1 for group in known.groups]
+        )
+        labels = known.group_labels
+        names = [
+            ", ".join(f"{c}={part}" for c, part in zip(known.columns, labels[int(g)], strict=True))
+            for g in present
+        ]
+        return Levels(
+            positions, names, tuple(groupings), combinations[order], feature_of[order], feature_of
+        )
+
     def candidates(self) -> Candidates:
         """Return the terms of ``means``, and squares, knots and pairs to choose among."""
         base, further = self.means(), list[Term]()
@@ -128,9 +199,7 @@ class FeatureRules:
         # A whole origin keeps whole sums whole, and takes nothing from the digits of large values.
         origin = float(np.rint(mean))
         gaps = bool(self.codes.has_missing[position])
-        terms: list[Term] = [
-            Number((position,), [name], origin, mean - origin if gaps else np.nan)
-        ]
+        terms: list[Term] = [Number((position,), [name], origin, mean - origin if gaps else np.nan)]
         return [*terms, Missing((position,), [f"{name} missing"])] if gaps else terms
 
     def grouping(self, position: int, *, n_bands: int = N_BANDS) -> Grouping:
@@ -151,7 +220,7 @@ class FeatureRules:
         shown = [self.codes.format_value(position, cut) for cut in cuts]
         labels = [
             f"below {shown[0]}",
-            *(f"{low} to {high}" for low, high in zip(shown, shown[1:], strict=False)),
+            *(f"{low} to {high}" for low, high in pairwise(shown)),
             f"from {shown[-1]}",
         ]
         labels += ["missing"] if gaps else []
@@ -190,7 +259,9 @@ class FeatureRules:
         """Return the square and the knots of a column of numbers that has enough values."""
         name, column = self.codes.names[position], self.values[self.counted, position]
         present = column[~np.isnan(column)]
-        centre, scale = (float(present.mean()), float(present.std())) if len(present) else (0, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            few = len(present) == 0
+            centre, scale = (0.0, 0.0) if few else (float(present.mean()), float(present.std()))
         if len(np.unique(present)) < 3 or not np.isfinite(scale) or scale <= 0:
             return []
         z = (present - centre) / scale
@@ -201,10 +272,11 @@ class FeatureRules:
         square = np.array([(z * z).mean() if gaps else np.nan])
         bends = np.array([np.maximum(z - k, 0).mean() for k in knots]) if gaps else empty
         shown = [self.codes.format_value(position, centre + scale * knot) for knot in knots]
-        return [
+        terms: list[Term] = [
             Curve((position,), [f"{name}²"], centre, scale, None, square),
             Curve((position,), [f"{name} above {k}" for k in shown], centre, scale, knots, bends),
-        ][: 2 if len(knots) else 1]
+        ]
+        return terms[: 2 if len(knots) else 1]
 
     def product(self, *positions: int, standard: bool = False) -> Term:
         """Return the product of columns: joint shares, products of numbers, or both."""

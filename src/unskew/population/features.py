@@ -51,7 +51,7 @@ class ValueGroups(Grouping):
 
     values: FloatArray
     groups: IntArray
-    labels: list[str]  # type: ignore[misc]
+    labels: list[str]
 
     def of(self, column: FloatArray) -> IntArray:
         """Return the group of each code; -1 for none."""
@@ -75,7 +75,7 @@ class Bands(Grouping):
 
     lows: FloatArray
     highs: FloatArray
-    labels: list[str]  # type: ignore[misc]
+    labels: list[str]
 
     def of(self, column: FloatArray) -> IntArray:
         """Return the band of each code; -1 for none."""
@@ -165,6 +165,8 @@ class Levels(Term):
         The combinations, sorted, each as one number.
     outputs : ndarray of int
         The feature of each.
+    of_margin : ndarray of int, optional
+        The feature of each level of the margin that these levels come from; -1 for none.
     """
 
     positions: tuple[int, ...]
@@ -172,6 +174,7 @@ class Levels(Term):
     groupings: tuple[Grouping, ...]
     known: IntArray
     outputs: IntArray
+    of_margin: IntArray | None = None
 
     def combine(self, codes: FloatArray) -> IntArray:
         """Return each row's combination of groups as one number; -1 if a column has none."""
@@ -268,6 +271,12 @@ class FeatureSet:
         """The names of the features."""
         return [name for term in self.terms for name in term.names]
 
+    @property
+    def origins(self) -> FloatArray:
+        """The value at which each feature is zero."""
+        origins = [term.origin if isinstance(term, Number) else 0.0 for term in self.terms]
+        return np.repeat(origins, [len(term.names) for term in self.terms])
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -310,6 +319,10 @@ class FeatureSums(Summary):
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
         codes = self.features.codes.transform(rows.batch, side="population").values
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the sums checks them
+            self._add(rows, codes)
+
+    def _add(self, rows: RowBlock, codes: FloatArray) -> None:
         n_folds = len(self.mass)
         for begin in range(0, len(codes), BLOCK):
             part = slice(begin, begin + BLOCK)

@@ -74,6 +74,8 @@ class Balancing:
         The weights' total over the design weights', where the distance depends on it.
     max_weight : float, optional
         The largest weight over the mean.
+    origins : ndarray of shape (n_features,), optional
+        What messages add to the features' values.
     """
 
     def __init__(
@@ -87,9 +89,11 @@ class Balancing:
         *,
         ratio: float = 1.0,
         max_weight: float | None = None,
+        origins: FloatArray | float = 0.0,
     ) -> None:
         self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
         self.n_rows, self.max_weight = len(design), max_weight
+        self.origins = np.broadcast_to(origins, targets.shape)
         self.absent = _absent_levels(features, targets, distance) & (slack == 0.0)
         self.present = (design > 0) & ~(features[:, self.absent] == 1.0).any(axis=1)
         if not self.present.any():
@@ -108,10 +112,15 @@ class Balancing:
     def _measured_spread(self) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             means = self.shares @ self.features
-            spread = np.sqrt(self.shares @ (self.features - means) ** 2)
+            centred = self.features - means
+            largest = np.maximum(np.abs(centred).max(axis=0), np.finfo(float).tiny)
+            centred /= largest  # so that no square overflows or vanishes
+            spread = largest * np.sqrt(self.shares @ centred**2)
         for name, *numbers in zip(self.names, means, spread, self.targets, strict=True):
             if not np.isfinite(numbers).all():
-                raise InputError(f"The values of '{name}' are too large to sum. Rescale the column.")
+                raise InputError(
+                    f"The values of '{name}' are too large to sum. Rescale the column."
+                )
         # A feature whose spread is within the rounding error of its mean counts as constant.
         constant = spread <= 1e-14 * np.sqrt(len(self.features)) * np.abs(means)
         return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
@@ -232,7 +241,8 @@ class Balancing:
         """Return why no weights match the targets, in the features' names."""
         weight = np.abs(reach.direction)
         first = int(weight.argmax())
-        name, target = self.names[first], self.targets[first]
+        name, origin = self.names[first], self.origins[first]
+        target = self.targets[first] + origin
         sign = -np.sign(reach.direction[first])  # in which direction the sample does not reach
         word, beyond = ("above", "above") if sign > 0 else ("below", "below")
         scaled = (self.features - self.targets) / self.spread
@@ -255,7 +265,7 @@ class Balancing:
                 if weight[j] > 0.05 * weight.max()
             ]
             text += f" The population has {' and '.join(sides)} than the sample can reach at once."
-        column = self.features[:, first]
+        column = self.features[:, first] + origin
         count = int((column > target).sum() if sign > 0 else (column < target).sum())
         text += f" {count} of {len(column)} sample rows are {beyond} {target:.6g}."
         if self.max_weight is not None or isinstance(self.distance, Truncated):

@@ -18,8 +18,9 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import FeatureRules, Features
 from unskew.population.features import FeatureSet, FeatureSums
 from unskew.population.sample import Sample
@@ -176,7 +177,7 @@ class CalibrationWeights(InductiveWeighter):
         rules = FeatureRules(sample.ordered)
         n_base, n_folds = None, 1
         if about.margins is not None:
-            terms = rules.of_margins(about.margins, self.features)
+            terms = rules.of_margins(about, self.features)
         elif self.features == "auto":
             base, further = rules.candidates()
             terms, n_base, n_folds = [*base, *further], len(base), N_FOLDS
@@ -192,23 +193,10 @@ class CalibrationWeights(InductiveWeighter):
         mass = covered + asked.uncovered
         self.uncovered_ = asked.uncovered / mass
         if covered <= 0:
-            raise OverlapError("The sample has no row with values of the population.", 1.0)
+            raise OverlapError(_nothing_covered(asked.features.codes), 1.0)
         values = asked.features.of_codes(ordered.values, ordered.batch)
         values[ordered.design == 0] = 0.0
-        features, kept = self._chosen(asked, values, ordered.design, answer.learned)
-        balancing = Balancing(
-            values[:, kept],
-            ordered.design,
-            features.names,
-            asked.sums[:, kept].sum(axis=0) / covered,
-            self._distance(),
-            _slacks(self.slack, features),
-            ratio=self._ratio(covered, float(ordered.design.sum())),
-            max_weight=self.max_weight,
-        )
-        relax = self.on_infeasible == "relax"
-        solved = balancing.solve(float(self.ridge), self.design_effect, relax=relax)
-        self.feature_set_, self.features_ = features, features.names
+        solved = self._balance(asked, values, ordered.design, answer.learned)
         self._describe(solved)
         weights = np.empty(len(sample))
         weights[sample.order] = solved.factors
@@ -216,17 +204,50 @@ class CalibrationWeights(InductiveWeighter):
         self._check_negative(weights)
         return weights
 
-    def _chosen(
+    def _balance(
         self, asked: FeatureSums, values: FloatArray, design: FloatArray, n_base: int | None
-    ) -> tuple[FeatureSet, BoolArray]:
-        """Return the features to match, and which of those that were asked for they are."""
+    ) -> Solved:
+        """Match the features, or those that are chosen among them."""
         terms = asked.features.terms
-        if n_base is None:
-            return asked.features, np.ones(len(asked.features), dtype=bool)
         widths = [len(term.names) for term in terms]
+        relax = self.on_infeasible == "relax"
+        if n_base is None:
+            return self._solve_terms(asked, values, design, range(len(terms)), relax=relax)
         chosen = choose_terms(values, design, widths, n_base, asked.sums, asked.mass)
-        kept = np.repeat(np.isin(np.arange(len(terms)), chosen), widths)
-        return FeatureSet(asked.features.codes, [terms[place] for place in chosen]), kept
+        base = [place for place in chosen if place < n_base]
+        if chosen != base:
+            try:
+                return self._solve_terms(asked, values, design, chosen, relax=False)
+            except OverlapError:
+                pass  # what cannot be matched is not kept
+        return self._solve_terms(asked, values, design, base, relax=relax)
+
+    def _solve_terms(
+        self,
+        asked: FeatureSums,
+        values: FloatArray,
+        design: FloatArray,
+        places: Sequence[int],
+        *,
+        relax: bool,
+    ) -> Solved:
+        terms = asked.features.terms
+        kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
+        features = FeatureSet(asked.features.codes, [terms[place] for place in places])
+        mass = float(asked.mass.sum())
+        balancing = Balancing(
+            values[:, kept],
+            design,
+            features.names,
+            asked.sums[:, kept].sum(axis=0) / mass,
+            self._distance(),
+            _slacks(self.slack, features),
+            ratio=self._ratio(mass, float(design.sum())),
+            max_weight=self.max_weight,
+            origins=features.origins,
+        )
+        self.feature_set_, self.features_ = features, features.names
+        return balancing.solve(float(self.ridge), self.design_effect, relax=relax)
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
@@ -258,7 +279,8 @@ class CalibrationWeights(InductiveWeighter):
     def _describe(self, solved: Solved) -> None:
         """Set the fitted attributes; warn if the solver stopped early, or allowed more slack."""
         self.tilt_, self.certificate_, self.imbalance_ = solved[1:4]
-        self.targets_, self.multipliers_ = solved.tilt.targets, solved.tilt.multipliers
+        self.targets_ = solved.tilt.targets + self.feature_set_.origins
+        self.multipliers_ = solved.tilt.multipliers
         self.collinear_ = [self.features_[place] for place in np.flatnonzero(solved.collinear)]
         self.slack_, self.ridge_ = solved.slack, solved.ridge
         largest = int(np.abs(self.imbalance_).argmax())
@@ -281,6 +303,7 @@ class CalibrationWeights(InductiveWeighter):
             )
 
     def _check_negative(self, weights: FloatArray) -> None:
+        weights[(weights < 0) & (weights > -1e-12 * weights.max())] = 0.0  # rounding
         count = int((weights < 0).sum())
         if count and self.negative == "raise":
             raise ParameterError(
@@ -291,6 +314,17 @@ class CalibrationWeights(InductiveWeighter):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self.tilt_.factors(self.feature_set_.transform(sample.batch, side="new rows"))
+
+
+def _nothing_covered(codes: ColumnCodes) -> str:
+    """Return the message for a population of which every row has a value that the sample lacks."""
+    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
+    first = max(sizes, key=sizes.__getitem__)
+    text = "Every row of the population has a value that no sample row has."
+    if sizes[first]:
+        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
+        text += "is an identifier, leave it out."
+    return text
 
 
 def _checked_bounds(bounds: Any) -> tuple[float, float]:
