@@ -15,9 +15,11 @@ from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnskewError as UnskewError
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
+from unskew.numerics.trimming import trim_weights as trim_weights
 from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
+from unskew.population.known_levels import CollapsedLevelsWarning as CollapsedLevelsWarning
 from unskew.population.margins import Margins as Margins
 from unskew.population.population import Population as Population
 from unskew.population.progress import Progress as Progress

@@ -169,6 +169,11 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             weighter.set_params(overlap=self.overlap)
         self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
         self.weights_: FloatArray = self.weighter_.weights_
+        if (self.weights_ < 0).any():
+            raise LearnerError(
+                f"{int((self.weights_ < 0).sum())} weights are negative, and no learner takes such "
+                "weights. Use bounds=(0, None) on the weighter."
+            )
         for stale in ("multiplicities_", "feature_names_in_"):
             self.__dict__.pop(stale, None)
         random = check_random_state(self.random_state)

@@ -94,25 +94,27 @@ class MarginAnswers(NamedTuple):
         """Count the cells of a joint table; a band must lie within one cell."""
         known = self.joint(columns)
         assert known is not None
-        lower = known.rows.select(list(columns))
-        upper = lower
-        for name, bands in known.bands.items():
-            groups = bands.of(lower[name].to_numpy())
-            # An open end is as far as whole numbers can be told apart.
-            ends = np.nextafter(np.minimum(bands.highs[groups], 2.0**52), -np.inf)
-            upper = upper.set_column(
-                upper.column_names.index(name), name, pa.array(np.where(groups < 0, np.nan, ends))
-            )
+        rows = known.rows.select(list(columns)).combine_chunks()
         if known.bands:
-            found = [
-                asked.locator.locate(one.combine_chunks().to_batches()[0])[0]
-                for one in (lower, upper)
-            ]
-            if not np.array_equal(found[0], found[1]):
-                level = known.levels[int(np.flatnonzero(found[0] != found[1])[0])]
+            ends = [_end_rows(rows, known, end).to_batches()[0] for end in ("lows", "highs")]
+            first, last = (asked.locator.locate(batch)[0] for batch in ends)
+            if not np.array_equal(first, last):
+                level = known.levels[int(np.flatnonzero(first != last)[0])]
                 raise InputError(
                     f"The level {', '.join(map(str, level))} of the margin of "
                     f"{', '.join(known.columns)} is a band that lies in several cells. Give the "
                     "histogram the bands' borders, or use CalibrationWeights."
                 )
-        asked.update(RowBlock(lower.combine_chunks().to_batches()[0], known.weight))
+        asked.update(RowBlock(rows.to_batches()[0], known.weight))
+
+
+def _end_rows(rows: pa.Table, known: KnownLevels, end: str) -> pa.Table:
+    """Return the rows with the first or the last number of each band."""
+    for name, bands in known.bands.items():
+        groups = bands.of(rows[name].to_numpy())
+        # An open end is as far as whole numbers can be told apart.
+        numbers = np.clip(getattr(bands, end)[groups], -(2.0**52), 2.0**52)
+        numbers = numbers if end == "lows" else np.nextafter(numbers, -np.inf)
+        numbers = pa.array(np.where(groups < 0, np.nan, numbers))
+        rows = rows.set_column(rows.column_names.index(name), name, numbers)
+    return rows.combine_chunks()
