@@ -176,7 +176,8 @@ class Truncated(Distance):
 
     def factors(self, scores: FloatArray) -> FloatArray:
         """Return F(u) within the bounds."""
-        return self.inner.factors(self._kept(scores))
+        factors = self.inner.factors(self._kept(scores))
+        return np.minimum(np.maximum(factors, self.low), self.high)  # but for rounding, they are
 
     def potential(self, scores: FloatArray) -> FloatArray:
         """Return the integral of the truncated factor."""
