@@ -265,6 +265,21 @@ def minimise_model(
     return new
 
 
+def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the standard deviations of features; never zero, so that one can divide by them.
+
+    A feature whose spread is within the rounding error of its mean counts as constant.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = shares @ features
+        centred = features - means
+        largest = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
+        centred /= largest  # so that no square overflows or vanishes
+        spread = largest * np.sqrt(shares @ centred**2)
+        constant = spread <= 1e-14 * np.sqrt(len(features)) * np.abs(means)
+    return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
+
+
 def independent(covariance: FloatArray) -> BoolArray:
     """Return which features are no linear combinations of earlier ones and a constant.
 

@@ -35,6 +35,8 @@ Features = Literal["auto", "means", "margins"] | Sequence[Feature]
 N_BANDS = 5
 KNOTS = (0.2, 0.4, 0.6, 0.8)
 MAX_CANDIDATES = 1000
+ROWS_PER_FEATURE = 10
+"""A feature that is chosen, not asked for, has at least this many sample rows."""
 MAX_LEVELS_OF_PAIRS = 8
 """Pairs are tried of columns with at most this many groups."""
 
@@ -64,9 +66,12 @@ class FeatureRules:
         """Whether a column holds categories."""
         return self.codes.counts_categories(position)
 
-    def means(self) -> list[Term]:
-        """Return the mean of each number, and the share of each category and of missing values."""
-        return [term for place in range(len(self.codes.names)) for term in self.column(place)]
+    def means(self, most: int = MAX_CATEGORIES) -> list[Term]:
+        """Return the mean of each number, and the share of each category and of missing values.
+
+        A column with more categories than ``most`` has one group of the rarest.
+        """
+        return [term for p in range(len(self.codes.names)) for term in self.column(p, most)]
 
     def margins(self) -> list[Term]:
         """Return the shares of categories and of bands of numbers."""
@@ -164,7 +169,9 @@ class FeatureRules:
 
     def candidates(self) -> Candidates:
         """Return the terms of ``means``, and squares, knots and pairs to choose among."""
-        base, further = self.means(), list[Term]()
+        # Levels that would take more than half of the features that may be kept are too many.
+        most = max(2, min(MAX_CATEGORIES, int(self.counted.sum()) // (2 * ROWS_PER_FEATURE)))
+        base, further = self.means(most), list[Term]()
         numbers = [place for place in range(len(self.codes.names)) if not self.is_category(place)]
         for place in numbers:
             further += self.curves(place)
@@ -189,25 +196,33 @@ class FeatureRules:
             f"features names {column!r}, which is not a column to weigh by: {listing}."
         )
 
-    def column(self, position: int) -> list[Term]:
+    def column(self, position: int, most: int = MAX_CATEGORIES) -> list[Term]:
         """Return the mean of a number, or the shares of categories."""
         name = self.codes.names[position]
         if self.is_category(position):
-            return [self.levels((position,), (self.grouping(position),))]
-        column = self.values[self.counted, position]
-        mean = float(np.nanmean(column)) if not np.isnan(column).all() else 0.0
+            return [self.levels((position,), (self.grouping(position, most=most),))]
+        mean = self.mean(position)
         # A whole origin keeps whole sums whole, and takes nothing from the digits of large values.
         origin = float(np.rint(mean))
         gaps = bool(self.codes.has_missing[position])
         terms: list[Term] = [Number((position,), [name], origin, mean - origin if gaps else np.nan)]
         return [*terms, Missing((position,), [f"{name} missing"])] if gaps else terms
 
-    def grouping(self, position: int, *, n_bands: int = N_BANDS) -> Grouping:
+    def mean(self, position: int) -> float:
+        """Return the mean of a column over the rows that have a value; zero if none has."""
+        column = self.values[self.counted, position]
+        column = column[~np.isnan(column)]
+        with np.errstate(over="ignore"):  # what cannot be summed is refused with its name
+            return float(column.mean()) if len(column) else 0.0
+
+    def grouping(
+        self, position: int, *, n_bands: int = N_BANDS, most: int = MAX_CATEGORIES
+    ) -> Grouping:
         """Return the categories of a column, or bands of its numbers with equal shares."""
         column = self.values[self.counted, position]
         gaps = bool(np.isnan(column).any())
         if self.is_category(position):
-            return self._categories(position, column)
+            return self._categories(position, column, most)
         present = np.sort(column[~np.isnan(column)])
         distinct = np.unique(present)
         if len(distinct) <= n_bands:
@@ -226,16 +241,16 @@ class FeatureRules:
         labels += ["missing"] if gaps else []
         return Bands(np.append(-np.inf, cuts), np.append(cuts, np.inf), labels)
 
-    def _categories(self, position: int, column: FloatArray) -> ValueGroups:
-        """Return the categories; beyond 64, the rarest are one group."""
+    def _categories(self, position: int, column: FloatArray, most: int) -> ValueGroups:
+        """Return the categories; beyond as many as ``most``, the rarest are one group."""
         values, counts = np.unique(column, return_counts=True)
         labels = [
             "missing" if np.isnan(value) else self.codes.format_value(position, value)
             for value in values
         ]
         rare = np.zeros(len(values), dtype=bool)
-        if len(values) > MAX_CATEGORIES:
-            rare[np.argsort(counts, kind="stable")[: 1 - MAX_CATEGORIES]] = True
+        if len(values) > most:
+            rare[np.argsort(counts, kind="stable")[: 1 - most]] = True
         groups = np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)
         names = [label for label, is_rare in zip(labels, rare, strict=True) if not is_rare]
         names += [f"{rare.sum()} rare ones"] if rare.any() else []
@@ -297,8 +312,8 @@ class FeatureRules:
 
     def _factor(self, position: int, *, standard: bool) -> Number:
         """Return a number as a factor of a product: as it is, or from its mean."""
-        name, column = self.codes.names[position], self.values[self.counted, position]
-        mean = float(np.nanmean(column)) if not np.isnan(column).all() else 0.0
-        gaps = bool(self.codes.has_missing[position])
+        mean, gaps = self.mean(position), bool(self.codes.has_missing[position])
         origin = mean if standard else 0.0
-        return Number((position,), [name], origin, mean - origin if gaps else np.nan)
+        return Number(
+            (position,), [self.codes.names[position]], origin, mean - origin if gaps else np.nan
+        )

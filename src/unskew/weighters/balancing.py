@@ -13,6 +13,7 @@ from unskew.numerics.calibration import (
     CalibrationProblem,
     Solution,
     independent,
+    weighted_spread,
 )
 from unskew.numerics.distances import Distance, Truncated
 from unskew.numerics.reach import Reach, farthest_mean, smallest_imbalance
@@ -101,29 +102,18 @@ class Balancing:
         self.features = features[self.present]
         counted = float(design[self.present].sum())
         self.shares = design[self.present] / counted
-        self.spread = self._measured_spread()
+        self.spread = weighted_spread(self.features, self.shares)
+        for name, *numbers in zip(names, self.spread, targets, strict=True):
+            if not np.isfinite(numbers).all():
+                raise InputError(
+                    f"The values of '{name}' are too large to sum. Rescale the column."
+                )
         self.distance = self.new_distance = distance
         if max_weight is not None:
             # A weight over the mean is n p F / R; a new row has a design weight of one.
             limit = max_weight * ratio / self.n_rows
             self.distance = self._capped(distance, limit / self.shares)
             self.new_distance = self._capped(distance, limit * counted)
-
-    def _measured_spread(self) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            means = self.shares @ self.features
-            centred = self.features - means
-            largest = np.maximum(np.abs(centred).max(axis=0), np.finfo(float).tiny)
-            centred /= largest  # so that no square overflows or vanishes
-            spread = largest * np.sqrt(self.shares @ centred**2)
-        for name, *numbers in zip(self.names, means, spread, self.targets, strict=True):
-            if not np.isfinite(numbers).all():
-                raise InputError(
-                    f"The values of '{name}' are too large to sum. Rescale the column."
-                )
-        # A feature whose spread is within the rounding error of its mean counts as constant.
-        constant = spread <= 1e-14 * np.sqrt(len(self.features)) * np.abs(means)
-        return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
 
     def _capped(self, distance: Distance, caps: FloatArray | float) -> Distance:
         low = max(distance.lowest, 0.0)

@@ -236,11 +236,13 @@ class CalibrationWeights(InductiveWeighter):
         kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
         features = FeatureSet(asked.features.codes, [terms[place] for place in places])
         mass = float(asked.mass.sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
+            targets = asked.sums[:, kept].sum(axis=0) / mass
         balancing = Balancing(
             values[:, kept],
             design,
             features.names,
-            asked.sums[:, kept].sum(axis=0) / mass,
+            targets,
             self._distance(),
             _slacks(self.slack, features),
             ratio=self._ratio(mass, float(design.sum())),
@@ -284,6 +286,8 @@ class CalibrationWeights(InductiveWeighter):
         self.multipliers_ = solved.tilt.multipliers
         self.collinear_ = [self.features_[place] for place in np.flatnonzero(solved.collinear)]
         self.slack_, self.ridge_ = solved.slack, solved.ridge
+        if not len(self.imbalance_):
+            return
         largest = int(np.abs(self.imbalance_).argmax())
         if solved.slack:
             warn_caller(
@@ -321,7 +325,10 @@ def _nothing_covered(codes: ColumnCodes) -> str:
     """Return the message for a population of which every row has a value that the sample lacks."""
     sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
     first = max(sizes, key=sizes.__getitem__)
-    text = "Every row of the population has a value that no sample row has."
+    text = (
+        "Every row of the population has a value that no sample row has: an unseen category, or "
+        "none where the sample has no missing values. columns= chooses what to weigh by."
+    )
     if sizes[first]:
         text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
         text += "is an identifier, leave it out."

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from unskew.numerics.calibration import CalibrationProblem, independent, solve_psd
+from unskew.numerics.calibration import (
+    CalibrationProblem,
+    independent,
+    solve_psd,
+    weighted_spread,
+)
 from unskew.numerics.distances import Raking
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.feature_rules import ROWS_PER_FEATURE
 
 N_FOLDS = 5
 MAX_FEATURES = 200
-ROWS_PER_FEATURE = 10
 MAX_ROWS = 20_000
 RIDGE = 1e-3
 """For the trial weights, so that they exist for any features."""
@@ -50,11 +55,23 @@ def choose_terms(
     4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss on
        held-out rows of sample and population.
     """
+    with np.errstate(all="ignore"):  # a feature that overflows is not chosen
+        return _choose(features, design, widths, n_base, sums, mass)
+
+
+def _choose(
+    features: FloatArray,
+    design: FloatArray,
+    widths: Sequence[int],
+    n_base: int,
+    sums: FloatArray,
+    mass: FloatArray,
+) -> list[int]:
     # Evenly spread rows are enough to choose by.
     stride = -(-np.count_nonzero(design) // MAX_ROWS)
     rows = np.flatnonzero(design > 0)[::stride]
     choice = _Choice(features[rows], design[rows], widths, sums, mass)
-    budget = max(1, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
+    budget = max(2, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
     base = choice.within(budget, choice.ranked(range(n_base), [], cost=0.0))
     ranked = choice.ranked(range(n_base, len(widths)), base, cost=2.0)
     further = choice.within(budget - choice.width(base), ranked)
@@ -78,11 +95,10 @@ class _Choice:
     ) -> None:
         self.shares = design / design.sum()
         centre = self.shares @ features
-        spread = np.sqrt(self.shares @ (features - centre) ** 2)
-        self.spread = np.where(spread > 0, spread, 1.0)
-        self.features = (features - centre) / self.spread
+        spread = weighted_spread(features, self.shares)
+        self.features = (features - centre) / spread
         self.mass = mass
-        self.sums = (sums - np.outer(mass, centre)) / self.spread
+        self.sums = (sums - np.outer(mass, centre)) / spread
         self.ends = np.cumsum(widths)
         self.widths = list(widths)
 
@@ -115,6 +131,9 @@ class _Choice:
         for term in terms:
             own = self.columns([term])
             values = self.features[:, own]
+            if not (np.isfinite(values).all() and np.isfinite(self.sums[:, own]).all()):
+                gains[term] = 0.0
+                continue
             mean = counted @ values
             left = self.sums[:, own].sum(axis=0) / self.mass.sum() - mean
             covariance = (values - mean).T @ ((values - mean) * counted[:, None])
