@@ -212,7 +212,7 @@ class FeatureRules:
         """Return the mean of a column over the rows that have a value; zero if none has."""
         column = self.values[self.counted, position]
         column = column[~np.isnan(column)]
-        with np.errstate(over="ignore"):  # what cannot be summed is refused with its name
+        with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused by name
             return float(column.mean()) if len(column) else 0.0
 
     def grouping(
