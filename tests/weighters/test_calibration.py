@@ -326,6 +326,15 @@ def test_auto_finds_what_the_means_leave():
     assert len(few.features_) <= 3
 
 
+def test_bands_of_a_column_that_is_mostly_zero():
+    sample = pd.DataFrame({"gains": [0.0] * 95 + [1.0, 2.0, 3.0, 4.0, 5.0]})
+    population = pd.DataFrame({"gains": [0.0] * 80 + [1.0, 9.0] * 10})
+    weighter = CalibrationWeights(features="margins", **QUIET)
+    w = weighter.fit(sample, population=population).weights_
+    assert weighter.features_ == ["gains=below 1", "gains=from 1"]
+    assert w[-5:].sum() == pytest.approx(20)
+
+
 # Soft balance, limits.
 
 

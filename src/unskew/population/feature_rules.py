@@ -231,7 +231,8 @@ class FeatureRules:
             labels += ["missing"] if gaps else []
             return ValueGroups(values, np.arange(len(values)), labels)
         cuts = np.unique(np.quantile(present, np.arange(1, n_bands) / n_bands, method="higher"))
-        cuts = cuts[cuts > present[0]]
+        # Where most rows have the smallest value, it is a band of its own.
+        cuts = cuts[cuts > present[0]] if cuts[-1] > present[0] else distinct[1:2]
         shown = [self.codes.format_value(position, cut) for cut in cuts]
         labels = [
             f"below {shown[0]}",
