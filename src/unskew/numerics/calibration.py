@@ -19,6 +19,7 @@ Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from unskew.numerics.distances import Distance
 from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
+BLOCK_ENTRIES = 2**18
 MAX_STEPS = 60
 COLLINEAR = 1e-11
 """A feature is collinear if others leave less than this share of its variance unexplained."""
@@ -184,8 +186,7 @@ class CalibrationProblem:
         """Return where the second-order model of the dual is smallest."""
         curvature = self.shares * self.distance.slopes(self._scores(point)) / self.ratio
         hessian = np.empty((len(point), len(point)))
-        scaled = self.features * np.sqrt(curvature)[:, None]
-        hessian[1:, 1:] = scaled.T @ scaled
+        hessian[1:, 1:] = weighted_gram(self.features, curvature)
         hessian[1:, 1:].flat[:: len(point)] += self.ridge
         hessian[0, 0] = curvature.sum()
         hessian[0, 1:] = hessian[1:, 0] = curvature @ self.features
@@ -265,6 +266,22 @@ def minimise_model(
     return new
 
 
+def row_blocks(matrix: FloatArray) -> Iterator[slice]:
+    """Yield blocks of rows that fit a core's cache."""
+    step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
+    return (slice(begin, begin + step) for begin in range(0, len(matrix), step))
+
+
+def weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of the products of all pairs of features."""
+    gram = np.zeros((features.shape[1],) * 2)
+    roots = np.sqrt(weights)
+    for rows in row_blocks(features):
+        scaled = features[rows] * roots[rows, None]
+        gram += scaled.T @ scaled
+    return gram
+
+
 def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:
     """Return the standard deviations of features; never zero, so that one can divide by them.
 
@@ -272,10 +289,12 @@ def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         means = shares @ features
-        centred = features - means
-        largest = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        centred /= largest  # so that no square overflows or vanishes
-        spread = largest * np.sqrt(shares @ centred**2)
+        ends = np.abs([features.min(axis=0) - means, features.max(axis=0) - means])
+        largest = np.maximum(ends.max(axis=0), np.finfo(float).tiny)
+        squares = np.zeros(features.shape[1])
+        for rows in row_blocks(features):  # scaled, so that no square overflows or vanishes
+            squares += shares[rows] @ ((features[rows] - means) / largest) ** 2
+        spread = largest * np.sqrt(squares)
         constant = spread <= 1e-14 * np.sqrt(len(features)) * np.abs(means)
     return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
 

@@ -13,6 +13,7 @@ from unskew.numerics.calibration import (
     CalibrationProblem,
     Solution,
     independent,
+    weighted_gram,
     weighted_spread,
 )
 from unskew.numerics.distances import Distance, Truncated
@@ -99,7 +100,7 @@ class Balancing:
         self.present = (design > 0) & ~(features[:, self.absent] == 1.0).any(axis=1)
         if not self.present.any():
             raise OverlapError("Every sample row has a level that the population lacks.", 1.0)
-        self.features = features[self.present]
+        self.features = features if self.present.all() else features[self.present]
         counted = float(design[self.present].sum())
         self.shares = design[self.present] / counted
         self.spread = weighted_spread(self.features, self.shares)
@@ -154,15 +155,15 @@ class Balancing:
         problem = self._problem(slack, ridge)
         kept = np.ones(len(self.names), dtype=bool)
         if not ridge and not problem.slack.any():
-            centred = problem.features - problem.shares @ problem.features
-            centred *= np.sqrt(problem.shares)[:, None]
-            kept = independent(centred.T @ centred)
+            means = problem.shares @ problem.features
+            gram = weighted_gram(problem.features, problem.shares)
+            kept = independent(gram - np.outer(means, means))
         return problem.restricted(kept).solve(), kept
 
     def _imbalance(self, factors: FloatArray) -> FloatArray:
         counted = self.shares * factors
-        means = counted @ (self.features - self.targets) / counted.sum()
-        return np.asarray(means / self.spread)
+        counted /= counted.sum()
+        return np.asarray((counted @ self.features - self.targets) / self.spread)
 
     def _is_matched(self, solution: Solution) -> bool:
         beyond = np.abs(self._imbalance(solution.factors)) - self.slack

@@ -175,7 +175,7 @@ class CalibrationWeights(InductiveWeighter):
 
     def _question(self, sample: Sample, about: About) -> Question[FeatureSums]:
         self._distance()  # its parameters are checked before the pass
-        rules = FeatureRules(sample.ordered)
+        rules = FeatureRules(sample)
         n_base, n_folds = None, 1
         if about.margins is not None:
             terms = rules.of_margins(about, self.features)
@@ -189,32 +189,32 @@ class CalibrationWeights(InductiveWeighter):
         return Question(FeatureSums(FeatureSet(sample.codes, terms), n_folds), n_base)
 
     def _solve(self, sample: Sample, answer: Question[FeatureSums]) -> FloatArray:
-        asked, ordered = answer.summary, sample.ordered
+        asked = answer.summary
         covered = float(asked.mass.sum())
         mass = covered + asked.uncovered
         self.uncovered_ = asked.uncovered / mass
         if covered <= 0:
             raise OverlapError(_nothing_covered(asked.features.codes), 1.0)
-        values = asked.features.of_codes(ordered.values, ordered.batch)
-        values[ordered.design == 0] = 0.0
-        solved = self._balance(asked, values, ordered.design, answer.learned)
+        values = asked.features.of_codes(sample.values, sample.batch)
+        values[sample.design == 0] = 0.0
+        solved = self._balance(asked, values, sample, answer.learned)
         self._describe(solved)
-        weights = np.empty(len(sample))
-        weights[sample.order] = solved.factors
-        weights *= sample.design
+        weights = solved.factors * sample.design
         self._check_negative(weights)
         return weights
 
     def _balance(
-        self, asked: FeatureSums, values: FloatArray, design: FloatArray, n_base: int | None
+        self, asked: FeatureSums, values: FloatArray, sample: Sample, n_base: int | None
     ) -> Solved:
         """Match the features, or those that are chosen among them."""
         terms = asked.features.terms
         widths = [len(term.names) for term in terms]
-        relax = self.on_infeasible == "relax"
+        relax, design = self.on_infeasible == "relax", sample.design
         if n_base is None:
             return self._solve_terms(asked, values, design, range(len(terms)), relax=relax)
-        chosen = choose_terms(values, design, widths, n_base, asked.sums, asked.mass)
+        # Folds go by an order of the rows that does not depend on how they were shuffled.
+        order = sample.order
+        chosen = choose_terms(values[order], design[order], widths, n_base, asked.sums, asked.mass)
         base = [place for place in chosen if place < n_base]
         if chosen != base:
             try:
@@ -239,7 +239,7 @@ class CalibrationWeights(InductiveWeighter):
         with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
             targets = asked.sums[:, kept].sum(axis=0) / mass
         balancing = Balancing(
-            values[:, kept],
+            values if kept.all() else values[:, kept],
             design,
             features.names,
             targets,
