@@ -57,7 +57,7 @@ def test_which_names_are_stable_is_documented():
 @pytest.fixture(scope="module")
 def run_shell(tmp_path_factory):
     """A function that runs a page's shell examples, but those that it has run already."""
-    folder = tmp_path_factory.mktemp("shell")
+    folder, temporary = tmp_path_factory.mktemp("shell"), tmp_path_factory.mktemp("temporary")
     seen: set[str] = set()
 
     def run(page: Path) -> tuple[Path, str]:
@@ -70,7 +70,11 @@ def run_shell(tmp_path_factory):
         result = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", "\n".join(fresh)],
             cwd=folder,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "TMPDIR": str(temporary),
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -35,6 +36,23 @@ def test_the_demonstration_prints_its_table_and_writes_whole_weights(tmp_path):
     assert page.rstrip().endswith("</html>")
     assert "weights.html" in result.stdout
     assert "body_mass_index" in page
+
+
+def test_without_a_place_its_files_go_to_a_new_temporary_folder(tmp_path):
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    result = run("demo", "--draws", "1", cwd=here, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert list(here.iterdir()) == []
+    (folder,) = temporary.iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["weights.html", "weights.parquet"]
+    for path in folder.iterdir():
+        assert str(path) in result.stdout
+    result = run("demo", "--report", str(here / "no" / "r.html"), cwd=here, env=environment)
+    assert result.returncode == 2
+    assert list(temporary.iterdir()) == [folder]
 
 
 def test_its_data_can_be_weighed(unskew, tmp_path):

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from unskew import __version__
 from unskew.cli import inputs
 
 ROLES = ("--target", "spend", "--id", "customer")
@@ -38,6 +40,26 @@ def test_the_verdict_the_report_and_json(unskew, survey, answers):
     assert {path.name for path in survey.iterdir()} == {
         "answers.csv", "people.parquet", "w.csv", "weigh.html", "report.html",
     }  # fmt: skip
+
+
+def test_a_report_says_which_files_it_is_about_in_every_format(unskew, survey):
+    weigh = ("weigh", "answers.csv", "people.parquet", *ROLES, "-o", "w.csv", "--quiet")
+    assert unskew(*weigh, "--report", "weigh.json").code == 0
+    about = json.loads((survey / "weigh.json").read_text(encoding="utf-8"))
+    assert about["method"] == "TreeWeights"
+    names = {"sample": "answers.csv", "population": "people.parquet", "target": "spend"}
+    made = about["provenance"]
+    assert made == {**names, "weights": None, "date": made["date"], "version": __version__}
+    age = datetime.now(UTC) - datetime.fromisoformat(made["date"])
+    assert timedelta(0) <= age < timedelta(minutes=5)
+    given = ("diagnose", "-", "people.parquet", *ROLES, "--weights", "w.csv", "--quiet")
+    rows = (survey / "answers.csv").read_bytes()
+    for name in ("report.html", "report.md", "REPORT.HTM"):
+        assert unskew(*given, "--report", name, stdin=rows).code == 0
+        text = (survey / name).read_text(encoding="utf-8").replace("\\", "")
+        names = ("standard input", "people.parquet", "spend", "w.csv", f"by unskew {__version__}")
+        assert [part for part in names if part not in text] == []
+        assert text.lstrip().startswith("#" if name.endswith(".md") else "<!doctype html>")
 
 
 def test_weights_are_matched_by_id_whatever_their_order(survey, answers):

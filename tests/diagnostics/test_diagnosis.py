@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ from scipy import stats
 
 import unskew
 from unskew import (
+    FrequencyWeights,
     InputError,
     KernelMeanMatching,
     KnownProbability,
@@ -264,6 +266,34 @@ class TestWhatItTakes:
         bounds = diagnose(sample, population, weighter).bounds
         assert {"2010" in bound.theorem for bound in bounds} == {True, False}
         assert diagnose(sample, population).bounds == ()
+
+    def test_a_bound_says_what_its_number_means(self):
+        random = np.random.default_rng(0)
+        cells = random.integers(0, 4, size=(20_000, 1)).astype(float)
+        sample = cells[random.uniform(size=20_000) < 0.5]
+        m, tail = len(sample), np.log(1 / 0.05)
+        (bound,) = diagnose(sample, cells, np.ones(m)).bounds
+        points = 100 * (2 * tail / (3 * m) + np.sqrt(2 * tail / m))
+        assert f"at most {points:.2g} percentage points above" in bound.statement
+        assert f"without these {m:,} rows" in bound.statement
+        weighter = FrequencyWeights().fit(sample, population=cells)
+        statement = diagnose(sample, cells, weighter).bounds[1].statement
+        percent = float(re.search("at most (.*?) % of the mean weight", statement)[1])
+        # The true weight of every row is 2; those by counts have mean n / m.
+        error = np.abs(weighter.weights_ * len(cells) / m - 2).mean() / (len(cells) / m)
+        assert 100 * error < percent < 20
+
+    def test_a_bound_that_says_nothing_is_not_in_the_report(self):
+        random = np.random.default_rng(0)
+        cells = random.integers(0, 10, size=(400, 1)).astype(float)
+        sample = cells[random.uniform(size=400) < 0.2]
+        weighter = FrequencyWeights(overlap="ignore").fit(sample, population=cells)
+        first, second = (result := diagnose(sample, cells, weighter)).bounds
+        assert (first.vacuous, second.vacuous) == (False, True)
+        assert "says nothing about this sample: a cell's probability" in second.statement
+        text = result.to_markdown()
+        assert "percentage points above its weighted error rate" in text
+        assert "Proposition" not in text
 
     def test_design_weights(self):
         random = np.random.default_rng(0)

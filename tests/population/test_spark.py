@@ -362,8 +362,9 @@ def test_a_diagnosis_asks_spark_too(sample, people, on_spark):
     local, found = diagnose(sample, people), diagnose(sample, on_spark)
     assert found.population_rows == local.population_rows
     assert found.verdict.status == local.verdict.status
-    theirs = {feature.name: feature.before for feature in local.bias.features}
+    theirs = {feature.name: feature for feature in local.bias.features}
     for feature in found.bias.features:
-        assert feature.before.mean == pytest.approx(theirs[feature.name].mean, rel=1e-9)
-        assert feature.before.missing == pytest.approx(theirs[feature.name].missing, abs=1e-12)
+        other = theirs[feature.name]
+        assert feature.lines[0].before == pytest.approx(other.lines[0].before, rel=1e-9)
+        assert feature.before.missing == pytest.approx(other.before.missing, abs=1e-12)
     assert found.overlap.uncovered == pytest.approx(local.overlap.uncovered, abs=0.02)

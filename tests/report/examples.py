@@ -13,13 +13,11 @@ from unskew.diagnostics.diagnosis import (
     BoundStatement,
     Comparison,
     Diagnosis,
-    Difference,
-    Distribution,
-    FeatureBalance,
     Outcome,
     TwoSampleTest,
     Verdict,
 )
+from unskew.diagnostics.features import BalanceLine, Difference, Distribution, FeatureBalance
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import HeavyRow, Histogram, WeightSummary
 from unskew.overlap import Overlap, OverlapRule
@@ -72,7 +70,7 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
     features.append(_category("region", region, REGIONS, chosen, weights))
     rooms = np.minimum(random.poisson(2.2, n_population), 7)
     features.append(_few("bedrooms", rooms, chosen, weights))
-    features.sort(key=lambda feature: -abs(feature.before.mean or 0.0))
+    features.sort(key=lambda feature: -abs(feature.lines[0].before))
     if not weighted:
         features = [_unweighted(feature) for feature in features]
 
@@ -177,7 +175,11 @@ def unbiased() -> Diagnosis:
     """Nothing to see: no bias, no weights, no rules, no bounds."""
     diagnosis = survey(8, weighted=False)
     small = [
-        replace(feature, before=replace(feature.before, mean=0.01 * (-1) ** place, distance=0.02))
+        replace(
+            feature,
+            lines=(replace(feature.lines[0], before=0.01 * (-1) ** place),),
+            before=replace(feature.before, distance=0.02),
+        )
         for place, feature in enumerate(diagnosis.bias.features)
     ]
     return replace(
@@ -196,15 +198,19 @@ def hopeless() -> Diagnosis:
     constant = FeatureBalance(
         "country",
         "number",
-        Difference(float("inf"), None, 1.0, 0.0),
-        Difference(float("inf"), None, 1.0, 0.0),
+        (BalanceLine(None, float("inf"), float("inf")),),
+        0,
+        Difference(None, 1.0, 0.0),
+        Difference(None, 1.0, 0.0),
         Distribution(("49", "(missing)"), None, (1.0, 0.0), (1.0, 0.0), (0.9, 0.1), 1),
     )
     empty = FeatureBalance(
         "comment",
         "category",
-        Difference(None, None, None, 0.4),
-        Difference(None, None, None, 0.4),
+        (),
+        0,
+        Difference(None, None, 0.4),
+        Difference(None, None, 0.4),
         Distribution(("(missing)",), None, (1.0,), (1.0,), (1.0,), 1),
     )
     return replace(
@@ -240,8 +246,10 @@ def hostile() -> Diagnosis:
         FeatureBalance(
             "<img src=x onerror=window.hit=8>",
             "category",
-            Difference(-1.2, None, 0.4, 0.0, bad[0]),
-            Difference(0.1, None, 0.1, 0.0, bad[1]),
+            (BalanceLine(bad[0], -1.2, 0.1), BalanceLine(bad[1], 0.3, 0.2)),
+            12,
+            Difference(None, 0.4, 0.0),
+            Difference(None, 0.1, 0.0),
             Distribution(tuple(bad), None, shares, shares, shares),
         ),
     )
@@ -310,19 +318,21 @@ def _number(
         counts = np.histogram(np.clip(rows, edges[0], edges[-1]), edges, weights=by)[0]
         return (*(float(share) for share in 0.98 * counts / counts.sum()), 0.02)
 
-    def difference(by: np.ndarray) -> Difference:
-        mean = np.average(sample, weights=by)
-        variance = np.average((sample - mean) ** 2, weights=by)
-        shift = (mean - values.mean()) / values.std()
-        return Difference(
-            float(shift), float(variance / values.var()), float(min(1, abs(shift) / 2.5)), 0.012
-        )
+    def shift(by: np.ndarray) -> float:
+        return float((np.average(sample, weights=by) - values.mean()) / values.std())
 
+    def difference(by: np.ndarray) -> Difference:
+        variance = np.average((sample - np.average(sample, weights=by)) ** 2, weights=by)
+        return Difference(float(variance / values.var()), min(1.0, abs(shift(by)) / 2.5), 0.012)
+
+    even = np.ones(len(sample))
     labels = (*(f"{low:,.1f} to {high:,.1f}" for low, high in pairwise(edges)), "(missing)")
     return FeatureBalance(
         name,
         "number",
-        difference(np.ones(len(sample))),
+        (BalanceLine(None, shift(even), shift(weights)),),
+        0,
+        difference(even),
         difference(weights),
         Distribution(
             labels,
@@ -355,14 +365,20 @@ def _category(
     sample, weighted = shares(codes[chosen]), shares(codes[chosen], weights)
 
     def difference(side: np.ndarray) -> Difference:
-        shift = (side - population) / np.sqrt(population * (1 - population))
-        worst = int(np.argmax(np.abs(shift)))
-        distance = float(np.abs(side - population).sum() / 2)
-        return Difference(float(shift[worst]), None, distance, 0.0, labels[worst])
+        return Difference(None, float(np.abs(side - population).sum() / 2), 0.0)
 
+    deviation = np.sqrt(population * (1 - population))
+    before, after = ((side - population) / deviation for side in (sample, weighted))
+    lines = [
+        BalanceLine(label, float(before[place]), float(after[place]))
+        for place, label in enumerate(labels)
+    ]
+    lines.sort(key=lambda line: -abs(line.before))
     return FeatureBalance(
         name,
         "category",
+        tuple(line for line in lines if line.size > 0.1),
+        0,
         difference(sample),
         difference(weighted),
         Distribution(
@@ -376,4 +392,7 @@ def _category(
 
 
 def _unweighted(feature: FeatureBalance) -> FeatureBalance:
-    return replace(feature, after=None, distribution=replace(feature.distribution, weighted=None))
+    lines = tuple(replace(line, after=None) for line in feature.lines)
+    return replace(
+        feature, lines=lines, after=None, distribution=replace(feature.distribution, weighted=None)
+    )

@@ -63,6 +63,16 @@ def test_on_a_phone_charts_are_drawn_quietly_and_nothing_leaves_the_screen(opene
         assert all(width > 200 and height > 50 for width, height in sizes)
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_every_distribution_has_an_axis_of_shares(opened, static):
+    with opened(page_of("survey", static)) as page:
+        axes = page.evaluate("""[...document.querySelectorAll(".grid .chart")].map((chart) =>
+          [...chart.querySelectorAll("text")].map((part) => part.textContent)
+            .filter((text) => /^\\d+(\\.\\d)?%$/.test(text)))""")
+        assert len(axes) == 12
+        assert all(len(set(texts)) == len(texts) >= 3 for texts in axes)
+
+
 def test_hostile_text_stays_inert_also_under_the_pointer(opened):
     with opened(page_of("hostile")) as page:
         seen = set()
@@ -128,10 +138,11 @@ def names(page) -> list[str]:
 def test_search_narrows_the_table_of_features(opened):
     with opened(page_of("8")) as page:
         everything = names(page)
-        assert len(everything) == 8
+        rows = sum(len(feature.lines) for feature in example("8").bias.features)
+        assert len(everything) == rows > 8
         page.fill("input[type=search]", "QUESTION")
         assert names(page) == [name for name in everything if "question" in name]
-        assert page.inner_text(".search [role=status]") == f"{len(names(page))} of 8"
+        assert page.inner_text(".search [role=status]") == f"{len(names(page))} of {rows}"
         page.fill("input[type=search]", "no such name")
         assert names(page) == []
         page.fill("input[type=search]", "")
@@ -144,12 +155,12 @@ def test_sorting_puts_the_largest_first_and_nothing_last(opened):
         heading = page.locator("#feature-table thead th")
         heading.nth(2).locator("button").click()
         assert heading.nth(2).get_attribute("aria-sort") == "descending"
-        known = [feature for feature in features if feature.before.mean is not None]
-        known.sort(key=lambda feature: -abs(feature.before.mean))
-        assert names(page) == [*(feature.name for feature in known), "comment"]
+        known = [(feature.name, line) for feature in features for line in feature.lines]
+        known.sort(key=lambda entry: -abs(entry[1].before))
+        assert names(page) == [*(name for name, _ in known), "comment"]
         heading.nth(2).locator("button").click()
         assert heading.nth(2).get_attribute("aria-sort") == "ascending"
-        assert names(page) == [*(feature.name for feature in reversed(known)), "comment"]
+        assert names(page) == [*(name for name, _ in reversed(known)), "comment"]
         heading.nth(0).locator("button").click()
         assert heading.nth(2).get_attribute("aria-sort") is None
         assert names(page)[:4] == ["age", "bedrooms", "comment", "country"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.report.examples import HOSTILE, example
 
-from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.features import BalanceLine, Difference, Distribution, FeatureBalance
 from unskew.diagnostics.weights import Histogram
 from unskew.report import charts, vega
 
@@ -33,30 +33,36 @@ def fields(spec) -> set[str]:
 
 
 def feature(shown: Distribution, kind="number") -> FeatureBalance:
-    return FeatureBalance("x", kind, Difference(0.1, None, 0.1, 0.0), None, shown)
+    lines = (BalanceLine(None, 0.1, None),)
+    return FeatureBalance("x", kind, lines, 0, Difference(None, 0.1, 0.0), None, shown)
+
+
+def lines(features) -> list:
+    return [(feature, line) for feature in features for line in feature.lines]
 
 
 def test_the_love_plot_holds_the_differences():
-    features = example("survey").bias.features
-    rows = values(charts.love_plot(features, 0.1))
-    assert len(rows) == len(features)
-    for row, feature in zip(rows, features, strict=True):
-        assert row["before"] == pytest.approx(feature.before.mean, rel=1e-5)
-        assert row["after"] == pytest.approx(feature.after.mean, rel=1e-5)
+    shown = lines(example("survey").bias.features)
+    rows = values(charts.love_plot(shown, 0.1))
+    assert len(rows) == len(shown)
+    for row, (feature, line) in zip(rows, shown, strict=True):
+        assert row["before"] == pytest.approx(line.before, rel=1e-5)
+        assert row["after"] == pytest.approx(line.after, rel=1e-5)
         assert row["before_shape"] == "circle"
+        name = feature.name if line.category is None else f"{feature.name} = {line.category}"
+        assert row["feature"] == name
 
 
 def test_what_lies_beyond_the_axis_is_marked_at_its_end():
-    features = example("hopeless").bias.features
-    assert features[0].before.mean == math.inf
-    end = max(abs(feature.before.mean) for feature in features[1:-1])
-    rows = values(charts.love_plot(features, 0.1))
-    assert len(rows) == len(features) - 1  # one has no mean at all
+    shown = lines(example("hopeless").bias.features)
+    assert shown[0][1].before == math.inf
+    end = max(line.size for _, line in shown[1:])
+    rows = values(charts.love_plot(shown, 0.1))
     assert rows[0]["before"] == pytest.approx(end, rel=1e-5)
     assert rows[0]["before_shape"] == "triangle-right"
     assert rows[0]["before_text"] == "+∞"
-    far = replace(features[1], before=replace(features[1].before, mean=-7.5))
-    row = values(charts.love_plot((far, *features[2:]), 0.1))[0]
+    far = (shown[1][0], replace(shown[1][1], before=-7.5))
+    row = values(charts.love_plot([far, *shown[2:]], 0.1))[0]
     assert (row["before"], row["before_shape"]) == (-charts.MAX_AXIS, "triangle-left")
     assert row["before_text"] == "−7.50"
 
@@ -103,7 +109,8 @@ def test_no_text_of_the_data_becomes_a_field_or_an_expression():
         rest = {key: part for key, part in spec.items() if key != "data"}
         tried = [json.dumps(bad)[1:-1] for bad in HOSTILE if bad.strip()]
         assert not [bad for bad in tried if bad in json.dumps(rest)]
-    assert fields(charts.love_plot(example("hostile").bias.features, 0.1)) <= OUR_FIELDS
+    spec = charts.love_plot(lines(example("hostile").bias.features), 0.1)
+    assert fields(spec) <= OUR_FIELDS
 
 
 def test_equal_labels_stay_two_rows():
@@ -112,4 +119,4 @@ def test_equal_labels_stay_two_rows():
         replace(feature, name=f"{long}{place}")
         for place, feature in enumerate(example("survey").bias.features[:2])
     )
-    assert len({row["feature"] for row in values(charts.love_plot(features, 0.1))}) == 2
+    assert len({row["feature"] for row in values(charts.love_plot(lines(features), 0.1))}) == 2

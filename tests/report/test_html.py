@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 from tests.report.examples import EXAMPLES, HOSTILE, example, notebook_of, page_of
 
+from unskew import __version__
+from unskew.diagnostics.diagnosis import Provenance
 from unskew.report.untrusted import visible
 
 FORMS = [(name, static) for name in EXAMPLES for static in (False, True)]
@@ -93,6 +96,30 @@ def test_hostile_text_comes_out_as_text(static):
         assert markup not in raw
 
 
+def test_bars_of_regions_are_to_scale():
+    parsed = Parsed(page_of("hopeless", True))
+    rules = example("hopeless").overlap.rules
+    bars = [found for tag, found in parsed.elements if tag == "rect" and "width" in found]
+    whole = {float(bar["width"]) for bar in bars if bar.get("class") == "whole"}
+    parts = [float(bar["width"]) for bar in bars if bar.get("class") == "part"]
+    assert whole == {100.0}
+    assert parts == pytest.approx([100 * rule.share for rule in rules], abs=0.01)
+
+
+def test_the_page_says_what_it_is_about_and_when_it_was_made():
+    about = Provenance("<b>a</b>.csv", "u.parquet", "w.csv", "spend", "2026-03-01T09:05:00+02:00")
+    diagnosis = replace(example("survey"), provenance=about)
+    words = " ".join(" ".join(Parsed(diagnosis.to_html(static=True)).texts).split())
+    for text in (
+        "Sample <b>a</b>.csv Population u.parquet Target spend Weights w.csv",
+        f"Made 2026-03-01 09:05 UTC+02:00 by unskew {__version__}",
+    ):
+        assert text in words
+    unnamed = replace(diagnosis, provenance=replace(about, sample=None, weights=None))
+    words = " ".join(" ".join(Parsed(unnamed.to_html(static=True)).texts).split())
+    assert "Population u.parquet Target spend Weights TreeWeights(min_samples_leaf=40)" in words
+
+
 def test_a_page_of_fifty_features_is_below_one_and_a_half_megabytes():
     assert len(page_of("50").encode()) < 1_500_000
 
@@ -109,7 +136,7 @@ def test_parts_without_content_say_so_or_are_absent():
     words = " ".join("".join(Parsed(page_of("unbiased", True)).texts).split())
     assert "No weights were given" in words
     assert "The sample covers every part" in words
-    assert "No theorem applies" in words
+    assert "Theoretical bounds" not in words
     assert "after weighting" not in words
     assert "weighted sample" not in words
 

@@ -8,6 +8,8 @@ import pytest
 from tests.report.examples import HOSTILE
 
 from unskew import diagnose
+from unskew.cli.reports import format_diagnosis
+from unskew.report.sections import build_report
 from unskew.report.untrusted import visible
 
 
@@ -53,3 +55,35 @@ def test_numbers_and_text_of_ugly_data_are_readable(diagnosis):
     text = diagnosis.to_markdown()
     assert "nan" not in text.split("## How it was computed")[0]
     assert diagnosis.to_json()
+
+
+def test_every_form_shows_the_same_category_before_and_after():
+    # Of two categories the differences are opposite, up to rounding: men +0.19, women −0.19.
+    random = np.random.default_rng(0)
+    town = random.choice(["Ulm", "Bonn", "Kiel"], 400)
+    population = pd.DataFrame({"sex": ["Male"] * 268 + ["Female"] * 132, "town": town})
+    sample = pd.DataFrame({"sex": ["Male"] * 304 + ["Female"] * 96, "town": town})
+    weights = np.where(sample["sex"] == "Male", 294 / 304, 106 / 96)
+    deviation = np.sqrt(0.67 * 0.33)
+    before, after = f"+{0.09 / deviation:.2f}", f"+{0.065 / deviation:.2f}"
+    diagnosis = diagnose(sample, population, weights)
+    assert f"  sex = Male: {before}, with the weights {after}" in format_diagnosis(diagnosis)
+    assert f"| `sex` | `Male` | {before} | {after} |" in diagnosis.to_markdown()
+    love, *_ = build_report(diagnosis).charts()
+    (row,) = [row for row in love.spec["data"]["values"] if row["feature"].startswith("sex")]
+    shown = [row[key] for key in ("feature", "before_text", "after_text")]
+    assert shown == ["sex = Male", before, after]
+    assert f"Mean difference {before} → {after} for Male" in diagnosis.to_html(static=True)
+
+
+def test_categories_that_are_not_listed_are_counted():
+    names = [f"z{place:04d}" for place in range(5000)]
+    population = pd.DataFrame({"z": names, "x": np.arange(5000.0)})
+    diagnosis = diagnose(population.sample(60, random_state=0), population)
+    lines = format_diagnosis(diagnosis)
+    assert len(lines) < 20
+    assert "  … and 60 more columns or categories outside ± 0.1" in lines
+    text = diagnosis.to_markdown()
+    assert "More than these are not listed: z (41)." in text
+    assert text.count("| `z` |") == 20
+    assert len(diagnosis.to_json()) < 50_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
+from unskew.cli.outputs import check_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,11 +36,20 @@ _LEGEND = (
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the weights of one draw.")
-    ] = Path("unskew-demo-weights.parquet"),
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write the weights of one draw. Default: a new temporary folder.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to write its report. Default: with the weights."),
+        typer.Option(
+            metavar="FILE",
+            callback=check_report,
+            help="Where to write its report. Default: with the weights.",
+        ),
     ] = None,
     data: Annotated[
         Path | None,
@@ -60,11 +70,12 @@ def demo(
     from rich.console import Console
     from rich.markup import escape
 
-    from unskew.cli.outputs import check_outputs
+    from unskew.cli.outputs import check_outputs, check_table
     from unskew.experiments.demonstration import N_TEST, summarise
     from unskew.files import whole_files, writing
 
     console = Console(highlight=False)
+    output = _temporary_output() if output is None else check_table(output)
     report = output.with_suffix(".html") if report is None else report
     outputs = [output, report]
     if data is not None:
@@ -90,6 +101,22 @@ def demo(
             console.print(f"  {name}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
     if open_report:
         typer.launch(str(report.resolve()))
+
+
+def _temporary_output() -> Path:
+    """Return a name for the weights in a new folder, which goes again if nothing was written."""
+    import atexit
+    import tempfile
+    from contextlib import suppress
+
+    folder = Path(tempfile.mkdtemp(prefix="unskew-demo-"))
+
+    def remove() -> None:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
+
+    atexit.register(remove)
+    return folder / "weights.parquet"
 
 
 def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
@@ -155,15 +182,17 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
 
     from unskew import diagnose
     from unskew.cli.outputs import write_table, write_weights
-    from unskew.cli.reports import write_report
+    from unskew.cli.reports import name_inputs, write_report
 
     features, population = _table(draw.sample), _table(draw.population)
     sample = features.append_column("cost", pa.array(draw.labels))
     weights = draw.weights["tree"]
     diagnosis = diagnose(features, population, weights, y=draw.labels)
     write_weights(sample, weights, temporaries[0], paths[0])
-    write_report(diagnosis, temporaries[1], paths[1])
     if paths[2:]:
         write_table(sample, temporaries[2], paths[2])
         write_table(population, temporaries[3], paths[3])
+        names = [str(path) for path in paths]
+        diagnosis = name_inputs(diagnosis, names[2], names[3], "cost", names[0])
+    write_report(diagnosis, temporaries[1], paths[1])
     return diagnosis

@@ -48,7 +48,7 @@ def diagnose(
     from unskew import diagnose as make_diagnosis
     from unskew.cli.inputs import Roles, open_inputs, read_weights
     from unskew.cli.outputs import check_outputs, warnings_as_notes
-    from unskew.cli.reports import format_diagnosis, write_report
+    from unskew.cli.reports import format_diagnosis, name_inputs, write_report
     from unskew.files import whole_files
 
     outputs = [] if report is None else [report]
@@ -61,6 +61,7 @@ def diagnose(
             diagnosis = make_diagnosis(
                 rows.features, opened, given, y=rows.labels, sample_weight=rows.design
             )
+        diagnosis = name_inputs(diagnosis, sample, population, target, weights)
         for temporary, path in zip(temporaries, outputs, strict=True):
             write_report(diagnosis, temporary, path)
     if as_json:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.completion import complete_columns
+from unskew.cli.outputs import check_report
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
 _ROWS = "a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for CSV from standard input."
@@ -58,7 +59,11 @@ PopulationWeight = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write a report (.html): one file that needs no network."),
+    typer.Option(
+        metavar="FILE",
+        callback=check_report,
+        help="Write a report: .html, one page that needs no network, .md or .json.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random draws.")]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CSV = (".csv", ".csv.gz")
 _TABLES = (".parquet", ".pq", *_CSV)
+REPORTS = (".html", ".htm", ".md", ".json")
 
 
 def check_table(path: Path) -> Path:
@@ -28,6 +29,16 @@ def check_table(path: Path) -> Path:
         raise ParameterError(
             f"The output '{path}' must end in one of {', '.join(_TABLES)}, which selects the "
             "format."
+        )
+    return path
+
+
+def check_report(path: Path | None) -> Path | None:
+    """Refuse a report whose ending is not that of a format."""
+    if path is not None and path.suffix.lower() not in REPORTS:
+        raise ParameterError(
+            f"The report '{path}' must end in one of {', '.join(REPORTS)}, which selects the "
+            "format. For a PDF, print the .html from a browser."
         )
     return path
 

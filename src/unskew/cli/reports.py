@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
+    from unskew.diagnostics.diagnosis import Diagnosis
+    from unskew.diagnostics.features import BalanceLine, FeatureBalance
 
 
 _MOST = 5
@@ -15,21 +17,43 @@ _MOST = 5
 
 
 def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
-    """Write the page to a temporary file that will become ``path``."""
+    """Write the report to a temporary file that will become ``path``; its ending is the format."""
     from unskew.files import writing
 
-    page = diagnosis.to_html()
+    formats = {".md": diagnosis.to_markdown, ".json": diagnosis.to_json}
+    text = formats.get(path.suffix.lower(), diagnosis.to_html)()
     with writing(path):
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def name_inputs(
+    diagnosis: Diagnosis,
+    sample: str,
+    population: str,
+    target: str | None,
+    weights: str | None = None,
+) -> Diagnosis:
+    """Return the diagnosis with the files and the target that it is about."""
+    provenance = replace(
+        diagnosis.provenance,
+        sample="standard input" if sample == "-" else sample,
+        population=population,
+        target=target,
+        weights=weights,
+    )
+    return replace(diagnosis, provenance=provenance)
 
 
 def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
     """Return the diagnosis in a few lines."""
+    lines, more = diagnosis.largest_lines(_MOST)
+    limit = diagnosis.thresholds.balanced_difference
     return [
         diagnosis.verdict.headline,
         *(f"  {text}" for text in diagnosis.verdict.sentences),
         "Most biased columns (standardised mean difference):",
-        *(f"  {_format_balance(feature)}" for feature in diagnosis.bias.features[:_MOST]),
+        *(f"  {_format_line(feature, line)}" for feature, line in lines),
+        *([f"  … and {more:,} more columns or categories outside ± {limit:g}"] if more else []),
         *format_regions(diagnosis.overlap.rules),
     ]
 
@@ -50,11 +74,12 @@ def format_regions(rules: Sequence[object]) -> list[str]:
     return ["Regions not covered by the sample:", *(f"  {rule}" for rule in rules[:_MOST]), *more]
 
 
-def _format_balance(feature: FeatureBalance) -> str:
-    before = _format_number(feature.before.mean)
+def _format_line(feature: FeatureBalance, line: BalanceLine) -> str:
+    name = feature.name if line.category is None else f"{feature.name} = {line.category}"
+    before = _format_number(line.before)
     if feature.after is None:
-        return f"{feature.name}: {before}"
-    return f"{feature.name}: {before}, with the weights {_format_number(feature.after.mean)}"
+        return f"{name}: {before}"
+    return f"{name}: {before}, with the weights {_format_number(line.after)}"
 
 
 def _format_number(value: float | None) -> str:

@@ -87,7 +87,7 @@ def weigh(
     from unskew import diagnose, save_weighter
     from unskew.cli.inputs import Roles, open_inputs
     from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
-    from unskew.cli.reports import write_report
+    from unskew.cli.reports import name_inputs, write_report
     from unskew.files import whole_files, writing
 
     started = monotonic()
@@ -113,6 +113,7 @@ def weigh(
         if report is not None:
             with warnings_as_notes():
                 diagnosis = diagnose(rows.features, opened.without_checkpoint(), weighter, **data)
+            diagnosis = name_inputs(diagnosis, sample, population, target)
             write_report(diagnosis, temporary[report], report)
     if not quiet:
         _print_summary(rows, opened.size, weighter, method, monotonic() - started)

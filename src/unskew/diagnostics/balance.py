@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.diagnostics.columns import CategoryTotals, NumberTotals
-from unskew.diagnostics.diagnosis import (
+from unskew.diagnostics.features import (
     MISSING,
     NOT_IN_SAMPLE,
     OTHER,
+    BalanceLine,
     Difference,
     Distribution,
     FeatureBalance,
 )
+from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
@@ -26,6 +28,8 @@ from unskew.population.sample import Sample
 
 MAX_BINS = 24
 MAX_BARS = 20
+MAX_LINES = 20
+"""Categories of a column that are listed with their differences."""
 
 
 class _Side(NamedTuple):
@@ -33,6 +37,11 @@ class _Side(NamedTuple):
 
     values: FloatArray
     share: FloatArray
+
+    @property
+    def mass(self) -> float:
+        """The share of the rows in which the value is present."""
+        return float(self.share.sum())
 
     def counted(self, borders: FloatArray, n_bins: int) -> FloatArray:
         """Return the share of each bin; a border belongs to the bin below it."""
@@ -71,39 +80,76 @@ def measure_balance(
         kind: Literal["number", "category", "time"]
         if isinstance(counted, CategoryTotals):
             kind = "category"
-            differences, distribution = _category_balance(codes, column, counted, sides)
+            measured = _category_balance(codes, column, counted, sides)
+            distribution = _category_distribution(codes, column, counted, sides)
         else:
             kind = "time" if codes.kinds[column] == Kind.TIME else "number"
             population = _side(drawn[:, column], drawn_weight)
-            differences = [_number_difference(side, counted, population) for side in sides]
+            measured = _number_balance(counted, sides, population)
             distribution = _number_distribution(codes, column, sides, population)
-        weighted = None if after is None else differences[1]
-        found.append(FeatureBalance(name, kind, differences[0], weighted, distribution))
+        differences, lines, unlisted = measured
+        lines = tuple(sorted(lines, key=lambda line: -abs(line.before or 0.0)))
+        before, weighted = differences[0], None if after is None else differences[1]
+        found.append(FeatureBalance(name, kind, lines, unlisted, before, weighted, distribution))
     return tuple(sorted(found, key=_severity))
 
 
 def _severity(feature: FeatureBalance) -> tuple[float, float]:
-    return -abs(feature.before.mean or 0.0), -(feature.before.distance or 0.0)
+    largest = max((abs(line.before or 0.0) for line in feature.lines), default=0.0)
+    return -largest, -(feature.before.distance or 0.0)
 
 
-def _number_difference(side: _Side, totals: NumberTotals, population: _Side) -> Difference:
-    mass = float(side.share.sum())
-    missing = _missing_difference(mass, totals.mass / (totals.mass + totals.missing))
-    if not mass or not totals.mass:
-        return missing
-    weight = side.share / mass
+class _Balance(NamedTuple):
+    """A column before and after weighting, as a whole and by its means and shares."""
+
+    differences: Sequence[Difference]
+    lines: Sequence[BalanceLine]
+    unlisted: int
+
+
+def _line(category: str | None, differences: Sequence[float | None]) -> BalanceLine:
+    return BalanceLine(category, differences[0], differences[1] if len(differences) > 1 else None)
+
+
+def _number_balance(totals: NumberTotals, sides: Sequence[_Side], population: _Side) -> _Balance:
+    each = [_number_difference(side, totals, population) for side in sides]
+    means = [mean for mean, _ in each]
+    lines = [] if means == [None] * len(means) else [_line(None, means)]
+    lines += _missing_line(sides, totals.mass / (totals.mass + totals.missing))
+    return _Balance([difference for _, difference in each], lines, 0)
+
+
+def _number_difference(
+    side: _Side, totals: NumberTotals, population: _Side
+) -> tuple[float | None, Difference]:
+    missing = _missing_difference(side.mass, totals.mass / (totals.mass + totals.missing))
+    if not side.mass or not totals.mass:
+        return None, missing
+    weight = side.share / side.mass
     base = side.values[0]  # so that the mean of equal values is that value, to the last bit
     mean = float(base + weight @ (side.values - base))
     scale = totals.deviation or float(np.abs(side.values - mean).max()) or 1.0
     deviation = scale * float(np.sqrt(weight @ ((side.values - mean) / scale) ** 2))
     difference = float(_standardised(mean - totals.mean, totals.deviation or deviation))
-    return replace(
+    return difference, replace(
         missing,
-        mean=difference,
         variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
         distance=kolmogorov_smirnov(side.values, weight, *population),
         correctable_difference=max(abs(difference), missing.correctable_difference or 0.0),
     )
+
+
+def _missing_share(mass: float) -> float:
+    """Return the share that is missing; less than rounding is nothing."""
+    return 1.0 - mass if mass < 1 - 1e-12 else 0.0
+
+
+def _missing_line(sides: Sequence[_Side], their_mass: float) -> list[BalanceLine]:
+    """Return the line of the missing values, if it is not balanced."""
+    theirs = _missing_share(their_mass)
+    each = [float(_share_differences(_missing_share(side.mass), theirs)) for side in sides]
+    line = _line(MISSING, each)
+    return [line] if line.size > THRESHOLDS.balanced_difference else []
 
 
 def _missing_difference(mass: float, their_mass: float) -> Difference:
@@ -111,9 +157,9 @@ def _missing_difference(mass: float, their_mass: float) -> Difference:
 
     Weights can reduce it if the sample has missing values: no weights create one.
     """
-    mine, theirs = 1.0 - mass, 1.0 - their_mass
-    size = None if mine <= 1e-12 else float(np.abs(_share_differences(mine, theirs)))
-    return Difference(None, None, None, mine - theirs, correctable_difference=size)
+    mine, theirs = _missing_share(mass), _missing_share(their_mass)
+    size = float(np.abs(_share_differences(mine, theirs))) if mine else None
+    return Difference(None, None, mine - theirs, correctable_difference=size)
 
 
 def _share_differences(mine: ArrayLike, theirs: ArrayLike) -> FloatArray:
@@ -149,53 +195,81 @@ def kolmogorov_smirnov(
     return float(np.abs(np.bincount(place, signed, minlength=len(values)).cumsum()).max())
 
 
+def _category_shares(
+    totals: CategoryTotals, sides: Sequence[_Side]
+) -> tuple[list[FloatArray], FloatArray]:
+    """Return the shares of each category of the sample, then of all others, among all rows."""
+    population = np.append(totals.counts, totals.unseen)
+    # A category's code is its rank; the last place is that of the unseen categories.
+    ranks = np.arange(float(len(totals.counts)))
+    shares = [side.counted(ranks, len(population)) for side in sides]
+    return shares, population / (population.sum() + totals.missing)
+
+
 def _category_balance(
     codes: ColumnCodes, column: int, totals: CategoryTotals, sides: Sequence[_Side]
-) -> tuple[list[Difference], Distribution]:
-    n_categories = len(totals.counts)
-    labels = [codes.format_value(column, float(rank)) for rank in range(n_categories)]
-    labels.append(NOT_IN_SAMPLE)
-    population = np.append(totals.counts, totals.unseen)
-    population = population / (population.sum() + totals.missing)
-    # A category's code is its rank; the last place is that of the unseen categories.
-    shares = [side.counted(np.arange(float(n_categories)), n_categories + 1) for side in sides]
-    differences = [_category_difference(share, population, labels) for share in shares]
-    importance = np.maximum(population, shares[0])[:-1]
-    ranked = np.argsort(-importance, kind="stable")
-    groups: list[tuple[str, Any]] = [(labels[k], [k]) for k in np.sort(ranked[:MAX_BARS])]
-    n_shown = len(groups)
-    if n_shown < n_categories:
-        groups.append((OTHER, ranked[MAX_BARS:]))
-    if totals.unseen:
-        groups.append((NOT_IN_SAMPLE, [n_categories]))
-    grouped = [
-        np.array([share[members].sum() for _, members in groups]) for share in (*shares, population)
-    ]
-    names = [label for label, _ in groups]
-    return differences, _distribution(names, None, grouped, n_special=len(groups) - n_shown)
+) -> _Balance:
+    shares, population = _category_shares(totals, sides)
+    each = [_category_difference(share, population) for share in shares]
+    limit, n_categories = THRESHOLDS.balanced_difference, len(totals.counts)
+    places = np.arange(n_categories + bool(totals.unseen))
+    if len(places) == 2:  # their differences are opposite
+        places = places[n_categories - 1 : n_categories]
+    lines, unlisted = [], 0
+    known = [np.abs(values[places]) for values, _ in each if values is not None]
+    if known and len(places):
+        sizes = np.max(known, axis=0)
+        notable = int((sizes > limit).sum())
+        unlisted = max(0, notable - MAX_LINES)
+        largest = np.argsort(-sizes, kind="stable")[: max(1, notable - unlisted)]
+        for place in places[largest].tolist():
+            unseen = place == n_categories
+            label = NOT_IN_SAMPLE if unseen else codes.format_value(column, float(place))
+            values = [None if found is None else float(found[place]) for found, _ in each]
+            lines.append(_line(label, values))
+    lines += _missing_line(sides, float(population.sum()))
+    return _Balance([difference for _, difference in each], lines, unlisted)
 
 
 def _category_difference(
-    share: FloatArray, population: FloatArray, labels: Sequence[str]
-) -> Difference:
+    share: FloatArray, population: FloatArray
+) -> tuple[FloatArray | None, Difference]:
+    """Return the standardised difference of each category's share, and that of the column."""
     mass, their_mass = float(share.sum()), float(population.sum())
     missing = _missing_difference(mass, their_mass)
     if not mass or not their_mass:
-        return missing
+        return None, missing
     mine, theirs = share / mass, population / their_mass
-    each = _share_differences(mine, theirs)
-    worst = int(np.argmax(np.abs(each)))
     seen = population[:-1]
     among_seen = _share_differences(mine[:-1], seen / seen.sum()) if seen.any() else np.inf
-    return replace(
+    return _share_differences(mine, theirs), replace(
         missing,
-        mean=float(each[worst]),
         distance=float(np.abs(mine - theirs).sum() / 2),
-        category=labels[worst],
         correctable_difference=max(
             float(np.abs(among_seen).max()), missing.correctable_difference or 0.0
         ),
     )
+
+
+def _category_distribution(
+    codes: ColumnCodes, column: int, totals: CategoryTotals, sides: Sequence[_Side]
+) -> Distribution:
+    shares, population = _category_shares(totals, sides)
+    importance = np.maximum(population, shares[0])[:-1]
+    ranked = np.argsort(-importance, kind="stable")
+    groups: list[tuple[str, Any]] = [
+        (codes.format_value(column, float(rank)), [rank]) for rank in np.sort(ranked[:MAX_BARS])
+    ]
+    n_shown = len(groups)
+    if n_shown < len(ranked):
+        groups.append((OTHER, ranked[MAX_BARS:]))
+    if totals.unseen:
+        groups.append((NOT_IN_SAMPLE, [len(ranked)]))
+    grouped = [
+        np.array([share[members].sum() for _, members in groups]) for share in (*shares, population)
+    ]
+    names = [label for label, _ in groups]
+    return _distribution(names, None, grouped, n_special=len(groups) - n_shown)
 
 
 def _number_distribution(

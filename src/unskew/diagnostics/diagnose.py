@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from unskew.diagnostics.balance import measure_balance
+from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
-from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis
+from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
 from unskew.diagnostics.outcome import measure_outcome
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.verdict import reach_verdict
@@ -26,9 +28,7 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
-from unskew.theory import cluster_distance_bound, importance_weighting_bound
 from unskew.weighters.base import Family
-from unskew.weighters.cells import CellWeighter
 
 EXAMINED_ROWS = 20_000
 
@@ -125,12 +125,13 @@ def diagnose(
         bias=bias,
         overlap=overlap,
         weights=summary,
-        bounds=() if after is None else _bounds(after, weighter),
+        bounds=() if after is None else state_bounds(after, weighter),
         sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
         thresholds=THRESHOLDS,
+        provenance=_provenance(population, y),
         outcome=None if y is None else measure_outcome(y, sample.design, after),
     )
 
@@ -156,6 +157,13 @@ def _compare(
         )
         overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
     return bias, overlap, expected_share
+
+
+def _provenance(population: Any, y: Any) -> Provenance:
+    """Return what is known of the data: the path of the population, the name of a series."""
+    path = str(population) if isinstance(population, str | PathLike) else None
+    name = getattr(y, "name", None)
+    return Provenance(population=path, target=name if isinstance(name, str) else None)
 
 
 def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None:
@@ -191,27 +199,3 @@ def _given_weights(weights: Any, n_rows: int) -> FloatArray | None:
             "sample first, or give an array of weights."
         )
     return check_design(weights, name="weights", n_rows=n_rows)
-
-
-def _bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ...]:
-    """Return what the theory says, where it applies."""
-    bounds = [importance_weighting_bound(weights)]
-    if isinstance(weighter, CellWeighter):
-        counts = np.stack([weighter.population_counts_, weighter.sample_counts_])
-        population, sample = counts = counts[:, counts[1] > 0]
-        # Only for a sample that is part of the population, without design weights.
-        if (sample <= population).all() and (counts == np.round(counts)).all():
-            found = cluster_distance_bound(
-                population_counts=population, sample_counts=sample, norm="l1"
-            )
-            bounds.append(found)
-    statements = []
-    for bound in bounds:
-        text = f"{bound.statement}: "
-        text += f"at most {bound:.3g}." if np.isfinite(bound) else "no bound."
-        if bound.vacuous and bound.reason:
-            text += f" This bound is vacuous: {bound.reason}."
-        statements.append(
-            BoundStatement(bound.reference, text, bound.value, bound.vacuous, bound.assumptions)
-        )
-    return tuple(statements)

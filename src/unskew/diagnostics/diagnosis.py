@@ -4,113 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from unskew import __version__
+from unskew.diagnostics.features import BalanceLine, FeatureBalance
 from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
 from unskew.files import write_whole
 from unskew.overlap import Overlap
 
-OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"
-"""Labels of rare categories, of unseen categories (of the population alone), of missing values."""
-
 Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far the sample is from the population in one column.
-
-    Attributes
-    ----------
-    mean : float or None
-        Standardised mean difference: the sample's mean minus the population's, in standard
-        deviations of the population. For categories, the largest one in absolute value over all
-        categories; ``category`` names it. Infinite if the population is constant and the sample
-        differs from it; None if either side has no value.
-    variance_ratio : float or None
-        The sample's variance divided by the population's, for numbers and times.
-    distance : float or None
-        The Kolmogorov-Smirnov distance for numbers and times, the total variation distance for
-        categories; between 0 and 1.
-    missing : float
-        The sample's share of missing values minus the population's.
-    category : str or None
-        The category that ``mean`` refers to.
-    correctable_difference : float or None
-        The largest absolute standardised difference that weights can reduce: of the mean, of the
-        shares of categories that the sample has, of the share of missing values if the sample has
-        some.
-    """
-
-    mean: float | None
-    variance_ratio: float | None
-    distance: float | None
-    missing: float
-    category: str | None = None
-    correctable_difference: float | None = None
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """The distribution of one column in sample, weighted sample and population.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        The bins, in the column's units, or the categories.
-    edges : tuple of float or None
-        The edges of the bins, one more than bins, equally spaced; None for categories and for
-        numbers of few values. Times are in days since the sample's first.
-    sample, weighted, population : tuple of float
-        Shares that sum to one; ``weighted`` is None without weights.
-    n_special : int
-        How many labels at the end are neither a bin nor a category of the sample, but "(other)",
-        "(not in the sample)" or "(missing)".
-    """
-
-    labels: tuple[str, ...]
-    edges: tuple[float, ...] | None
-    sample: tuple[float, ...]
-    weighted: tuple[float, ...] | None
-    population: tuple[float, ...]
-    n_special: int = 0
-
-    @property
-    def shares(self) -> dict[str, tuple[float, ...]]:
-        """The shares by side, without ``weighted`` if there are no weights."""
-        sides = {"sample": self.sample, "weighted": self.weighted, "population": self.population}
-        return {side: shares for side, shares in sides.items() if shares is not None}
-
-
-@dataclass(frozen=True)
-class FeatureBalance:
-    """One column, before and after weighting.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "category", "time"}
-    before : Difference
-        With the sample's design weights only, if it has any.
-    after : Difference or None
-        With the weights; None without.
-    distribution : Distribution
-    """
-
-    name: str
-    kind: Literal["number", "category", "time"]
-    before: Difference
-    after: Difference | None
-    distribution: Distribution
-
-    @property
-    def differences(self) -> dict[str, Difference]:
-        """The differences by stage, without ``after`` if there are no weights."""
-        return {"before": self.before} | ({"after": self.after} if self.after else {})
 
 
 @dataclass(frozen=True)
@@ -180,7 +87,7 @@ class BoundStatement:
     ----------
     theorem : str
     statement : str
-        In words, with the numbers in it.
+        What its number means for this sample, in a sentence.
     value : float
     vacuous : bool
         Whether the bound is no better than what is known without it.
@@ -244,6 +151,30 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Which data a diagnosis is about, and when it was made.
+
+    Attributes
+    ----------
+    sample, population, weights : str or None
+        The files, as far as they are known.
+    target : str or None
+        The name of the labels.
+    date : str
+        ISO 8601, in local time with its distance from UTC.
+    version : str
+        Of unskew.
+    """
+
+    sample: str | None = None
+    population: str | None = None
+    weights: str | None = None
+    target: str | None = None
+    date: str = field(default_factory=lambda: datetime.now().astimezone().isoformat("T", "seconds"))
+    version: str = __version__
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """Whether a sample is biased, how badly and where, and whether weights correct it.
 
@@ -269,6 +200,8 @@ class Diagnosis:
         The limits by which the verdict was reached.
     outcome : Outcome or None
         The effect of weighting on the labels, if they were given.
+    provenance : Provenance
+        Which data it is about, and when it was made; equal diagnoses may differ in it.
     """
 
     verdict: Verdict
@@ -282,9 +215,38 @@ class Diagnosis:
     method: str | None
     thresholds: Thresholds
     outcome: Outcome | None = None
+    provenance: Provenance = field(default_factory=Provenance, compare=False)
 
     def __str__(self) -> str:
         return str(self.verdict)
+
+    def largest_lines(
+        self, most: int, most_a_feature: int = 1
+    ) -> tuple[list[tuple[FeatureBalance, BalanceLine]], int]:
+        """Return the means and categories that differ most, and how many more are not balanced.
+
+        They are chosen by the larger difference before or after weighting, and sorted by that
+        before. Each feature's largest is chosen before any feature's second, so that a column of
+        many categories leaves room for the others.
+
+        Parameters
+        ----------
+        most, most_a_feature : int
+            How many to return, of all features and of one.
+        """
+        ranked = [
+            (place, feature, line)
+            for feature in self.bias.features
+            for place, line in enumerate(sorted(feature.lines, key=lambda line: -line.size))
+        ]
+        first = [entry for entry in ranked if entry[0] < most_a_feature]
+        first.sort(key=lambda entry: (entry[0] > 0, -entry[2].size))
+        shown = [(feature, line) for _, feature, line in first[:most]]
+        shown.sort(key=lambda entry: -abs(entry[1].before or 0.0))
+        limit = self.thresholds.balanced_difference
+        found = sum(line.size > limit for _, _, line in ranked)
+        found += sum(feature.unlisted for feature in self.bias.features)
+        return shown, found - sum(line.size > limit for _, line in shown)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, numbers and text.

@@ -149,14 +149,21 @@ def _weighted_sentence(bias: Bias) -> str:
 
 
 def _worst_sentence(bias: Bias, *, after: bool) -> str:
-    sides = [(f.name, f.differences["after" if after else "before"]) for f in bias.features]
-    known = [(side.mean, name, side.category) for name, side in sides if side.mean is not None]
-    if not known:
+    # Of each column, the mean or the category that differs most.
+    worst: list[tuple[float, str]] = []
+    for feature in bias.features:
+        values = [(line.after if after else line.before, line.category) for line in feature.lines]
+        known = [(value, category) for value, category in values if value is not None]
+        if known:
+            mean, category = max(known, key=lambda entry: abs(entry[0]))
+            worst.append(
+                (mean, feature.name if category is None else f"{feature.name} = {category}")
+            )
+    if not worst:
         return "No column has values on both sides."
     shown = [
-        f"{name}{f' = {category}' if category else ''} "
-        f"({f'{mean:+.2f}'.replace('-', '−')} standard deviations)"
-        for mean, name, category in sorted(known, key=lambda entry: -abs(entry[0]))[:3]
+        f"{name} ({f'{mean:+.2f}'.replace('-', '−')} standard deviations)"
+        for mean, name in sorted(worst, key=lambda entry: -abs(entry[0]))[:3]
     ]
     return f"The columns that {'still ' if after else ''}differ most: {', '.join(shown)}."
 

@@ -49,7 +49,7 @@ class Column:
     keys : sequence, optional
         What a searchable table sorts the cells by; None comes last.
     bars : sequence of float, optional
-        Lengths between 0 and 1 of bars beside the cells.
+        Bars beside the cells: the filled part of each, between 0 and 1.
     """
 
     heading: str
@@ -115,7 +115,6 @@ class Item:
 
     name: str
     text: str
-    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +150,8 @@ class Report:
         Picks the verdict's colour and icon.
     reasons : sequence of str
     sections : sequence of Section
+    origin : sequence of Item
+        Which data the report is about, and when it was made.
     """
 
     headline: str
@@ -158,6 +159,7 @@ class Report:
     tone: Literal["good", "caution", "bad"]
     reasons: Sequence[str]
     sections: Sequence[Section]
+    origin: Sequence[Item]
 
     def charts(self) -> Iterator[Chart]:
         """Yield all charts."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from unskew.diagnostics.diagnosis import Difference, Distribution, FeatureBalance
+from unskew.diagnostics.features import BalanceLine, Distribution, FeatureBalance
 from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
@@ -35,26 +35,27 @@ BAR: Spec = {"fill": "var(--population)", "stroke": "var(--population-line)", "s
 
 SIGNED_LABELS: Spec = {"format": "+.2~f", "labelExpr": "datum.value === 0 ? '0' : datum.label"}
 PLAIN_LABELS: Spec = {"format": ",~r"}
-SHORT_LABELS: Spec = {"format": "~s", "labelExpr": "replace(datum.label, 'G', 'B')"}  # billions
-SHARES: Spec = {"tickCount": 4, "format": ".0%"}
-NO_LABELS: Spec = {"labels": False, "grid": False}
+SHORT_LABELS: Spec = {  # with B for billions
+    "format": "~s",
+    "labelExpr": "datum.value === 0 ? '0' : replace(datum.label, 'G', 'B')",
+}
+SHARES: Spec = {"tickCount": 4, "format": ".1~%", "labelColor": "var(--muted)"}
 
 MAX_AXIS = 3.0
 """Standard deviations at which the axis of the love plot ends at the latest."""
 MAX_CATEGORIES = 12
 
 
-def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
-    """Mean differences before and after weighting, one row a feature.
+def love_plot(lines: Sequence[tuple[FeatureBalance, BalanceLine]], balanced: float) -> Spec:
+    """Mean differences before and after weighting, one row a feature or category.
 
     A band marks the differences that count as ``balanced``.
     """
-    end = axis_end(features)
-    labels = _distinct([_feature_label(feature) for feature in features])
+    end = axis_end(lines)
+    labels = [line_label(feature, line) for feature, line in lines]
     rows = [
-        _love_row(feature, label, end)
-        for feature, label in zip(features, labels, strict=True)
-        if feature.before.mean is not None
+        _love_row(line, {"feature": label, "name": name}, end)
+        for (_, line), name, label in zip(lines, labels, _distinct(labels), strict=True)
     ]
     ends = [row[side] for row in rows for side in ("before", "after") if side in row]
     low, high = min([-1.6 * balanced, *ends]), max([1.6 * balanced, *ends])
@@ -84,41 +85,32 @@ def love_plot(features: Sequence[FeatureBalance], balanced: float) -> Spec:
     return _spec(layers, rows, height=24 * len(rows))
 
 
-def axis_end(features: Sequence[FeatureBalance]) -> float:
+def axis_end(lines: Sequence[tuple[FeatureBalance, BalanceLine]]) -> float:
     """Return where the axis of the love plot ends: differences beyond it are marked at its end."""
     sizes = [
-        abs(side.mean)
-        for feature in features
-        for side in feature.differences.values()
-        if side.mean is not None and math.isfinite(side.mean)
+        abs(difference)
+        for _, line in lines
+        for difference in (line.before, line.after)
+        if difference is not None and math.isfinite(difference)
     ]
     return min(MAX_AXIS, max(sizes, default=1.0) or 1.0)
 
 
-def _love_row(feature: FeatureBalance, label: str, end: float) -> Spec:
-    row: Spec = {"feature": label, "name": _feature_label(feature)}
-    for side, difference in feature.differences.items():
-        if difference.mean is None:
+def _love_row(line: BalanceLine, row: Spec, end: float) -> Spec:
+    for side, difference in (("before", line.before), ("after", line.after)):
+        if difference is None:
             continue
-        row[side] = max(-end, min(end, difference.mean))
-        beyond = "triangle-right" if difference.mean > 0 else "triangle-left"
-        row[f"{side}_shape"] = "circle" if row[side] == difference.mean else beyond
-        row[f"{side}_text"] = mean_text(difference)
+        row[side] = max(-end, min(end, difference))
+        beyond = "triangle-right" if difference > 0 else "triangle-left"
+        row[f"{side}_shape"] = "circle" if row[side] == difference else beyond
+        row[f"{side}_text"] = signed(difference)
     return row
 
 
-def mean_text(difference: Difference) -> str:
-    """Return a mean difference, with the category that it refers to."""
-    text = signed(difference.mean)
-    return text if difference.category is None else f"{text} for {visible(difference.category, 40)}"
-
-
-def _feature_label(feature: FeatureBalance) -> str:
-    """Return the name of a feature, with the category if both mean differences share it."""
-    category, after = feature.before.category, feature.after
-    if category is None or (after is not None and after.category != category):
-        return visible(feature.name, 60)
-    return f"{visible(feature.name, 60)} = {visible(category, 30)}"
+def line_label(feature: FeatureBalance, line: BalanceLine) -> str:
+    """Return the name of a feature, with the category that a line is about."""
+    name = visible(feature.name, 60)
+    return name if line.category is None else f"{name} = {visible(line.category, 30)}"
 
 
 def weights(histogram: Histogram) -> Spec:
@@ -153,16 +145,27 @@ def weights(histogram: Histogram) -> Spec:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten between low and high: fewer of many, and steps between few."""
+    """Return powers of ten between low and high: fewer of many, and steps between few.
+
+    Examples
+    --------
+    >>> _ticks(0.02, 90.0), _ticks(0.6, 1.5)
+    ([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0], [0.6, 0.8, 1.0, 1.2, 1.4])
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first) / 8))
     powers = [power for power in range(first, last + 1) if power % stride == 0]
     for steps in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [step * 10.0**power for power in powers for step in steps]
+        ticks = [float(f"{step}e{power}") for power in powers for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 4:
-            break
-    return ticks
+            return ticks
+    # So near each other that equal steps serve: of 1, 2 or 5 in some digit, four or more.
+    power = math.floor(math.log10((high - low) / 4))
+    sizes = [float(f"{digit}e{power}") for digit in (5, 2, 1)]
+    step = next(size for size in sizes if 4 * size <= high - low)
+    places = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [float(f"{place * step:.12g}") for place in places]
 
 
 def distribution(feature: FeatureBalance) -> Spec | None:
@@ -179,7 +182,7 @@ def distribution(feature: FeatureBalance) -> Spec | None:
     # Numbers or times of so few values that each has its bar, in order.
     axis = {"labelAngle": 0, "labelSeparation": 6, "labelOverlap": True, "domain": True}
     values = {**_category("category", sort=None, axis=axis), "type": "ordinal"}
-    bars = _bars(shown, "y", NO_LABELS, values)
+    bars = _bars(shown, "y", SHARES, values)
     return _spec(bars, _rows(shown, range(len(shown.labels))), height=130)
 
 
@@ -197,7 +200,7 @@ def _histogram(shown: Distribution, edges: tuple[float, ...]) -> Spec:
         "sample": {**step, "color": SAMPLE},
         "weighted": {**step, "color": WEIGHTED, "strokeDash": [5, 2]},
     }
-    layers = _layers(shown, marks, "y", NO_LABELS, {"x": x})
+    layers = _layers(shown, marks, "y", SHARES, {"x": x})
     bar = {"x2": {"field": "high"}, "y2": {"datum": 0}, "tooltip": _tooltip(shown)}
     layers[0]["encoding"].update(bar)
     return _spec(layers, rows, height=130)

@@ -6,51 +6,68 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unskew.diagnostics.diagnosis import Diagnosis, FeatureBalance
+from unskew.diagnostics.diagnosis import Diagnosis
+from unskew.diagnostics.features import BalanceLine, FeatureBalance
 from unskew.report import charts
-from unskew.report.blocks import Chart, Charts, Column, LegendEntry, Paragraph, Section, Table
-from unskew.report.numbers import count, decimal, share, signed, signed_share
+from unskew.report.blocks import (
+    Block,
+    Chart,
+    Charts,
+    Column,
+    LegendEntry,
+    Paragraph,
+    Section,
+    Table,
+)
+from unskew.report.numbers import NOTHING, count, decimal, share, signed, signed_share
 from unskew.report.untrusted import visible
 
 MAX_IN_LOVE_PLOT = 25
+MAX_A_FEATURE = 5
+"""Lines of one feature in the love plot; the table has more."""
 MAX_DISTRIBUTIONS = 12
 
 
 def differences(diagnosis: Diagnosis) -> Section:
-    """Return the love plot: the mean difference of each feature before and after weighting."""
-    features, balanced = diagnosis.bias.features, diagnosis.thresholds.balanced_difference
-    known = [feature for feature in features if feature.before.mean is not None]
+    """Return the love plot: mean differences of features and categories before and after."""
+    balanced = diagnosis.thresholds.balanced_difference
+    known = [feature for feature in diagnosis.bias.features if feature.lines]
     if not known:
         nothing = Paragraph("No feature has a mean to compare.")
         return Section("balance", "Where the sample differs", [nothing])
-    worst = max(known, key=lambda feature: abs(feature.before.mean or 0.0))
-    outside = [
-        sum(abs(feature.differences[stage].mean or 0.0) > balanced for feature in known)
-        for stage in worst.differences
-    ]
-    means = signed(worst.before.mean)
-    counts = f"{count(outside[0])} of {count(len(known))} features differ by more than "
-    counts += f"± {decimal(balanced)}"
-    if worst.after is not None:
-        means += f", {signed(worst.after.mean)} after weighting"
-        counts += f" before weighting, {count(outside[1])} after"
-    name = visible(worst.name, 60)
-    text = f"The feature {name} has the largest mean difference: {means}. {counts}."
-
-    plotted = known[:MAX_IN_LOVE_PLOT]
+    plotted, more = diagnosis.largest_lines(MAX_IN_LOVE_PLOT, MAX_A_FEATURE)
+    feature, line = plotted[0]
+    means, limit = signed(line.before), f"± {decimal(balanced)}"
+    counts = f"{_outside(known, 'before', balanced)} of {count(len(known))} features differ by "
+    counts += f"more than {limit}"
+    if diagnosis.weights is not None:
+        means += f", {signed(line.after)} after weighting"
+        counts += f" before weighting, {_outside(known, 'after', balanced)} after"
+    label = charts.line_label(feature, line)
+    text = f"The largest mean difference is that of {label}: {means}. {counts}."
     caption = (
         "Mean difference from the population, in standard deviations: positive if the sample has "
         "too much of a feature."
     )
-    if len(plotted) < len(known):
-        caption += f" The {len(plotted)} most biased of {count(len(known))} features."
-    sides = [side for feature in plotted for side in feature.differences.values()]
-    if any(abs(side.mean or 0.0) > charts.axis_end(plotted) for side in sides):
+    if len(known) > MAX_IN_LOVE_PLOT:
+        caption += f" The {MAX_IN_LOVE_PLOT} most biased of {count(len(known))} features."
+    if more:
+        caption += f" {count(more)} more lines lie outside {limit}: see the table of all features."
+    if any(line.size > charts.axis_end(plotted) for _, line in plotted):
         caption += " Triangles mark differences beyond the end of the axis."
     description = f"Mean differences of the features. {text}"
     chart = Chart("love", charts.love_plot(plotted, balanced), description, caption=caption)
     block = Charts([chart], [*_legend(diagnosis), "balanced"])
     return Section("balance", "Where the sample differs", [Paragraph(text), block])
+
+
+def _outside(features: Sequence[FeatureBalance], stage: str, balanced: float) -> str:
+    """Return how many features have a mean or a category that is not balanced."""
+    found = [
+        any(abs(getattr(line, stage) or 0.0) > balanced for line in feature.lines)
+        for feature in features
+    ]
+    return count(sum(found))
 
 
 def _legend(diagnosis: Diagnosis) -> Sequence[LegendEntry]:
@@ -75,10 +92,7 @@ def distributions(diagnosis: Diagnosis) -> Section | None:
 
 def _distribution_chart(chart_id: str, feature: FeatureBalance) -> Chart:
     shown, name = feature.distribution, visible(feature.name, 80)
-    means = [charts.mean_text(side) for side in feature.differences.values()]
-    if feature.after is not None and feature.before.category == feature.after.category:
-        means[0] = signed(feature.before.mean)  # name the category once
-    note = f"Mean difference {' → '.join(means)}"
+    note = _mean_note(feature)
     caption = []
     if shown.edges is not None and feature.kind == "time":
         caption.append("Days since the sample's first.")
@@ -101,26 +115,63 @@ def _distribution_chart(chart_id: str, feature: FeatureBalance) -> Chart:
     )
 
 
+def _mean_note(feature: FeatureBalance) -> str:
+    """Return the largest mean difference of a feature, with its category."""
+    if not feature.lines:
+        return f"Mean difference {NOTHING}"
+    line = feature.lines[0]
+    after = "" if feature.after is None else f" → {signed(line.after)}"
+    category = "" if line.category is None else f" for {visible(line.category, 40)}"
+    return f"Mean difference {signed(line.before)}{after}{category}"
+
+
 def all_features(diagnosis: Diagnosis) -> Section:
-    """Return every feature, to search and to sort."""
-    features = diagnosis.bias.features
-    names, kinds = [visible(f.name) for f in features], [f.kind for f in features]
+    """Return every feature, and every category that is not balanced, to search and to sort."""
+    features, limit = diagnosis.bias.features, decimal(diagnosis.thresholds.balanced_difference)
+    nothing = BalanceLine(None, None, None)
+    lines = [(feature, line) for feature in features for line in feature.lines or (nothing,)]
+    names = [visible(feature.name) for feature, _ in lines]
+    categories = [NOTHING if line.category is None else visible(line.category) for _, line in lines]
     columns = [
         Column("Feature", names, "data", keys=[name.casefold() for name in names]),
-        Column("Kind", kinds, "text", keys=kinds),
+        Column("Category", categories, "data", keys=[name.casefold() for name in categories]),
     ]
     stages = {"before": ""} if diagnosis.weights is None else {"before": "", "after": ", weighted"}
+    for stage, suffix in stages.items():
+        means = [getattr(line, stage) for _, line in lines]
+        columns.append(_measures(f"Mean difference{suffix}", means, signed))
     texts: dict[tuple[str, str], Callable[[Any], str]] = {
-        ("Mean difference", "mean"): signed,
         ("Variance ratio", "variance_ratio"): decimal,
         ("Distance", "distance"): decimal,
         ("Missing", "missing"): signed_share,
     }
     for (heading, measure), text in texts.items():
         for stage, suffix in stages.items():
-            values = [getattr(feature.differences[stage], measure) for feature in features]
-            sizes = [None if value is None or math.isnan(value) else abs(value) for value in values]
-            columns.append(Column(f"{heading}{suffix}", [text(v) for v in values], keys=sizes))
+            values: list[Any] = []
+            for feature in features:  # what describes all of a feature is in its first line
+                values.append(getattr(feature.differences[stage], measure))
+                values += [""] * (len(feature.lines) - 1)
+            columns.append(_measures(f"{heading}{suffix}", values, text))
     caption = "All features, the most biased first"
-    table = Table("feature-table", caption, columns, searchable=True)
-    return Section("features", "All features", [table])
+    blocks: list[Block] = [Table("feature-table", caption, columns, searchable=True)]
+    if any(line.category is not None for _, line in lines):
+        blocks.append(Paragraph(_categories_note(features, limit), note=True))
+    return Section("features", "All features", blocks)
+
+
+def _categories_note(features: Sequence[FeatureBalance], limit: str) -> str:
+    """Return which categories have a line, and of which features they are too many."""
+    note = f"Categories have a line if they lie outside ± {limit}, or are the largest difference."
+    more = [f"{visible(f.name, 60)} ({count(f.unlisted)})" for f in features if f.unlisted]
+    if more:
+        note += f" More than these are not listed: {', '.join(more[:10])}"
+        note += f" and {count(len(more) - 10)} more features." if len(more) > 10 else "."
+    return note
+
+
+def _measures(heading: str, values: Sequence[Any], text: Callable[[Any], str]) -> Column:
+    """Return a column that is sorted by size; empty text stays empty."""
+    known = [value not in (None, "") and not math.isnan(value) for value in values]
+    keys = [abs(value) if there else None for value, there in zip(values, known, strict=True)]
+    cells = ["" if value == "" else text(value) for value in values]
+    return Column(heading, cells, keys=keys)

@@ -22,6 +22,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"**{report.status}.**\n"
     for reason in report.reasons:
         yield f"- {markdown_text(reason)}"
+    origin = (f"{item.name}: {markdown_text(item.text)}" for item in report.origin)
+    yield f"\n{' · '.join(origin)}"
     for section in report.sections:
         blocks = [text for block in section.blocks if (text := "\n".join(_block(block)))]
         if blocks:
@@ -42,8 +44,7 @@ def _block(block: Block) -> Iterator[str]:
                 yield _row(map(markdown_text, cells))
         case Items():
             for item in block.items:
-                tag = f" ({item.tag})" if item.tag else ""
-                yield f"- **{markdown_text(item.name)}**{tag}: {markdown_text(item.text)}"
+                yield f"- **{markdown_text(item.name)}**: {markdown_text(item.text)}"
         case Table():
             yield from _table(block)
 

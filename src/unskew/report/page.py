@@ -15,7 +15,6 @@ from html import escape
 import jinja2
 from markupsafe import Markup
 
-from unskew import __version__
 from unskew.diagnostics.diagnosis import Diagnosis
 from unskew.report import vega
 from unskew.report.blocks import Chart
@@ -45,7 +44,6 @@ def to_html(diagnosis: Diagnosis, *, static: bool = False) -> str:
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
         specs=Markup(script_json(specs)),
-        version=__version__,
     )
 
 

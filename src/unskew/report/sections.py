@@ -7,6 +7,7 @@ it returns. A section without content is None.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
@@ -51,7 +52,22 @@ def build_report(diagnosis: Diagnosis) -> Report:
     status, tone = _STATUS[verdict.status]
     sections = [section for build in SECTIONS if (section := build(diagnosis)) is not None]
     reasons = [visible(sentence, 900) for sentence in verdict.sentences]
-    return Report(visible(verdict.headline, 600), status, tone, reasons, sections)
+    headline, origin = visible(verdict.headline, 600), _origin(diagnosis)
+    return Report(headline, status, tone, reasons, sections, origin)
+
+
+def _origin(diagnosis: Diagnosis) -> list[Item]:
+    """Return which data the report is about, and when it was made."""
+    about = diagnosis.provenance
+    made = datetime.fromisoformat(about.date)
+    entries = {
+        "Sample": about.sample,
+        "Population": about.population,
+        "Target": about.target,
+        "Weights": about.weights or diagnosis.method,
+        "Made": f"{made:%Y-%m-%d %H:%M} {made.tzname()} by unskew {about.version}",
+    }
+    return [Item(name, visible(text)) for name, text in entries.items() if text is not None]
 
 
 def key_figures(diagnosis: Diagnosis) -> Section:
@@ -86,12 +102,11 @@ def coverage(diagnosis: Diagnosis) -> Section:
     overlap, rules = diagnosis.overlap, diagnosis.overlap.rules
     blocks: list[Block] = []
     if rules:
-        largest = max(rule.share for rule in rules)
         shares = [f"{share(rule.share)} {_margin(rule)}".strip() for rule in rules]
         inside = [f"{count(rule.sample_rows)} of {count(rule.sample_size)}" for rule in rules]
         columns = [
             Column("Region", [visible(rule.text, 400) for rule in rules], "data"),
-            Column("Population share", shares, bars=[rule.share / largest for rule in rules]),
+            Column("Population share", shares, bars=[rule.share for rule in rules]),
             Column("Sample rows in it", inside),
         ]
         text = (
@@ -183,18 +198,18 @@ def labels(diagnosis: Diagnosis) -> Section | None:
     return Section("labels", title, [table, Paragraph(note, note=True)])
 
 
-def bounds(diagnosis: Diagnosis) -> Section:
-    """Return the theoretical bounds that apply."""
+def bounds(diagnosis: Diagnosis) -> Section | None:
+    """Return what the theory says about this sample, where it says anything."""
     items = []
     for bound in diagnosis.bounds:
+        if bound.vacuous:
+            continue
         text = visible(bound.statement, 1200)
         if bound.assumptions:
             assumptions = "; ".join(visible(text, 900).rstrip(".") for text in bound.assumptions)
             text = f"{text} Assumptions: {assumptions}."
-        tag = "no information here" if bound.vacuous else ""
-        items.append(Item(visible(bound.theorem), text, tag))
-    block = Items(items) if items else Paragraph("No theorem applies here.")
-    return Section("bounds", "Theoretical bounds", [block])
+        items.append(Item(visible(bound.theorem), text))
+    return Section("bounds", "Theoretical bounds", [Items(items)]) if items else None
 
 
 def methods(diagnosis: Diagnosis) -> Section:
@@ -252,9 +267,9 @@ def _methods(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     yield (
         "Features",
         "Mean difference: the sample's mean minus the population's, in standard deviations of the "
-        "population; for categories, the largest one. Distance: Kolmogorov-Smirnov for numbers and "
-        "times, total variation for categories; between 0 and 1. Missing: the sample's share of "
-        "missing values minus the population's.",
+        "population; of a category, its share instead of the mean. Distance: Kolmogorov-Smirnov "
+        "for numbers and times, total variation for categories; between 0 and 1. Missing: the "
+        "sample's share of missing values minus the population's.",
     )
 
 

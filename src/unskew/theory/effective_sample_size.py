@@ -89,7 +89,9 @@ def importance_weighting_bound(
             "the hypothesis was fixed before the sample was seen"
             if chosen == 1
             else f"the hypothesis is one of {chosen:.0f} fixed before the sample was seen",
-            "M and d2 are as given" if known else "M and d2 are estimated from the sample",
+            "the largest weight and the second moment are as given"
+            if known
+            else "the largest weight and the second moment are those of the sample",
         ),
         reference="Cortes, Mansour and Mohri (2010), Learning bounds for importance weighting",
         statement=f"The risk above its weighted estimate, with probability {1 - delta:.6g}",
