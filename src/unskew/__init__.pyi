@@ -20,6 +20,7 @@ from unskew.numerics.weight_vectors import effective_sample_size as effective_sa
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
 from unskew.population.known_levels import CollapsedLevelsWarning as CollapsedLevelsWarning
+from unskew.population.margin_files import read_margins as read_margins
 from unskew.population.margins import Margins as Margins
 from unskew.population.population import Population as Population
 from unskew.population.progress import Progress as Progress
