@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from unskew.errors import InputError
-from unskew.files import whole_file, whole_files, write_whole, writing
+from unskew.files import beside, whole_file, whole_files, write_whole, writing
 
 
 def names(folder: Path) -> list[str]:
@@ -36,6 +36,35 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+@pytest.mark.parametrize("name", ["file", "link"])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, name, mode):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "file").chmod(mode)
+    (tmp_path / "link").symlink_to("file")
+    write_whole(tmp_path / name, "new")
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "file").stat().st_mode & 0o7777 == mode
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 251, "é" * 125 + "x", "重" * 83 + "xy", "𝔘" * 62 + "xyz"], ids=len
+)
+def test_names_as_long_as_the_disk_allows(tmp_path, name):
+    path = tmp_path / f"{name}.csv"
+    assert len(os.fsencode(path.name)) == 255
+    for content in ("old", "new"):
+        with whole_file(path) as temporary:
+            temporary.write_text(content)
+            assert name[:20] in temporary.name
+        assert path.read_text() == content
+    also = beside(path, ".checkpoint")
+    write_whole(also, "state")
+    assert names(tmp_path) == sorted([path.name, also.name])
+    assert beside(tmp_path / "w.csv", ".checkpoint").name == "w.csv.checkpoint"
 
 
 def test_several_files_appear_together(tmp_path):

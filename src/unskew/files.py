@@ -1,8 +1,8 @@
 """Output files that appear whole or not at all.
 
 Each is written to a temporary file in the same folder, flushed to disk, and renamed. A file that
-existed before is intact until that moment. Several files of one command are all written before the
-first is renamed.
+existed before is intact until that moment, and its permissions are kept. Several files of one
+command are all written before the first is renamed.
 
 A process that is killed cannot remove its temporary files. While it runs it holds a lock on each of
 them, so the next process that writes to the same path can recognise those that were left behind,
@@ -12,6 +12,7 @@ and removes them.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ try:
 except ImportError:  # not on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
+_LONGEST_NAME = 255  # bytes, not characters
 _SUFFIX = ".unfinished"
 _LOCKED_AFTER = 60.0
 """Seconds after which a temporary file without a lock was left behind: a running process locks its
@@ -55,9 +57,9 @@ def whole_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
             for place, path in zip(places, paths, strict=True)
         ]
         yield temporaries
-        for temporary, path in zip(temporaries, paths, strict=True):
+        for temporary, place, path in zip(temporaries, places, paths, strict=True):
             with writing(path):
-                temporary.chmod(0o666 & ~_umask())
+                temporary.chmod(_mode(place))
                 _flush_to_disk(temporary)
         for temporary, place, path in zip(temporaries, places, paths, strict=True):
             with writing(path):
@@ -87,8 +89,18 @@ def _temporary(place: Path, *, shown: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def beside(place: Path, suffix: str) -> Path:
+    """Return the path of a file that goes with another: its name, cut if too long, and a suffix."""
+    return place.with_name(_cut(place.name, _LONGEST_NAME - len(os.fsencode(suffix))) + suffix)
+
+
 def _prefix(place: Path) -> str:
-    return f".{place.name[:200]}."  # a name may have 255 bytes
+    return f".{_cut(place.name, 200)}."
+
+
+def _cut(name: str, n_bytes: int) -> str:
+    """Return the beginning of a name in at most so many bytes, of whole characters."""
+    return os.fsencode(name)[:n_bytes].decode(errors="ignore")
 
 
 def _remove_left_behind(place: Path) -> None:
@@ -127,7 +139,10 @@ def writing(path: str | Path) -> Iterator[None]:
         raise InputError(f"'{path}' cannot be written: {reason.rstrip('.')}.") from error
 
 
-def _umask() -> int:
+def _mode(place: Path) -> int:
+    """Return the permissions of the file that is replaced, or those of a new file."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(place.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

@@ -107,7 +107,7 @@ CASES = [
          write("a.csv", b"customer,age,income,town,spend\n")),
     Case("sample without header", weigh(sample="a.csv"), ("no header line",),
          write("a.csv", b"1,2,3\n4,5,6\n")),
-    Case("sample with semicolons", weigh(sample="a.csv"), ("separated by commas",),
+    Case("sample with semicolons", weigh(sample="a.csv"), ("by semicolons, pass", "--delimiter"),
          write("a.csv", b"customer;age;income;town;spend\n1;2;3;Ulm;4\n")),
     Case("sample not UTF-8", weigh(sample="a.csv"), ("'town'", "UTF-8"),
          write("a.csv", "customer,age,income,town,spend\n1,2,3,Köln,4\n".encode("latin-1"))),

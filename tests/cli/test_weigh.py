@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import signal
@@ -105,6 +106,47 @@ def test_every_form_of_input_gives_the_same_weights(unskew, survey, answers, peo
     piped = unskew("weigh", "-", "people.parquet", "--target", "spend", "--id", "customer",
                    "-o", "w.parquet", stdin=(survey / "answers.parquet").read_bytes())  # fmt: skip
     assert piped.code == 0, piped.err
+
+
+def test_text_files_of_every_kind_give_the_same_weights(unskew, survey, answers, people):
+    for name, mark in (("tsv", "\t"), ("bars.txt", "|"), ("odd.csv", ";")):
+        answers.to_csv(f"answers.{name}", index=False, sep=mark)
+        people.to_csv(f"people.{name}", index=False, sep=mark)
+    answers.to_csv("answers.tsv.gz", index=False, sep="\t")
+    plain, odd = ((survey / name).read_bytes() for name in ("answers.csv", "answers.odd.csv"))
+    weights = []
+    for sample, population, options, stdin in [
+        ("answers.csv", "people.parquet", [], None),
+        ("answers.tsv", "people.tsv", [], None),
+        ("answers.tsv.gz", "people.bars.txt", [], None),
+        ("answers.bars.txt", "people.tsv", [], None),
+        ("answers.odd.csv", "people.odd.csv", ["--delimiter", ";"], None),
+        ("answers.bars.txt", "people.parquet", ["--delimiter", "|"], None),
+        ("answers.tsv", "people.tsv", ["--delimiter", "tab"], None),
+        ("answers.tsv", "people.tsv", ["--delimiter", r"\t"], None),
+        ("-", "people.parquet", [], gzip.compress(plain)),
+        ("-", "people.parquet", [], bz2.compress(plain)),
+        ("-", "people.parquet", ["--delimiter", ";"], gzip.compress(odd)),
+    ]:  # fmt: skip
+        result = unskew("weigh", sample, population, "--target", "spend", "--id", "customer",
+                        "-o", "w.parquet", "--save", "w.skops", *options, stdin=stdin)  # fmt: skip
+        assert result.code == 0, (sample, population, options, result.err)
+        weights.append(pq.read_table("w.parquet"))
+    assert all(table.equals(weights[0]) for table in weights)
+    for command in (
+        ["apply", "w.skops", "answers.odd.csv", "-o", "w.csv"],
+        [
+            "diagnose",
+            "answers.odd.csv",
+            "people.odd.csv",
+            "--target",
+            "spend",
+            "--weights",
+            "w.csv",
+        ],
+    ):
+        result = unskew(*command, "--id", "customer", "--delimiter", ";", "--quiet")
+        assert result.code == 0, result.err
 
 
 def test_classes_in_a_csv_file_are_classes(unskew, survey, answers, people):

@@ -242,9 +242,9 @@ class TestFiles:
             Population(path).reduce(Total())
 
     def test_a_file_of_another_kind(self, tmp_path):
-        (tmp_path / "notes.txt").write_text("hello")
-        with pytest.raises(InputError, match="neither Parquet .* nor CSV"):
-            Population(tmp_path / "notes.txt")
+        (tmp_path / "notes.docx").write_text("hello")
+        with pytest.raises(InputError, match="neither Parquet .* nor text with delim"):
+            Population(tmp_path / "notes.docx")
 
     def test_ragged_csv(self, tmp_path):
         path = tmp_path / "ragged.csv"

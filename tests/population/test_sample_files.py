@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from unskew import InputError, InputFileError, read_sample
-from unskew.population import sample_files
+from unskew import InputError, InputFileError, ParameterError, Population, read_sample
+from unskew.population import Reservoir, Total, sample_files
 
 
 def test_types_are_found_by_looking_at_every_row(tmp_path):
@@ -92,3 +93,87 @@ def test_arrows_threads_are_given_no_memory_of_pythons(monkeypatch, tmp_path, ki
     read_sample(path if kind == "csv from a path" else io.BytesIO(content))
     assert of_arrow
     assert min(of_arrow) >= len(content)
+
+
+class TestDelimiters:
+    ROWS = [{"a": 1.5, "b": "x;y"}, {"a": None, "b": "z"}]  # noqa: RUF012
+
+    @pytest.mark.parametrize(
+        ("name", "mark", "given"),
+        [
+            ("u.csv", ",", None),
+            ("u.tsv", "\t", None),
+            ("u.TXT", "\t", None),
+            ("u.txt", ",", None),
+            ("u.txt", "|", None),
+            ("u.txt", "~", "~"),
+            ("u.csv", ";", ";"),
+            ("u.tsv", ",", ","),
+        ],
+    )
+    @pytest.mark.parametrize("packed", ["", ".gz"])
+    def test_sample_and_population_read_the_same(self, tmp_path, name, mark, given, packed):
+        path = tmp_path / (name + packed)
+        text = mark.join("ab") + f"\n1.5{mark}'x;y'\n{mark}z\n".replace("'", '"')
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+        assert read_sample(path, delimiter=given).to_pylist() == self.ROWS
+        population = Population(path, delimiter=given)
+        assert population.columns == ["a", "b"]
+        assert population.reduce(Reservoir(9)).rows.to_pylist() == self.ROWS
+        with open(path, "rb") as file:  # its name and its first bytes tell
+            assert read_sample(file, delimiter=given).to_pylist() == self.ROWS
+
+    @pytest.mark.parametrize(
+        ("name", "text", "given", "words"),
+        [
+            ("u.csv", "a;b\n1;2\n", None, r"separated by semicolons, pass delimiter=';'"),
+            ("u.csv", "a\tb\n1\t2\n", None, r"separated by tabs, pass delimiter='.t'"),
+            ("u.tsv", "a,b\n1,2\n", None, r"one column, 'a,b', if it is separated by tabs"),
+            ("u.csv", "a,b\n1,2\n", "~", r"one column, 'a,b', if it is separated by '~'"),
+            ("u.txt", "a,b;c\n1,2;3\n", None, r"'.*u.txt' may be separated by commas or by semic"),
+        ],
+    )
+    def test_another_delimiter_is_suspected(self, tmp_path, name, text, given, words):
+        (tmp_path / name).write_text(text)
+        for read in (read_sample, Population):
+            with pytest.raises(InputError, match=words):
+                read(tmp_path / name, delimiter=given)
+
+    @pytest.mark.parametrize("given", ["", ";;", "é", "\n", '"', "a", 7])
+    def test_what_cannot_separate(self, tmp_path, given):
+        (tmp_path / "u.csv").write_text("a,b\n1,2\n")
+        for read in (read_sample, Population):
+            with pytest.raises(ParameterError, match="delimiter"):
+                read(tmp_path / "u.csv", delimiter=given)
+        with pytest.raises(ParameterError, match="delimiter applies only to paths"):
+            Population(np.zeros((2, 2)), delimiter=";")
+
+    def test_decimal_commas_are_not_categories(self, tmp_path):
+        (tmp_path / "u.csv").write_text("id;a;b\n1,1;1,5;x,y\n1,2;-2.000,25;1,5\n1,3;;z\n")
+        with pytest.raises(InputError, match="Column 'a' of .*decimal comma, such as '1,5'"):
+            read_sample(tmp_path / "u.csv", delimiter=";", identifiers=["id"])
+        (tmp_path / "u.csv").write_text("a;b\n1.5;x,y\n2.25;1,5\n")
+        assert read_sample(tmp_path / "u.csv", delimiter=";")["b"].to_pylist() == ["x,y", "1,5"]
+
+    def test_a_folder_of_both(self, tmp_path):
+        (tmp_path / "1.csv").write_text("a,b\n1,x\n")
+        (tmp_path / "2.tsv").write_text("a\tb\n2\ty\n")
+        (tmp_path / "notes.txt").write_text("hello")
+        assert Population(tmp_path).reduce(Total()).rows == 2
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd"])
+def test_compressed_bytes_are_recognised(codec):
+    def packed(text: bytes) -> bytes:
+        stream = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(stream, codec) as file:
+            file.write(text)
+        return stream.getvalue().to_pybytes()
+
+    content = packed(b"a,b\n1,x\n") + packed(b"2,y\n")  # two members are one text
+    assert read_sample(io.BytesIO(content))["a"].to_pylist() == [1, 2]
+    with pytest.raises(InputError, match=f"'stdin' could not be read as {codec}"):
+        read_sample(io.BytesIO(content[:-9]))
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"a": [1]}), parquet)
+    assert read_sample(io.BytesIO(packed(parquet.getvalue())))["a"].to_pylist() == [1]

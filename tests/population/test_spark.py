@@ -35,6 +35,7 @@ from unskew import (
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
+from unskew.population.seen import Seen
 from unskew.population.sources import spark as spark_source
 from unskew.population.travel import pack, unpack
 
@@ -295,17 +296,51 @@ def test_merging_in_stages_gives_what_the_driver_alone_gives(
         assert found.mean == pytest.approx(answers[0].mean, rel=1e-12)
 
 
-def test_an_answer_that_comes_twice_is_refused(shift):
-    empty = Total()
-    merged = spark_source._Merged(empty, Total())
+@pytest.mark.parametrize(
+    ("meddle", "message"),
+    [
+        (lambda answers: answers[1:], "no answer of partition 0 of the population"),
+        (lambda answers: answers[:2] + answers[3:], "no answer of partition 2 of the population"),
+        (lambda answers: answers[:-1], "no answer of partition 4 of the population"),
+        (lambda answers: answers[:1], "no answer of partition 1 of the population"),
+        (lambda answers: [*answers, answers[1]], "partition 1 of the population twice"),
+    ],
+)
+def test_every_partition_answers_exactly_once(spark, monkeypatch, meddle, message):
+    frame = spark.range(0, 1000, 1, 5).where("id < 700")  # the last partition is empty
+    assert Population(frame).reduce(Total()).rows == 700
+    ask = spark_source.SparkSource._answers
+
+    def meddled(self, *arguments):
+        answers, last_part = ask(self, *arguments)
+        assert len(answers) == 5
+        return meddle(sorted(answers)), last_part
+
+    monkeypatch.setattr(spark_source.SparkSource, "_answers", meddled)
+    with pytest.raises(InputError, match=message):
+        Population(frame).reduce(Total())
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [([9, 10, 11], None), ([9, 11], "no answer of partition 10"), ([10], "no answer of .*n 9")],
+)
+def test_a_step_that_merges_notices_a_gap(parts, message):
     filled = Total()
     filled.update(RowBlock(range(5), np.ones(5)))
-    row = {"first_part": 2, "last_part": 2, "rows": 5, "mass": 5.0, "selected": 0}
-    row["answer"] = pack(filled, empty)
-    merged.add(row)
-    with pytest.raises(InputError, match="partition 2 of the population twice"):
-        merged.add(row)
-    assert merged.seen.rows == 5
+    answers = [
+        spark_source._Merged(Total(), filled, Seen(rows=5, mass=5.0), part, part).record()
+        for part in parts
+    ]
+    step = spark_source._Pass(Total(), None).merge_buckets(answers, 3)
+    if message is None:
+        (merged,) = step
+        assert merged.select(["first_part", "last_part", "rows"]).to_pylist() == [
+            {"first_part": 9, "last_part": 11, "rows": 15}
+        ]
+        return
+    with pytest.raises(InputError, match=message):
+        list(step)
 
 
 def test_what_all_copies_share_does_not_travel(sample, people):

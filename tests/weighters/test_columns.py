@@ -123,3 +123,29 @@ def test_a_probability_is_not_weighed_by():
     weighter = KnownProbability("p").fit(sample, population=CENSUS)
     assert weighter.columns_ == ["age", "town"]
     assert diagnose(sample, CENSUS, weighter).sample_rows == 120
+
+
+@pytest.mark.parametrize("columns", [["age", "p"], [0, 2], ["p"]], ids=str)
+@pytest.mark.parametrize("census", [CENSUS, CENSUS.assign(p=0.5)], ids=["lacks it", "has it"])
+def test_a_probability_that_is_to_be_weighed_by_is_a_contradiction(columns, census):
+    sample = SURVEY[["age", "town"]].assign(p=0.5)
+    with pytest.raises(ParameterError, match="columns names 'p', which another parameter"):
+        KnownProbability("p", columns=columns).fit(sample, population=census)
+
+
+@pytest.mark.parametrize("name", ["question", "nowhere", 1])
+def test_buckets_of_a_column_that_is_not_weighed_by(name):
+    weighter = HistogramWeights(buckets={name: 3}, columns=["age", "town"])
+    words = f"buckets names '{name}', which is not among the columns to weigh by: 'age', 'town'"
+    with pytest.raises(ParameterError, match=words):
+        weighter.fit(SURVEY, population=CENSUS)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_nothing_is_shared_with_columns_that_have_no_names(n_columns):
+    population = np.zeros((50, n_columns))
+    sample = SURVEY[["question", "age"]]
+    with pytest.raises(InputError, match="compares names, and the population's columns have none"):
+        HistogramWeights(columns="shared").fit(sample, population=population)
+    by_position = HistogramWeights(columns=["age"]).fit(sample, population=np.zeros((50, 1)))
+    assert by_position.columns_ == ["age"]

@@ -24,7 +24,7 @@ def test_histogram_buckets_by_width_and_quantile():
     ("buckets", "message"),
     [
         (0, "buckets"),
-        ({"height": 3}, "names 'height', which is not a column"),
+        ({"height": 3}, "names 'height', which is not among the columns"),
         ({0: 0}, "at least 1; got 0"),
         ({0: [np.nan]}, "must be finite"),
     ],

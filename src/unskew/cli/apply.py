@@ -17,6 +17,7 @@ def apply(
     new: options.New,
     output: options.Output,
     identifier: options.IdentifierOfNew = None,
+    delimiter: options.Delimiter = None,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh new rows, selected as the sample was, with a saved weighter.
@@ -46,7 +47,7 @@ def apply(
     check_outputs([check_table(output)], [str(weighter), new])
     with whole_file(output) as temporary:
         loaded = load_weighter(weighter)
-        rows = read_rows(new, identifier=identifier)
+        rows = read_rows(new, identifier=identifier, delimiter=delimiter)
         features = _features(rows, loaded)
         others = set(rows.column_names) - {*features.column_names, identifier}
         if others and not quiet:

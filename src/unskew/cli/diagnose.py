@@ -23,6 +23,7 @@ def diagnose(
     sample_weight: options.SampleWeight = None,
     population_weight: options.PopulationWeight = None,
     report: options.Report = None,
+    delimiter: options.Delimiter = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
     ] = False,
@@ -54,7 +55,7 @@ def diagnose(
     outputs = [] if report is None else [report]
     check_outputs(outputs, [sample, population, *([] if weights is None else [weights])])
     roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
-    inputs = open_inputs(sample, population, roles, quiet=quiet)
+    inputs = open_inputs(sample, population, roles, quiet=quiet, delimiter=delimiter)
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         given = None if weights is None else read_weights(weights, rows)
         with warnings_as_notes():

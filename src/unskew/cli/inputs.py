@@ -49,36 +49,51 @@ class SampleFile:
 
 @contextmanager
 def open_inputs(
-    sample: str, population: str, roles: Roles, *, quiet: bool, checkpoint: Path | None = None
+    sample: str,
+    population: str,
+    roles: Roles,
+    *,
+    quiet: bool,
+    checkpoint: Path | None = None,
+    delimiter: str | None = None,
 ) -> Iterator[tuple[SampleFile, Population]]:
     """Give sample and population; passes over the population in the block show their progress."""
     from rich.console import Console
 
     from unskew.cli.progress import population_progress, show_progress
 
-    rows = open_sample(sample, roles)
+    rows = open_sample(sample, roles, delimiter)
     console = Console(stderr=True, highlight=False)
     with show_progress("Reading the population", console, quiet=quiet) as show:
         options = {
             "weight": roles.population_weight,
             "progress": population_progress(show),
             "checkpoint": checkpoint,
+            "delimiter": character(delimiter),
         }
         names = rows.features.column_names
         yield rows, _open_population(population, names, roles.target, quiet, options)
 
 
-def read_rows(source: str, *, identifier: str | None = None) -> pa.Table:
+def character(delimiter: str | None) -> str | None:
+    r"""Return the delimiter that --delimiter names: in a shell a tab is tab or \t."""
+    return "\t" if delimiter in ("tab", r"\t") else delimiter
+
+
+def read_rows(
+    source: str, *, identifier: str | None = None, delimiter: str | None = None
+) -> pa.Table:
     """Read a file or glob, or standard input for "-"."""
     from unskew import read_sample
 
     data = sys.stdin.buffer if source == STDIN else source
-    return read_sample(data, identifiers=[identifier] if identifier else [])
+    identifiers = [identifier] if identifier else []
+    return read_sample(data, identifiers=identifiers, delimiter=character(delimiter))
 
 
-def open_sample(source: str, roles: Roles) -> SampleFile:
+def open_sample(source: str, roles: Roles, delimiter: str | None = None) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
-    table = read_rows(source, identifier=roles.identifier)
+    table = read_rows(source, identifier=roles.identifier, delimiter=delimiter)
     weight = roles.sample_weight
     return SampleFile(
         features=table.select(_features(table, roles)),

@@ -11,7 +11,7 @@ from unskew.cli.completion import complete_columns
 from unskew.cli.outputs import check_report
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
-_ROWS = "a Parquet or CSV file (also .csv.gz), a glob in quotes, or - for CSV from standard input."
+_ROWS = "a Parquet, CSV, TSV or text file (also .gz), a glob in quotes, or - for standard input."
 
 
 def _argument(name: str, help_text: str) -> Any:
@@ -34,8 +34,8 @@ Population = Annotated[
     str,
     _argument(
         "POPULATION",
-        "The population, or an unbiased reference sample of it: a Parquet or CSV file, a glob in "
-        "quotes, or a folder.",
+        "The population, or an unbiased reference sample of it: a Parquet, CSV, TSV or text file "
+        "(also .gz), a glob in quotes, or a folder.",
     ),
 ]
 Output = Annotated[
@@ -56,6 +56,14 @@ Exclude = Annotated[
 SampleWeight = Annotated[str | None, _column("Design weights of SAMPLE's rows.")]
 PopulationWeight = Annotated[
     str | None, _column("Design weights of POPULATION's rows.", _POPULATION)
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What separates the columns of text files: a character, or the word tab. Default: by "
+        "the file's ending.",
+    ),
 ]
 Report = Annotated[
     Path | None,

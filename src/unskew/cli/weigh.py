@@ -62,6 +62,7 @@ def weigh(
     save: _Save = None,
     allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
     resume: _Resume = False,
+    delimiter: options.Delimiter = None,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Weigh a sample so that it represents the population.
@@ -88,7 +89,7 @@ def weigh(
     from unskew.cli.inputs import Roles, open_inputs
     from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
     from unskew.cli.reports import name_inputs, write_report
-    from unskew.files import whole_files, writing
+    from unskew.files import beside, whole_files, writing
 
     started = monotonic()
     # With overlap=1.0 the overlap is measured in full, and it is refused below, not in fit.
@@ -97,8 +98,10 @@ def weigh(
     outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
     check_outputs(outputs, [sample, population])
     roles = Roles(target, identifier, sample_weight, columns, exclude, population_weight)
-    checkpoint = output.with_name(f"{output.name}.checkpoint") if resume else None
-    inputs = open_inputs(sample, population, roles, quiet=quiet, checkpoint=checkpoint)
+    checkpoint = beside(output, ".checkpoint") if resume else None
+    inputs = open_inputs(
+        sample, population, roles, quiet=quiet, checkpoint=checkpoint, delimiter=delimiter
+    )
     # The files come first, so that a bad path is found before the work.
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         temporary = dict(zip(outputs, temporaries, strict=True))

@@ -101,9 +101,20 @@ def columns_to_weigh_by(
         chosen = chosen_names(list(columns), given.table.column_names, owner="The sample")
         if not chosen or len(set(chosen)) < len(chosen):
             raise ParameterError(f"columns must name columns, each once; got {columns!r}.")
+        if both := [name for name in chosen if name in apart]:
+            raise ParameterError(
+                f"columns names '{both[0]}', which another parameter of the weighter names too: "
+                "it is not a feature. Remove it from columns."
+            )
         return chosen
     if columns not in (None, "shared"):
         raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
+    if given.named and not population.named:
+        raise InputError(
+            'columns="shared" compares names, and the population\'s columns have none. Pass the '
+            "population with names, or list the columns to weigh by, which are then matched by "
+            "position: columns=[...]."
+        )
     shared = population.shared_with(names) if given.named else names
     if not shared:
         raise _nothing_in_common(names, population.columns)

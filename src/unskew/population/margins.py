@@ -256,6 +256,8 @@ class Margins:
     def _keys(self) -> list[Key]:
         return [*self._tables, *((name,) for name in [*self._totals, *self._coefficients])]
 
+    named = True  # their keys are names
+
     @property
     def columns(self) -> list[str]:
         """The columns of which something is known."""

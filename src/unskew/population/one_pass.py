@@ -82,8 +82,23 @@ class Pass:
         self.summary = copy.deepcopy(self._before[0])
         self.seen = replace(self._before[1], skipped=skipped)
 
+    def finish(self) -> None:
+        """Check the last file, when all parts are merged."""
+        self._check_file()
+
+    def _check_file(self) -> None:
+        """Check that the file whose parts are merged has not changed since it was opened."""
+        file = self._place.file
+        if self._source.files and self._source.files[file].path in self.seen.skipped:
+            return
+        try:
+            self._source.check_unchanged(file)
+        except UnreadableFileError as error:
+            self.leave_out(self._place, error)
+
     def _move_to(self, place: Place) -> None:
         if place.file != self._place.file:
+            self._check_file()
             self._place = place
             self._remember()
 

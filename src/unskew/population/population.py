@@ -47,8 +47,9 @@ class Population:
     data : array, dataframe, path, or anything else that holds rows
         A NumPy array; a pandas, Polars (eager or lazy) or PyArrow table; a PyArrow dataset or
         reader; a DuckDB relation; an Ibis table; a Dask or Spark DataFrame; any object with the
-        Arrow C stream; the path or address of a Parquet or CSV file, a glob, a list of paths or a
-        folder; an iterable of chunks, each an array or a table.
+        Arrow C stream; the path or address of a Parquet or text file (``.csv``, ``.tsv``,
+        ``.txt``), a glob, a list of paths or a folder; an iterable of chunks, each an array or a
+        table.
     columns : list of str, optional
         The columns that describe a row; by default all but those named by ``weight`` and
         ``selected`` and those that pandas wrote as an index. They must be the sample's columns, in
@@ -60,8 +61,11 @@ class Population:
     filesystem : PyArrow or fsspec file system, optional
         The file system of the paths, if it is not the local disk. An address such as
         ``s3://bucket/folder`` needs none if :meth:`pyarrow.fs.FileSystem.from_uri` supports it.
+    delimiter : str, optional
+        The character between the columns of text files. By default a tab for ``.tsv``, whichever
+        the header has of tab, semicolon, bar and comma for ``.txt``, and a comma otherwise.
     on_error : {"raise", "skip"}, default="raise"
-        What to do with a file that is damaged, disappears or changes while it is read. "skip"
+        What to do with a file that is damaged, disappears, or changes after it was opened. "skip"
         leaves it out with all its rows, including those already read, warns
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
         or types differ, and values that cannot be converted, are errors in either case.
@@ -105,6 +109,7 @@ class Population:
         weight: str | ArrayLike | None = None,
         selected: str | ArrayLike | None = None,
         filesystem: Any = None,
+        delimiter: str | None = None,
         on_error: Literal["raise", "skip"] = "raise",
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Progress], object] | None = None,
@@ -115,7 +120,10 @@ class Population:
             raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
         self._progress = progress
         self._skip = on_error == "skip"
-        self._source: Source = open_source(data, filesystem=filesystem, skip=self._skip)
+        self._source: Source = open_source(
+            data, filesystem=filesystem, skip=self._skip, delimiter=delimiter
+        )
+        self._delimiter = delimiter
         self._checkpoint = checked_path(checkpoint, self._source)
         self._weight = row_values(weight, "weight", self._source)
         self._selected = row_values(selected, "selected", self._source)
@@ -150,6 +158,11 @@ class Population:
     def shared_with(self, names: Sequence[str]) -> list[str]:
         """Return those of a sample's columns that the population has too."""
         return [name for name in names if name in self._columns]
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names; otherwise they go by position."""
+        return self._source.named
 
     @property
     def is_weighted(self) -> bool:
@@ -327,6 +340,7 @@ class Population:
                 else:
                     run.add(part, place, *result)
                 reporter.advance(run.seen.rows, place.file)
+        run.finish()
         summary.merge(run.summary)
         return run.seen
 
@@ -342,6 +356,7 @@ class Population:
             "on_error": self._skip,
             # The place in a checkpoint is the number of a part.
             "the reader or its block size": [type(self._source).__name__, BLOCK_ROWS],
+            "delimiter": self._delimiter,
         }
         return Checkpoint(self._checkpoint, question, self._source, settings)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import check_weight_values
 from unskew.population.summaries import RowBlock, Summary
 
 
@@ -46,4 +48,6 @@ class Weighing:
         """Yield the weights of rows that come as arrays of structs."""
         for struct in structs:
             batch = pa.RecordBatch.from_arrays(struct.flatten(), names=self.names)
-            yield pa.array(self.rule(batch) * self.scale if len(struct) else [], pa.float64())
+            weights = self.rule(batch) * self.scale if len(struct) else np.empty(0)
+            check_weight_values(weights, name="A weight in a batch of rows")
+            yield pa.array(weights, pa.float64())

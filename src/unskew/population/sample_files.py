@@ -7,7 +7,7 @@ inferred from all rows of the sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,26 +16,34 @@ from pyarrow import csv, types
 
 from unskew.errors import InputError
 from unskew.population.rows import check_distinct
+from unskew.population.sources.base import File
 from unskew.population.sources.csv import check_header, check_same_header, convert_options
+from unskew.population.sources.delimiters import check_delimiter, check_separated, delimiter_of
 from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
 
 _LARGEST_BLOCK = 2**31 - 1
+_DECIMAL_COMMA = r"^\s*[+-]?\d[\d.]*,\d+\s*$"
 
 
-def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
+def read_sample(
+    data: Any, *, identifiers: Sequence[str] = (), delimiter: str | None = None
+) -> pa.Table:
     r"""Read a sample from files.
 
     Parameters
     ----------
     data : str, Path, a list of them, or a binary file
-        The path or URL of a Parquet or CSV file, which may be compressed (``.csv.gz``,
-        ``.csv.bz2``, ``.csv.zst``), a glob, a list of paths, or an open binary file such as
-        ``sys.stdin.buffer``.
+        The path or URL of a Parquet file or of a text file (``.csv``, ``.tsv``, ``.txt``), which
+        may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``), a glob, a list of paths, or an
+        open binary file such as ``sys.stdin.buffer``, compressed or not.
     identifiers : list of str
         Columns that identify rows. In a CSV file they are read as integers only if this loses
         nothing: "007" stays text.
+    delimiter : str, optional
+        The character between the columns of text files. By default a tab for ``.tsv``, whichever
+        the header has of tab, semicolon, bar and comma for ``.txt``, and a comma otherwise.
 
     Returns
     -------
@@ -48,8 +56,10 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
     >>> read_sample(io.BytesIO(b"id,age\n007,31\n008,\n"), identifiers=["id"]).to_pylist()
     [{'id': '007', 'age': 31}, {'id': '008', 'age': None}]
     """
+    check_delimiter(delimiter)
+    text = _TextOptions(identifiers, delimiter)
     if hasattr(data, "read"):
-        return _checked(_from_bytes(data.read(), _name_of(data), identifiers), _name_of(data))
+        return _checked(_from_bytes(data.read(), _name_of(data), text), _name_of(data))
     storage = find(data if isinstance(data, list | tuple) else [data], None, side="sample")
     if storage.folder is not None:
         raise InputError(
@@ -58,11 +68,11 @@ def read_sample(data: Any, *, identifiers: Sequence[str] = ()) -> pa.Table:
         )
     paths = [file.path for file in storage.files]
     if is_parquet(storage, side="sample"):
-        tables = [_read_parquet(storage, path) for path in paths]
+        tables = [_read_parquet(storage, file) for file in storage.files]
         for path, table in zip(paths, tables, strict=True):
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
-        tables = [_read_csv(storage, path, identifiers) for path in paths]
+        tables = [_read_csv(storage, file, text) for file in storage.files]
     return _checked(_concatenate(tables, paths), " ".join(paths[:3]))
 
 
@@ -71,12 +81,30 @@ def _name_of(file: BinaryIO) -> str:
     return name if isinstance(name, str) and not name.startswith("<") else "stdin"
 
 
-def _from_bytes(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Table:
+class _TextOptions(NamedTuple):
+    identifiers: Sequence[str]
+    delimiter: str | None
+
+
+def _from_bytes(content: bytes, path: str, text: _TextOptions) -> pa.Table:
+    if codec := _codec(content):
+        with reading(path, codec):
+            packed = pa.BufferReader(_arrow_memory(content))
+            content = pa.CompressedInputStream(packed, codec).read()
     if not content.startswith(b"PAR1"):
-        return _parse_csv(content, path, identifiers)
+        return _parse_csv(content, path, text)
     with reading(path, "Parquet"):
         source = pa.BufferReader(_arrow_memory(content))
         return pq.ParquetFile(source, page_checksum_verification=True).read()
+
+
+def _codec(content: bytes) -> str | None:
+    """Return how bytes are compressed, by the marks with which such files begin."""
+    if content.startswith(b"\x1f\x8b"):
+        return "gzip"
+    if content.startswith(b"BZh") and content[4:10] == b"1AY&SY":
+        return "bz2"
+    return "zstd" if content.startswith(b"\x28\xb5\x2f\xfd") else None
 
 
 def _arrow_memory(content: bytes) -> pa.Buffer:
@@ -93,18 +121,25 @@ def _arrow_memory(content: bytes) -> pa.Buffer:
     return stream.getvalue()
 
 
-def _read_parquet(storage: Storage, path: str) -> pa.Table:
-    with reading(path, "Parquet"), storage.filesystem.open_input_file(path) as file:
-        return pq.ParquetFile(file, page_checksum_verification=True).read()
+def _read_parquet(storage: Storage, file: File) -> pa.Table:
+    file = storage.note_version(file)
+    with reading(file.path, "Parquet"), storage.filesystem.open_input_file(file.path) as opened:
+        table = pq.ParquetFile(opened, page_checksum_verification=True).read()
+    storage.check_unchanged(file)
+    return table
 
 
-def _read_csv(storage: Storage, path: str, identifiers: Sequence[str]) -> pa.Table:
-    with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
+def _read_csv(storage: Storage, file: File, text: _TextOptions) -> pa.Table:
+    file = storage.note_version(file)
+    with reading(file.path, "CSV"), storage.filesystem.open_input_stream(file.path) as stream:
         content = stream.read()  # decompressed according to the extension
-    return _parse_csv(content, path, identifiers)
+    storage.check_unchanged(file)
+    return _parse_csv(content, file.path, text)
 
 
-def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Table:
+def _parse_csv(content: bytes, path: str, text: _TextOptions) -> pa.Table:
+    identifiers = text.identifiers
+    delimiter = text.delimiter or delimiter_of(path, content)
     header = content.partition(b"\n")[0]
     with reading(path, "CSV"):
         table = csv.read_csv(
@@ -112,15 +147,15 @@ def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tabl
             # In one block, because PyArrow infers the types from the first block.
             read_options=csv.ReadOptions(block_size=min(max(len(content), 1), _LARGEST_BLOCK)),
             # In a file with one column, an empty line is a missing value.
-            parse_options=csv.ParseOptions(ignore_empty_lines=b"," in header),
+            parse_options=csv.ParseOptions(
+                delimiter=delimiter, ignore_empty_lines=delimiter.encode() in header
+            ),
             convert_options=convert_options(read_as=dict.fromkeys(identifiers, pa.string())),
         )
     check_header(path, table.column_names)
-    if table.num_columns == 1 and any(mark in table.column_names[0] for mark in ";\t|"):
-        raise InputError(
-            f"'{path}' has one column, '{table.column_names[0]}'. Its columns must be separated by "
-            "commas."
-        )
+    check_separated(path, table.column_names, delimiter)
+    if delimiter != ",":
+        _check_decimal_points(table, path, apart=identifiers)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if types.is_binary(kind):
             raise InputError(f"Column '{name}' of '{path}' is not UTF-8 text. Convert the file.")
@@ -128,6 +163,19 @@ def _parse_csv(content: bytes, path: str, identifiers: Sequence[str]) -> pa.Tabl
         place = table.column_names.index(name)
         table = table.set_column(place, name, _as_numbers_if_exact(table.column(place)))
     return table
+
+
+def _check_decimal_points(table: pa.Table, path: str, *, apart: Sequence[str]) -> None:
+    """Raise an error for a column of numbers with decimal commas, which is read as categories."""
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        column = values.drop_null()
+        if name in apart or not types.is_string(column.type) or not len(column):
+            continue
+        if pc.all(pc.match_substring_regex(column, _DECIMAL_COMMA)).as_py():
+            raise InputError(
+                f"Column '{name}' of '{path}' holds numbers with a decimal comma, such as "
+                f"'{column[0]}', which would count as categories. Write them with a decimal point."
+            )
 
 
 def _as_numbers_if_exact(column: pa.ChunkedArray) -> pa.ChunkedArray:

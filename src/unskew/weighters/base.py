@@ -26,6 +26,7 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
 from unskew.population.about import About
 from unskew.population.margins import Margins
@@ -37,6 +38,7 @@ from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Summary
 from unskew.weighters.parameters import WithParameters
+from unskew.weighters.saved_state import check_fitted
 from unskew.weighters.typing import Columns, OnUncovered, Total
 
 Family = Literal["trees", "smooth"]
@@ -310,7 +312,13 @@ class InductiveWeighter(Weighter, ABC):
             return np.empty(0)
         new.all_rows = self._as_fitted(new.rows)
         new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
-        return self._weigh(new) * self.scale_
+        weights = self._weigh(new) * self.scale_
+        check_weight_values(weights, name=f"The weights of {type(self).__name__}")
+        return weights
+
+    def _check_state(self) -> None:
+        """Refuse attributes with which no fit ends; a subclass adds its own."""
+        check_fitted(self)
 
     def __getattr__(self, name: str) -> Any:
         if name == "weights_" and "subsample_size_" in self.__dict__:

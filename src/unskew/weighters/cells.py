@@ -25,6 +25,7 @@ from unskew.population.feature_space import FeatureSpace
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.saved_state import check_numbers
 
 Empty = Literal["merge", "drop", "raise"]
 
@@ -145,6 +146,13 @@ class CellWeighter(InductiveWeighter, ABC):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n_cells = int(self.locator_.n_cells)
+        check_numbers("cell_weights_", self.cell_weights_, (n_cells,))
+        for name in ("sample_counts_", "population_counts_"):  # differences may be -1e-16
+            check_numbers(name, getattr(self, name), (n_cells,), least=-1e-6)
 
     def _rule(self) -> _CellRule:
         return _CellRule(self.locator_, self.cell_weights_)

@@ -27,6 +27,7 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.kernel_points import FAMILIES, KernelWeighter, median_distance, one_kernel
+from unskew.weighters.saved_state import check_numbers
 
 BANDWIDTH_FACTORS = (0.5, 1.0, 2.0, 4.0)
 STRENGTH_OF_MEANS = 10.0
@@ -187,6 +188,21 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     def _weigh(self, sample: Sample) -> FloatArray:
         values, _ = self.space_.transform(sample.batch, side="new rows")
         return self.function_.weigh(values - self.centre_)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        function, n_columns = self.function_, self.space_.n_features
+        n_centres = len(function.centres)
+        for name, values, shape in (
+            ("centre_", self.centre_, (n_columns,)),
+            ("function_.centres", function.centres, (n_centres, n_columns)),
+            ("function_.coefficients", function.coefficients, (n_centres,)),
+            ("function_.low", function.low, (n_columns,)),
+            ("function_.high", function.high, (n_columns,)),
+        ):
+            check_numbers(name, values, shape, least=-np.inf)
+        check_numbers("function_.bound", function.bound, ())
+        check_numbers("function_.even", function.even, (), most=1.0)
 
     def _rule(self) -> Rule:
         return _FunctionRule(self.space_, self.centre_, self.function_)

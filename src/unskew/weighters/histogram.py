@@ -89,7 +89,11 @@ class HistogramWeights(CellWeighter):
         }
         for name in asked:
             if name not in names:
-                raise ParameterError(f"buckets names '{name}', which is not a column of X.")
+                known = ", ".join(f"'{one}'" for one in names[:10]) + ", …" * (len(names) > 10)
+                raise ParameterError(
+                    f"buckets names '{name}', which is not among the columns to weigh by: {known}. "
+                    "Remove it from buckets, or weigh by it too (columns=)."
+                )
         return asked
 
     def _grid(

@@ -70,7 +70,8 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
     the file holds the sample's distinct points. It never holds labels or population rows.
 
     A custom clusterer or function is saved by its name, and has to be trusted by name when the file
-    is loaded: ``load_weighter(path, trusted=[...])``.
+    is loaded: ``load_weighter(path, trusted=[...])``. A file whose contents are larger than 1 GiB,
+    of a sample with very many distinct rows, needs ``load_weighter(path, max_bytes=...)``.
 
     See Also
     --------
@@ -117,11 +118,15 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
         path.write(buffer.getvalue())
 
 
-def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> InductiveWeighter:
+def load_weighter(
+    path: str | Path, *, trusted: Sequence[str | type] = (), max_bytes: int = 2**30
+) -> InductiveWeighter:
     """Load a weighter that :func:`save_weighter` saved.
 
     A file that holds anything but unskew's weighters, what they consist of, and scikit-learn's
-    estimators is refused, and nothing in it is run. So is a file of a newer version of unskew.
+    estimators is refused, and nothing in it is run. So is a file of a newer version of unskew, and
+    one whose numbers cannot be those of a fitted weighter: negative or infinite weights, tables of
+    the wrong size, decision trees that lead astray.
 
     Parameters
     ----------
@@ -129,6 +134,9 @@ def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> In
     trusted : sequence of str or type
         Further types that the file may hold, such as your own clusterer: the class, or its full
         name. Loading runs their code, so trust only files that you know.
+    max_bytes : int, default=2**30
+        The largest size of the file's unpacked contents, by default 1 GiB: a small file may unpack
+        to more than the memory holds.
 
     Returns
     -------
@@ -145,17 +153,17 @@ def load_weighter(path: str | Path, *, trusted: Sequence[str | type] = ()) -> In
     except OSError as error:
         raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
     try:
-        return _load(path, data, {_type_name(kind) for kind in trusted})
+        return _load(path, data, {_type_name(kind) for kind in trusted}, max_bytes)
     except InputError:
         raise
     except Exception as error:  # whatever a crafted or damaged file makes of it
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
 
 
-def _load(path: Path, data: bytes, further: set[str]) -> InductiveWeighter:
+def _load(path: Path, data: bytes, further: set[str], max_bytes: int) -> InductiveWeighter:
     import skops.io
 
-    _check_about(path, data)
+    _check_about(path, data, max_bytes)
     allowed = _trusted() | further
     if untrusted := sorted(set(skops.io.get_untrusted_types(data=data)) - allowed):
         names = ", ".join(untrusted)
@@ -167,6 +175,7 @@ def _load(path: Path, data: bytes, further: set[str]) -> InductiveWeighter:
     weighter = skops.io.loads(data, trusted=sorted(allowed))
     if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "scale_"):
         raise _damaged(path, "it holds no fitted weighter")
+    weighter._check_state()
     _check_trees(weighter, len(weighter.columns_), set())
     return weighter
 
@@ -183,8 +192,8 @@ def _about() -> dict[str, Any]:
     return {"format": FORMAT, "unskew": __version__, "scikit-learn": sklearn.__version__}
 
 
-def _check_about(path: Path, data: bytes) -> None:
-    """Refuse a file that unskew did not save, that is damaged, or that a newer version saved."""
+def _check_about(path: Path, data: bytes, max_bytes: int) -> None:
+    """Refuse a file that unskew did not save, is too large or damaged, or that is too new."""
     from packaging.version import Version
 
     from unskew import __version__
@@ -196,6 +205,14 @@ def _check_about(path: Path, data: bytes) -> None:
             "files."
         )
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        # The sizes are as stated, but no more than that is ever unpacked.
+        unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > max_bytes:
+            raise InputError(
+                f"'{path}' is refused: it would unpack to {unpacked:,} bytes, more than the "
+                f"{max_bytes:,} that are allowed. If you trust the file: load_weighter(path, "
+                f"max_bytes={unpacked})."
+            )
         if damaged := archive.testzip():
             raise _damaged(path, f"{damaged} does not match its checksum")
         if _ABOUT not in archive.namelist():

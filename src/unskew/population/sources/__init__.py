@@ -17,6 +17,7 @@ from unskew.population.sources.base import Part, Source
 from unskew.population.sources.chunks import ChunkSource
 from unskew.population.sources.dask import DaskSource
 from unskew.population.sources.dataset import open_dataset
+from unskew.population.sources.delimiters import check_delimiter
 from unskew.population.sources.files import open_files
 from unskew.population.sources.memory import ArraySource, TableSource
 from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
@@ -26,20 +27,25 @@ from unskew.population.sources.stream import StreamSource
 __all__ = ["Part", "Source", "open_source"]
 
 
-def open_source(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
+def open_source(
+    data: Any, *, filesystem: Any = None, skip: bool = False, delimiter: str | None = None
+) -> Source:
     """Return the source that reads ``data``.
 
-    ``filesystem`` is where paths are looked up. With ``skip``, unreadable files are left out.
+    ``filesystem`` is where paths are looked up, ``delimiter`` that of text files. With ``skip``,
+    unreadable files are left out.
 
     The order of the checks matters: data that can be read part by part are recognised before the
     general case of a stream of batches.
     """
+    check_delimiter(delimiter)
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
-        return open_files(data, filesystem=filesystem, skip=skip)
-    if filesystem is not None:
-        raise ParameterError(
-            f"filesystem applies only to paths, but the population is a {type(data).__name__}."
-        )
+        return open_files(data, filesystem=filesystem, skip=skip, delimiter=delimiter)
+    for name, given in (("filesystem", filesystem), ("delimiter", delimiter)):
+        if given is not None:
+            raise ParameterError(
+                f"{name} applies only to paths, but the population is a {type(data).__name__}."
+            )
     if isinstance(data, narwhals.LazyFrame | narwhals.DataFrame):
         data = data.to_native()
     if is_spark_frame(data):  # its Arrow stream would bring all rows to one machine

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -31,11 +31,16 @@ class Part:
 
 @dataclass(frozen=True)
 class File:
-    """A file as its folder lists it; ``size`` and ``modified`` show whether it has changed."""
+    """A file as its folder lists it.
+
+    ``version`` shows whether it has changed since it was opened (:mod:`.versions`); None if that
+    could not be found out.
+    """
 
     path: str
     size: int | None = field(default=None, compare=False)
     modified: int | None = field(default=None, compare=False)
+    version: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 class Source(ABC):
@@ -79,6 +84,9 @@ class Source(ABC):
         ``types`` are the types as which to read columns of untyped sources. ``file`` is the
         position of the file whose parts are wanted, if the rows are in files.
         """
+
+    def check_unchanged(self, file: int = 0) -> None:  # noqa: B027  (most engines cannot tell)
+        """Raise an error if a file, all of whose parts are read, changed since it was opened."""
 
     def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
         """Fill the summary where the rows are and return the totals seen, or return None.

@@ -1,4 +1,4 @@
-"""CSV files, plain or compressed, with a header line.
+"""CSV files and other text files with delimiters, plain or compressed, with a header line.
 
 A CSV file has no types: columns are read as the sample's types if there is a sample. An empty field
 is a missing value, and so are the words that PyArrow and pandas treat as missing.
@@ -13,26 +13,46 @@ import pyarrow as pa
 from pyarrow import csv
 
 from unskew.errors import InputError, UnreadableFileError
-from unskew.population.sources.base import Part, Source, Types, failed_part, parts_of_stream
+from unskew.population.sources.base import (
+    File,
+    Part,
+    Source,
+    Types,
+    failed_part,
+    parts_of_stream,
+)
+from unskew.population.sources.delimiters import check_separated, delimiter_of
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
 _BLOCK_BYTES = 4 << 20
+_HEADER_BYTES = 1 << 20
 _MISSING = [*csv.ConvertOptions().null_values, "None", "<NA>"]
 
 
 class CSVSource(Source):
-    """One or more CSV files with the same columns."""
+    """One or more text files with the same columns.
+
+    ``delimiter`` separates the columns; by default each file's name decides.
+    """
 
     typed = False
 
-    def __init__(self, storage: Storage, *, skip: bool = False) -> None:
+    def __init__(
+        self, storage: Storage, *, skip: bool = False, delimiter: str | None = None
+    ) -> None:
         self._storage = storage
-        self.files, schemas, self.unreadable = for_each_file(
-            lambda file: _open(storage, file.path, [], convert_options()).schema, storage, skip=skip
-        )
+
+        def inspect(file: File) -> tuple[str, pa.Schema]:
+            mark = delimiter or _delimiter(storage, file.path)
+            return mark, _open(storage, file.path, [], convert_options(), mark).schema
+
+        self.files, found, self.unreadable = for_each_file(inspect, storage, skip=skip)
+        self._delimiters = [mark for mark, _ in found]
+        schemas = [schema for _, schema in found]
         self._headers = [schema.names for schema in schemas]
-        for file, header in zip(self.files, self._headers, strict=True):
+        for file, header, mark in zip(self.files, self._headers, self._delimiters, strict=True):
             check_header(file.path, header)
+            check_separated(file.path, header, mark)
             check_same_header(self._headers[0], self.files[0].path, header, file.path)
         # Integers in the first rows do not exclude fractions later.
         kinds = [pa.float64() if pa.types.is_integer(k) else k for k in schemas[0].types]
@@ -43,23 +63,39 @@ class CSVSource(Source):
         kinds = {name: types.get(name, self.schema.field(name).type) for name in columns}
         read_as = {name: kind for name, kind in kinds.items() if not pa.types.is_null(kind)}
         path, header = self.files[file].path, self._headers[file]
+        options = convert_options(columns, read_as)
         try:
             with _reading(path, header):
-                reader = _open(self._storage, path, header, convert_options(columns, read_as))
+                reader = _open(self._storage, path, header, options, self._delimiters[file])
                 yield from parts_of_stream(reader, columns)
         except InputError as error:
             yield failed_part(error)
 
+    def check_unchanged(self, file: int = 0) -> None:
+        """Compare a file with its version when it was opened."""
+        self._storage.check_unchanged(self.files[file])
+
+
+def _delimiter(storage: Storage, path: str) -> str:
+    with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
+        return delimiter_of(path, stream.read(_HEADER_BYTES))
+
 
 def _open(
-    storage: Storage, path: str, header: Sequence[str], options: csv.ConvertOptions
+    storage: Storage,
+    path: str,
+    header: Sequence[str],
+    options: csv.ConvertOptions,
+    delimiter: str,
 ) -> csv.CSVStreamingReader:
     with _reading(path, header):
         return csv.open_csv(
             storage.filesystem.open_input_stream(path),
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file with one column, an empty line is a missing value.
-            parse_options=csv.ParseOptions(ignore_empty_lines=len(header) != 1),
+            parse_options=csv.ParseOptions(
+                delimiter=delimiter, ignore_empty_lines=len(header) != 1
+            ),
             convert_options=options,
         )
 

@@ -7,12 +7,13 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyarrow import fs
 
-from unskew.errors import InputError, InputTypeError
+from unskew.errors import InputError, InputTypeError, UnreadableFileError
 from unskew.population.reading import BLOCK_ROWS
 from unskew.population.sources.base import File, Part, Source, StreamedSource, Types, failed_part
 from unskew.population.sources.parquet import check_columns
-from unskew.population.sources.storage import reading
+from unskew.population.sources.storage import Storage, in_parallel, reading
 
 
 def open_dataset(dataset: ds.Dataset) -> Source:
@@ -32,11 +33,19 @@ class DatasetSource(StreamedSource):
     def __init__(self, dataset: ds.Dataset) -> None:
         self._dataset = dataset
         self.schema = dataset.schema
+        self._storage = None
+        if isinstance(dataset, ds.FileSystemDataset):
+            self._storage = _storage(dataset.filesystem, dataset.files)
 
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches in the dataset's order."""
         with reading("the population's dataset"):
             yield from self._dataset.scanner(columns=columns, batch_size=BLOCK_ROWS).to_reader()
+
+    def check_unchanged(self, file: int = 0) -> None:  # noqa: ARG002
+        """Compare all files with their versions when they were opened."""
+        if self._storage is not None:
+            in_parallel(self._storage.check_unchanged, self._storage.files)
 
 
 class ParquetDatasetSource(Source):
@@ -45,8 +54,8 @@ class ParquetDatasetSource(Source):
     def __init__(self, dataset: ds.Dataset, fragments: Sequence[ds.ParquetFileFragment]) -> None:
         self.schema = dataset.schema
         self._fragments = fragments
-        infos = fragments[0].filesystem.get_file_info([one.path for one in fragments])
-        self.files = [File(info.path, info.size, info.mtime_ns) for info in infos]
+        self._storage = _storage(fragments[0].filesystem, [one.path for one in fragments])
+        self.files = self._storage.files
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
         """Yield the row groups."""
@@ -61,6 +70,10 @@ class ParquetDatasetSource(Source):
         for piece in pieces:  # count_rows() of a piece counts the whole file
             n_rows = piece.row_groups[0].num_rows
             yield Part(n_rows, partial(self._read, piece, list(columns), differs))
+
+    def check_unchanged(self, file: int = 0) -> None:
+        """Compare a file with its version when it was opened."""
+        self._storage.check_unchanged(self.files[file])
 
     def _read(
         self, piece: ds.Fragment, columns: list[str], differs: list[str]
@@ -88,3 +101,18 @@ class ParquetDatasetSource(Source):
         in_file = [name for name in columns if name not in in_folders]
         check_columns(in_file, self.schema, "the dataset", physical, fragment.path)
         return sorted(n for n in in_file if self.schema.field(n).type != physical.field(n).type)
+
+
+def _storage(filesystem: fs.FileSystem, paths: Sequence[str]) -> Storage:
+    """Return the files of a dataset with their versions; a missing file is an error when read."""
+    infos = filesystem.get_file_info(list(paths))
+    files = [File(info.path, info.size, info.mtime_ns) for info in infos]
+    storage = Storage(filesystem, files)
+
+    def note_version(file: File) -> File:
+        try:
+            return storage.note_version(file)
+        except UnreadableFileError:
+            return file
+
+    return storage._replace(files=in_parallel(note_version, files))

@@ -7,25 +7,28 @@ from typing import Any
 from unskew.errors import InputError, InputFileError
 from unskew.population.sources.base import File, Source
 from unskew.population.sources.csv import CSVSource
+from unskew.population.sources.delimiters import TABLES, TEXT
 from unskew.population.sources.hive import partitions
 from unskew.population.sources.parquet import ParquetSource
 from unskew.population.sources.storage import Storage, as_filesystem, find, reading
 
 _PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
 
-def open_files(data: Any, *, filesystem: Any = None, skip: bool = False) -> Source:
+def open_files(
+    data: Any, *, filesystem: Any = None, skip: bool = False, delimiter: str | None = None
+) -> Source:
     """Return the source of a path, a URL, a glob, or a list of them.
 
-    With ``skip``, unreadable files are left out and reported.
+    With ``skip``, unreadable files are left out and reported. ``delimiter`` is that of text files.
     """
     entries = data if isinstance(data, list | tuple) else [data]
     storage = find(entries, as_filesystem(filesystem), skip=skip)
     if storage.folder is not None:
-        return _open_folder(storage, storage.folder, skip=skip)
-    source = ParquetSource if is_parquet(storage, side="population") else CSVSource
-    return source(storage, skip=skip)
+        return _open_folder(storage, storage.folder, skip=skip, delimiter=delimiter)
+    if is_parquet(storage, side="population"):
+        return ParquetSource(storage, skip=skip)
+    return CSVSource(storage, skip=skip, delimiter=delimiter)
 
 
 def is_parquet(storage: Storage, *, side: str) -> bool:
@@ -36,8 +39,8 @@ def is_parquet(storage: Storage, *, side: str) -> bool:
     return formats == {"parquet"}
 
 
-def _open_folder(storage: Storage, folder: str, *, skip: bool) -> Source:
-    files = [file for file in storage.files if file.path.lower().endswith(_PARQUET + _CSV)]
+def _open_folder(storage: Storage, folder: str, *, skip: bool, delimiter: str | None) -> Source:
+    files = [file for file in storage.files if file.path.lower().endswith(_PARQUET + TABLES)]
     if not files:
         raise InputFileError(f"The folder '{folder}' contains no Parquet or CSV file.")
     inside = storage._replace(files=files)
@@ -45,7 +48,7 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool) -> Source:
     keys = partitions(files, folder)
     if parquet:
         return ParquetSource(inside, skip=skip, keys=keys)
-    source = CSVSource(inside, skip=skip)
+    source = CSVSource(inside, skip=skip, delimiter=delimiter)
     for name in keys[files[0].path]:
         if name not in source.schema.names:
             raise InputError(
@@ -59,11 +62,12 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool) -> Source:
 def _format(storage: Storage, file: File) -> str:
     if file.path.lower().endswith(_PARQUET):
         return "parquet"
-    if file.path.lower().endswith(_CSV):
+    if file.path.lower().endswith(TEXT):
         return "csv"
     with reading(file.path), storage.filesystem.open_input_file(file.path) as opened:
         if opened.read(4) == b"PAR1":
             return "parquet"
     raise InputError(
-        f"'{file.path}' is neither Parquet ({', '.join(_PARQUET)}) nor CSV ({', '.join(_CSV)})."
+        f"'{file.path}' is neither Parquet ({', '.join(_PARQUET)}) nor text with delimiters (.csv, "
+        ".tsv, .txt; also compressed: .gz, .bz2, .zst)."
     )

@@ -60,6 +60,10 @@ class ParquetSource(Source):
         for groups, n_rows in _combine_groups(self._groups[file]):
             yield Part(n_rows, partial(self._read, opened, file, groups, list(columns)))
 
+    def check_unchanged(self, file: int = 0) -> None:
+        """Compare a file with its version when it was opened."""
+        self._storage.check_unchanged(self.files[file])
+
     def _read(
         self, opened: _Opened, file: int, groups: list[int], columns: list[str]
     ) -> Iterator[pa.RecordBatch]:

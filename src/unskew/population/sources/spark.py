@@ -3,7 +3,8 @@
 Each partition answers the summary in ``mapInArrow`` and sends its number, what it has seen and its
 partial answer. Further steps merge these in partition order, so that the driver receives a few
 answers however many partitions there are. Spark keeps exactly one output of each partition, even
-if a task was retried or run twice; merging checks this all the same.
+if a task was retried or run twice; merging checks this all the same: partitions are numbered from
+0 without gaps, empty ones too, and Spark observes the highest number in the same query.
 
 The number of a row, which decides whether a reservoir draws it, is that of Spark's
 ``monotonically_increasing_id``: the partition's number times 2**33, plus the row's position in it.
@@ -16,7 +17,9 @@ import copy
 import json
 import pickle
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -46,6 +49,9 @@ _SPARK_SCHEMA = (
 
 _MARKER = "unskew error: "
 
+_PATIENCE = 10.0
+"""Seconds to wait for what Spark has observed; it tells within milliseconds, or never if busy."""
+
 
 class SparkSource(Source):
     """A DataFrame whose rows stay on the executors."""
@@ -67,20 +73,29 @@ class SparkSource(Source):
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
         try:
-            answers = self._answers(payload, reading.all_columns, _merging_steps(task.empty))
+            steps = _merging_steps(task.empty)
+            answers, last_part = self._answers(payload, reading.all_columns, steps)
         except Exception as error:  # of several kinds, not all of them Spark's own
             raise _original_error(error) from error
         merged = _Merged(task.empty, summary)
         for row in sorted(answers, key=lambda row: row["first_part"]):
             merged.add(row.asDict())
+        merged.check_up_to(last_part)
         return merged.seen
 
-    def _answers(self, payload: bytes, columns: Sequence[str], steps: int) -> Any:
+    def _answers(
+        self, payload: bytes, columns: Sequence[str], steps: int
+    ) -> tuple[Sequence[Any], int]:
+        """Return the answers, and the number of the last partition that has answered."""
+        from pyspark.sql.functions import max as largest
+
         # Under plain names: mapInArrow would take a dot in a name for a field of a struct.
         plain = (f"{quoted(name)} as c{place}" for place, name in enumerate(columns))
         frame = self._frame.selectExpr(*plain).mapInArrow(
             send(payload, "answer_partition"), _SPARK_SCHEMA
         )
+        observation = _observation(frame)
+        frame = frame.observe(observation, largest("first_part").alias("last_part"))
         for size in (FAN_IN, FAN_IN**2)[:steps]:
             frame = (
                 frame.selectExpr("*", f"first_part div {size} as bucket")
@@ -89,7 +104,31 @@ class SparkSource(Source):
                 .drop("bucket")
                 .mapInArrow(send(payload, "merge_buckets", size), _SPARK_SCHEMA)
             )
-        return frame.collect()
+        answers = frame.collect()
+        return answers, _observed(observation, "last_part") if answers else -1
+
+
+def _observation(frame: Any) -> Any:
+    """Return an observation for a frame; there is one class for Connect and one without it."""
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.observation import Observation
+    else:
+        from pyspark.sql import Observation
+    return Observation()
+
+
+def _observed(observation: Any, name: str) -> int:
+    """Return what was observed in a query that has ended, or -1 if Spark does not tell in time."""
+    found: list[int] = []
+
+    def ask() -> None:  # it would wait for ever for an event that a busy driver has dropped
+        with suppress(Exception):
+            found.append(int(observation.get[name]))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return found[0] if found else -1
 
 
 def _merging_steps(empty: Summary) -> int:
@@ -129,8 +168,9 @@ class _Pass:
             for batch in batches
             for position in range(batch.num_rows)
         )
-        for _, bucket in groupby(rows, key=lambda row: row["first_part"] // size):
-            merged = _Merged(self.empty, copy.deepcopy(self.empty))
+        for number, bucket in groupby(rows, key=lambda row: int(row["first_part"]) // size):
+            first = number * size
+            merged = _Merged(self.empty, copy.deepcopy(self.empty), Seen(), first, first - 1)
             for row in bucket:
                 merged.add(row)
             yield merged.record()
@@ -138,27 +178,34 @@ class _Pass:
 
 @dataclass
 class _Merged:
-    """The merged answer of consecutive partitions, each merged once."""
+    """The merged answer of consecutive partitions, from ``first_part``, each merged once."""
 
     empty: Summary
     summary: Summary
     seen: Seen = field(default_factory=Seen)
-    first_part: int = -1
+    first_part: int = 0
     last_part: int = -1
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Merge the answer of later partitions."""
+        """Merge the answer of the partitions that follow."""
         if row["first_part"] <= self.last_part:
             raise InputError(
                 f"Spark returned the answer of partition {row['first_part']} of the population "
                 "twice, which would count its rows twice. Run it again."
             )
-        if self.first_part < 0:
-            self.first_part = row["first_part"]
+        self.check_up_to(row["first_part"] - 1)
         self.last_part = row["last_part"]
         self.seen.add(Seen(rows=row["rows"], mass=row["mass"], selected=row["selected"]))
         if row["rows"]:
             self.summary.merge(unpack(bytes(row["answer"]), self.empty))
+
+    def check_up_to(self, last_part: int) -> None:
+        """Refuse to go on where the answer of a partition up to ``last_part`` is missing."""
+        if self.last_part < last_part:
+            raise InputError(
+                f"Spark returned no answer of partition {self.last_part + 1} of the population, "
+                "whose rows would be missing. Run it again."
+            )
 
     def record(self) -> pa.RecordBatch:
         """Return the answer as the one row that :meth:`add` takes."""

@@ -1,7 +1,7 @@
 """Find files: on the local disk, in an object store, on any file system that PyArrow supports.
 
 Every path becomes a PyArrow file system and a list of files with sizes and modification times; no
-file is opened.
+file is opened before :func:`for_each_file`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from pyarrow import fs
 
 from unskew.errors import InputError, InputFileError, ParameterError, UnreadableFileError
 from unskew.population.sources.base import File
+from unskew.population.sources.versions import check_unchanged, noted
 
 _LISTING_THREADS = 16  # opening files is limited by latency, not by computing
 
@@ -39,6 +41,17 @@ class Storage(NamedTuple):
     def is_local(self) -> bool:
         """Whether small reads are cheap."""
         return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def note_version(self, file: File) -> File:
+        """Return a file with its version, before anything of it is read."""
+        with reading(file.path):
+            return replace(file, version=noted(self.filesystem, file.path))
+
+    def check_unchanged(self, file: File) -> None:
+        """Raise an error if a file has changed since its version was noted."""
+        if file.version is not None:
+            with reading(file.path):
+                check_unchanged(self.filesystem, file.path, file.version)
 
 
 def as_filesystem(given: Any) -> fs.FileSystem | None:
@@ -193,7 +206,14 @@ def reading(path: str, form: str = "") -> Iterator[None]:
         raise UnreadableFileError(f"'{path}' could not be read{how}: {error}") from error
 
 
+Item = TypeVar("Item")
 Facts = TypeVar("Facts")
+
+
+def in_parallel(function: Callable[[Item], Facts], items: Sequence[Item]) -> list[Facts]:
+    """Map over files on as many threads as suit their latency."""
+    with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
+        return list(pool.map(function, items))
 
 
 def for_each_file(
@@ -201,19 +221,26 @@ def for_each_file(
 ) -> tuple[list[File], list[Facts], dict[str, str]]:
     """Inspect every file once; return the readable files, the results, and the other files.
 
-    The others are a dict from path to reason; without ``skip`` they raise an error.
+    The readable files have their versions, noted before they are inspected. The others are a dict
+    from path to reason; without ``skip`` they raise an error.
     """
     good, facts, bad = [], [], dict(storage.missing)
-    with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="unskew-files") as pool:
-        futures = [pool.submit(inspect, file) for file in storage.files]
-        for file, future in zip(storage.files, futures, strict=True):
-            try:
-                facts.append(future.result())
-                good.append(file)
-            except UnreadableFileError as error:
-                if not skip:
-                    raise
-                bad[file.path] = str(error)
+
+    def opened(file: File) -> tuple[File, Facts] | UnreadableFileError:
+        try:
+            file = storage.note_version(file)
+            return file, inspect(file)
+        except UnreadableFileError as error:
+            if not skip:
+                raise
+            return error
+
+    for file, found in zip(storage.files, in_parallel(opened, storage.files), strict=True):
+        if isinstance(found, UnreadableFileError):
+            bad[file.path] = str(found)
+        else:
+            good.append(found[0])
+            facts.append(found[1])
     if not good:
         raise UnreadableFileError(f"None of the population's files could be read: {bad}.")
     return good, facts, bad
