@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unskew import (
+    CalibrationWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
@@ -68,6 +69,9 @@ class CheckedMatching(_AskingTheSample, KernelMeanMatching): ...
 class CheckedRatio(_AskingTheSample, DensityRatioWeights): ...
 
 
+class CheckedCalibration(_AskingTheSample, CalibrationWeights): ...
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -92,6 +96,7 @@ def checks_that_cannot_apply(estimator):
         CheckedTree(),
         CheckedMatching(),
         CheckedRatio(bandwidth="paper"),
+        CheckedCalibration(),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
@@ -114,6 +119,7 @@ WEIGHTERS = [
     ClusterWeights(),
     TreeWeights(min_samples_leaf=1),
     DensityRatioWeights(bandwidth="paper"),
+    CalibrationWeights(),
 ]
 every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=lambda w: type(w).__name__)
 

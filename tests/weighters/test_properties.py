@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unskew import (
+    CalibrationWeights,
     ClusterWeights,
     FrequencyWeights,
     HistogramWeights,
@@ -36,6 +37,8 @@ ALL = [
     Unweighted(total="population"),
     KnownProbability(lambda X: np.full(len(X), 0.2)),
     *CELLS,
+    CalibrationWeights(features="means", on_infeasible="relax"),
+    CalibrationWeights(distance="linear", bounds=(0, None), ridge=0.1, total="population"),
     KernelMeanMatching(ridge=1.0),  # without, the weights at near points are not determined
     KernelMeanMatching(method="low-rank", ridge=1.0, total="population"),
 ]

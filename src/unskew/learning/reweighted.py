@@ -192,6 +192,11 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
                 raise type(error)(f"{error} {_PIPELINE_GOES_INSIDE}") from error
             raise
         self.weights_: FloatArray = self.weighter_.weights_
+        if (self.weights_ < 0).any():
+            raise LearnerError(
+                f"{int((self.weights_ < 0).sum())} weights are negative, and no learner takes such "
+                "weights. Use bounds=(0, None) on the weighter."
+            )
         for stale in ("multiplicities_", "feature_names_in_"):
             self.__dict__.pop(stale, None)
         random = check_random_state(self.random_state)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unskew.population.known_levels import KnownLevels
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class About:
         Whether rows are marked as being in the sample.
     margins : tuple or None
         Which margins are known, where there are no rows at all; None for a population of rows.
+    levels : tuple of KnownLevels
+        Those of them that count levels, matched with the sample.
     """
 
     columns: tuple[str, ...]
@@ -28,3 +34,4 @@ class About:
     weighted: bool = False
     selected: bool = False
     margins: tuple[str | tuple[str, ...], ...] | None = None
+    levels: tuple[KnownLevels, ...] = ()

@@ -118,7 +118,7 @@ def columns_to_weigh_by(
             "population with names, or list the columns to weigh by, which are then matched by "
             "position: columns=[...]."
         )
-    shared = [name for name in names if name in population.columns] if given.named else names
+    shared = population.shared_with(names) if given.named else names
     if not shared:
         raise _nothing_in_common(names, population.columns)
     return shared

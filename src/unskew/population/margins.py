@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
 from unskew.population.about import About
+from unskew.population.features import FeatureSums
+from unskew.population.known_levels import KnownLevels, match_levels
+from unskew.population.margin_answers import MarginAnswers
+from unskew.population.margin_tables import Key, Table, read_tables
 from unskew.population.rows import Rows
-from unskew.population.summaries import Summary, SummaryType, Total
+from unskew.population.summaries import (
+    CellCounts,
+    Question,
+    Summaries,
+    Summary,
+    SummaryType,
+    Total,
+)
+
+AGREE = 1e-6
+"""How far totals of different margins may differ, relatively."""
 
 
 class Margins:
     """Totals of a population that are known, where its rows are not.
 
-    They take the place of a :class:`unskew.Population`. So far only :class:`unskew.Unweighted` and
-    :class:`unskew.KnownProbability`, which ask nothing of the population, can be fitted with
-    margins; weighters that need rows refuse them.
+    They take the place of a :class:`unskew.Population` for weighters that ask for sums of features
+    or for counts of categories: :class:`unskew.CalibrationWeights`, and with a joint table
+    :class:`unskew.FrequencyWeights` and :class:`unskew.HistogramWeights`.
 
     Parameters
     ----------
-    counts : mapping from column, or tuple of columns, to mapping from category to count
-        How many members of the population are in each category.
+    counts : mapping from column, or tuple of columns, to a table of counts
+        How many members of the population are in each category, or in each combination of
+        categories. A table is a mapping from level to number (of tuples or nested, for several
+        columns), a pandas series, a cross table, or a table with the columns and one of counts.
+        Of a column of numbers, levels are numbers or bands such as "18-24" and "65+".
     shares : the same with shares instead of counts
-        They add up to one.
+        They add up to one, or to 100 with ``unit="percent"``.
     means : mapping from column to float
         Means of columns of numbers.
     totals : mapping from column to float
-        Totals of columns of numbers.
+        Totals of columns of numbers; they need ``size`` or counts.
     size : float, optional
-        The number of members of the population; by default what the counts add up to.
+        The number of members of the population; by default what the counts add up to. Without it,
+        the totals are known up to a factor.
+    unit : {"share", "percent"}, default="share"
+        The unit of ``shares``.
+    bands : mapping from column to list of borders, optional
+        The borders of a column's levels, in their order, where labels do not tell: a level holds
+        the numbers from one border up to the next; the outermost may be left open.
+    collapse : int, optional
+        Merge levels with fewer sample rows than this with a neighbour: the smaller of the adjacent
+        bands, or the smallest other level. A warning names them.
+    reconcile : {"raise", "scale"}, default="raise"
+        What to do with margins whose counts add up to different totals: raise, or scale them to
+        ``size``, or else to the total of the first.
+    standard_errors : mapping, optional
+        Standard errors of estimated margins, with the same keys; carried along for estimates.
 
     Examples
     --------
@@ -47,33 +83,191 @@ class Margins:
         means: Mapping[str, float] | None = None,
         totals: Mapping[str, float] | None = None,
         size: float | None = None,
+        unit: Literal["share", "percent"] = "share",
+        bands: Mapping[str, Sequence[float]] | None = None,
+        collapse: int | None = None,
+        reconcile: Literal["raise", "scale"] = "raise",
+        standard_errors: Mapping[Any, Any] | None = None,
     ) -> None:
-        self.counts, self.shares = dict(counts or {}), dict(shares or {})
-        self.means, self.totals = dict(means or {}), dict(totals or {})
-        if not self.about.margins:
+        _check_options(size, unit, collapse, reconcile)
+        self.bands, self.collapse = dict(bands or {}), collapse
+        self._tables = read_tables(counts, "counts")
+        self.size = self._agreed_size(size, reconcile)
+        self._add_shares(read_tables(shares, "shares"), 100.0 if unit == "percent" else 1.0)
+        self._totals = self._number_totals(means, totals)
+        if not self._tables and not self._totals:
             raise ParameterError("Margins needs counts, shares, means or totals; all are empty.")
-        if size is not None and (not isinstance(size, Real) or not size > 0):
-            raise ParameterError(f"size must be a positive number; got {size!r}.")
-        tables = (table for table in self.counts.values() if isinstance(table, Mapping))
-        counted = next((float(sum(table.values())) for table in tables), None)
-        self.size = counted if size is None else float(size)
+        self._coefficients: dict[str, float] = {}  # totals with R's names, not yet matched
+        self._known: list[KnownLevels] = []
+        self.standard_errors = dict(standard_errors or {})
+        for key in self.standard_errors:
+            if (key if isinstance(key, tuple) else (key,)) not in self._keys:
+                raise ParameterError(f"standard_errors names {key!r}, of which no margin is given.")
+
+    def _agreed_size(self, size: float | None, reconcile: str) -> float | None:
+        """Return the size of the population, to which the counts add up; scale them if asked."""
+        agreed = None if size is None else float(size)
+        first = "size" if size is not None else ""
+        for key, table in self._tables.items():
+            total = sum(table.values())
+            if agreed is None:
+                agreed, first = total, f"the margin of {', '.join(key)}"
+            elif abs(total - agreed) > AGREE * agreed and reconcile == "raise":
+                raise InputError(
+                    f"The margin of {', '.join(key)} adds up to {total:,.10g} and {first} "
+                    f"{'is' if first == 'size' else 'to'} {agreed:,.10g}. Correct one, or use "
+                    'reconcile="scale".'
+                )
+            elif total != agreed:
+                self._tables[key] = {lvl: n * (agreed / total) for lvl, n in table.items()}
+        return agreed
+
+    def _add_shares(self, shares: dict[Key, Table], whole: float) -> None:
+        for key, table in shares.items():
+            total = sum(table.values())
+            if abs(total - whole) > AGREE * whole:
+                hint = ' Use unit="percent" for percentages.' if abs(total - 100) < 1 else ""
+                raise InputError(
+                    f"The shares of {', '.join(key)} add up to {total:.10g}, not {whole:g}.{hint}"
+                )
+            if key in self._tables:
+                raise InputError(f"{', '.join(key)} has both counts and shares; give one.")
+            self._tables[key] = {lvl: n / total * self._mass for lvl, n in table.items()}
+
+    def _number_totals(
+        self, means: Mapping[str, float] | None, totals: Mapping[str, float] | None
+    ) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for parameter, given in (("means", means), ("totals", totals)):
+            for name, number in dict(given or {}).items():
+                if not isinstance(name, str) or not _is_number(number):
+                    raise ParameterError(f"{parameter}[{name!r}] must be a number; got {number!r}.")
+                if name in found:
+                    raise ParameterError(f"'{name}' has both a mean and a total; give one.")
+                if parameter == "totals" and self.size is None:
+                    raise ParameterError(
+                        f"The total of '{name}' needs the population's size: Margins(size=...)."
+                    )
+                found[name] = float(number) * (self._mass if parameter == "means" else 1.0)
+        return found
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        variable: str = "variable",
+        category: str = "category",
+        count: str = "count",
+        unit: Literal["count", "share", "percent"] = "count",
+        **options: Any,
+    ) -> Self:
+        """Return the margins of a long table with a row for each category of each variable.
+
+        Parameters
+        ----------
+        table : dataframe
+        variable, category, count : str
+            The columns with the variable's name, its category and the number.
+        unit : {"count", "share", "percent"}, default="count"
+            What the numbers are.
+        **options
+            Further parameters of :class:`Margins`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unskew import Margins
+        >>> census = {"variable": ["sex", "sex"], "category": ["f", "m"], "count": [52, 48]}
+        >>> Margins.from_table(pd.DataFrame(census))
+        Margins(sex, size=100.0)
+        """
+        frame = nw.from_native(table, eager_only=True)
+        for name in (variable, category, count):
+            if name not in frame.columns:
+                raise InputError(
+                    f"The table of margins lacks column '{name}'. Its columns are "
+                    f"{', '.join(map(repr, frame.columns))}."
+                )
+        found: dict[str, dict[Any, Any]] = {}
+        for name, level, number in frame.select([variable, category, count]).rows():
+            levels = found.setdefault(str(name), {})
+            if level in levels:
+                raise InputError(f"The table of margins lists '{level}' of '{name}' twice.")
+            levels[level] = number
+        if unit == "count":
+            return cls(found, **options)
+        if unit not in ("share", "percent"):
+            raise ParameterError(f"unit must be 'count', 'share' or 'percent'; got {unit!r}.")
+        return cls(shares=found, unit=unit, **options)
+
+    @classmethod
+    def from_totals(cls, totals: Mapping[str, float], **options: Any) -> Self:
+        """Return margins from totals under the names of R's model matrix.
+
+        ``{"(Intercept)": 6194, "stypeH": 755, "stypeM": 1018, "api99": 3914069}`` has the size, the
+        counts of two levels of ``stype`` and the total of ``api99``. The level of the sample that
+        has no total is the reference, and gets the rest. Names are matched with the sample's
+        columns when the weights are fitted.
+
+        Examples
+        --------
+        >>> from unskew import Margins
+        >>> Margins.from_totals({"(Intercept)": 6194, "stypeH": 755, "stypeM": 1018})
+        Margins(stypeH, stypeM, size=6194.0)
+        """
+        rest = dict(totals)
+        size = rest.pop("(Intercept)", None)
+        if size is None:
+            raise ParameterError("totals lacks '(Intercept)', the size of the population.")
+        if not rest:
+            raise ParameterError("totals has nothing but '(Intercept)'.")
+        margins = cls(totals=rest, size=size, **options)
+        margins._coefficients, margins._totals = margins._totals, {}
+        return margins
+
+    @classmethod
+    def from_population(cls, population: Any, margins: Sequence[str | Key]) -> Self:
+        """Return margins of rows: counts of categories and of tuples of columns, totals of numbers.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unskew import Margins
+        >>> rows = pd.DataFrame({"sex": ["f", "m", "f"], "age": [30, 40, 50]})
+        >>> Margins.from_population(rows, ["sex", "age"])
+        Margins(sex, age, size=3.0)
+        """
+        from unskew.population.margin_counts import count_margins
+
+        counts, totals, size = count_margins(population, margins)
+        return cls(counts, totals=totals, size=size)
 
     def __repr__(self) -> str:
-        return f"Margins({', '.join(map(str, self.about.margins or ()))}, size={self.size})"
+        shown = [" × ".join(key) for key in self._keys]
+        return f"Margins({', '.join(shown)}, size={self.size})"
+
+    @property
+    def _mass(self) -> float:
+        """The population's size, or one if it is not known."""
+        return 1.0 if self.size is None else self.size
+
+    @property
+    def _keys(self) -> list[Key]:
+        return [*self._tables, *((name,) for name in [*self._totals, *self._coefficients])]
 
     named = True  # their keys are names
 
     @property
     def columns(self) -> list[str]:
         """The columns of which something is known."""
-        return list(self.about.columns)
+        return list(dict.fromkeys(name for key in self._keys for name in key))
 
     @property
     def about(self) -> About:
         """What is known: the margins, and no rows."""
-        margins = (*self.counts, *self.shares, *self.means, *self.totals)
-        names = [name for key in margins for name in (key if isinstance(key, tuple) else (key,))]
-        return About(tuple(dict.fromkeys(names)), None, margins=margins)
+        keys = tuple(key if len(key) > 1 else key[0] for key in self._keys)
+        return About(tuple(self.columns), None, margins=keys, levels=tuple(self._known))
 
     @property
     def mass(self) -> float:
@@ -87,29 +281,123 @@ class Margins:
         """Margins mark no rows."""
         return None
 
+    def shared_with(self, names: Sequence[str]) -> list[str]:
+        """Return those of a sample's columns of which something is known."""
+        known = [*self.columns, *(_split(one, names)[0] for one in self._coefficients)]
+        return [name for name in names if name in known]
+
     def matched(
         self, sample: Rows, *, among: Sequence[str] | None = None, ignored: Sequence[str] = ()
     ) -> Self:
-        """Return these margins for a sample with some of their columns."""
+        """Return these margins for a sample: those of its columns, with its values as levels."""
         del among, ignored
-        missing = [name for name in sample.table.column_names if name not in self.columns]
-        if missing:
-            raise InputError(f"No margin of column '{missing[0]}' is known.")
-        return self
+        names = sample.table.column_names
+        twin = copy.copy(self)
+        if self._coefficients:
+            twin._resolve(sample.table)
+        for name in names:
+            if name not in twin.columns:
+                raise InputError(
+                    f"No margin of column '{name}' is known. Margins are known of "
+                    f"{', '.join(twin.columns)}."
+                )
+        twin._tables = {key: t for key, t in twin._tables.items() if set(key) <= set(names)}
+        twin._totals = {name: total for name, total in twin._totals.items() if name in names}
+        twin._known = [
+            match_levels(key, table, sample.table, self.bands, self.collapse)
+            for key, table in twin._tables.items()
+        ]
+        return twin
+
+    def _resolve(self, sample: pa.Table) -> None:
+        """Turn totals with R's names into counts of levels and totals of numbers."""
+        tables: dict[Key, Table] = {}
+        totals: dict[str, float] = {}
+        for name, total in self._coefficients.items():
+            column, level = _split(name, sample.column_names)
+            if column is None:
+                raise InputError(
+                    f"'{name}' of the totals is neither a column of the sample nor a column with a "
+                    "level. Interactions are given as tables: counts={(a, b): table}."
+                )
+            if not level:
+                totals[column] = total
+            else:
+                tables.setdefault((column,), {})[(level,)] = total
+        for (column,), table in tables.items():
+            seen = {str(one) for one in sample[column].unique().to_pylist() if one is not None}
+            rest = sorted(seen - {level for (level,) in table})
+            left = self.mass - sum(table.values())
+            if len(rest) != 1 or left < 0:
+                raise InputError(
+                    f"Column '{column}' must have exactly one level without a total, which gets "
+                    f"the rest, {left:,.10g}; the sample has {', '.join(rest) or 'none'}."
+                )
+            table[(rest[0],)] = left
+        self._tables, self._totals = {**self._tables, **tables}, totals
+        self._coefficients = {}
 
     def can_answer(self, summary: Summary) -> bool:
         """Whether the totals that are known answer a question."""
-        return type(summary) is Total and self.size is not None
+        match summary:
+            case Question() | Summaries():
+                return all(self.can_answer(part) for part in summary.nested())
+            case Total():
+                return self.size is not None
+            case FeatureSums(features=features):
+                terms = [self._answers.source(features, term) for term in features.terms]
+                return len(summary.mass) == 1 and None not in terms
+            case CellCounts():
+                return self._answers.joint(self.columns) is not None
+        return False
 
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
         """Answer a question from the totals that are known."""
         del threads
         summary.check_empty()
-        if not (isinstance(summary, Total) and self.can_answer(summary)):
+        if not self.can_answer(summary):
             raise InputError(
                 f"Margins hold totals, not rows, and cannot answer {type(summary).__name__}. Give "
                 "the rows of the population."
             )
-        summary.rows, summary.mass = round(self.mass), self.mass
+        self._answer(summary)
         summary.finish()
         return summary
+
+    def _answer(self, summary: Summary) -> None:
+        match summary:
+            case Question() | Summaries():
+                for part in summary.nested():
+                    self._answer(part)
+            case Total():
+                summary.rows, summary.mass = round(self.mass), self.mass
+            case FeatureSums():
+                self._answers.sum_features(summary)
+            case CellCounts():
+                self._answers.count_cells(summary, self.columns)
+
+    @property
+    def _answers(self) -> MarginAnswers:
+        return MarginAnswers(self._known, self._totals, self._mass)
+
+
+def _check_options(size: Any, unit: str, collapse: Any, reconcile: str) -> None:
+    if size is not None and not (_is_number(size) and size > 0):
+        raise ParameterError(f"size must be a positive number; got {size!r}.")
+    if unit not in ("share", "percent"):
+        raise ParameterError(f"unit must be 'share' or 'percent'; got {unit!r}.")
+    if reconcile not in ("raise", "scale"):
+        raise ParameterError(f"reconcile must be 'raise' or 'scale'; got {reconcile!r}.")
+    if collapse is not None and (not isinstance(collapse, Integral) or collapse < 1):
+        raise ParameterError(f"collapse must be a positive whole number; got {collapse!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and abs(float(value)) < np.inf
+
+
+def _split(name: str, columns: Sequence[str]) -> tuple[str | None, str]:
+    """Return the column and the level that a name of R's model matrix joins."""
+    found = [one for one in columns if name.startswith(one)]
+    column = max(found, key=len, default=None)
+    return column, "" if column is None else name[len(column) :]

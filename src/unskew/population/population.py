@@ -155,6 +155,10 @@ class Population:
         """The names of the columns that describe a row."""
         return list(self._columns)
 
+    def shared_with(self, names: Sequence[str]) -> list[str]:
+        """Return those of a sample's columns that the population has too."""
+        return [name for name in names if name in self._columns]
+
     @property
     def named(self) -> bool:
         """Whether the columns have names; otherwise they go by position."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.errors import InputError, OverlapError
+from unskew.numerics.ordering import order_by
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes
@@ -141,10 +142,7 @@ class Sample:
         if self.labels is not None:
             labels = self.labels.reshape(len(self), -1)
             keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
-        order = np.argsort(keys[-1], kind="stable")
-        leading = keys[-1][order]
-        # Where the leading key has no ties, the others decide nothing.
-        return order if (leading[1:] > leading[:-1]).all() else np.lexsort(keys)
+        return order_by(keys)
 
     @cached_property
     def ordered(self) -> Sample:

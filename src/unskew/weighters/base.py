@@ -211,9 +211,9 @@ class Weighter(WithParameters, ABC):
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
-                f"{type(self).__name__} needs rows of the population; Margins hold only totals. "
-                "KnownProbability and Unweighted need no rows; for the others pass rows: "
-                "Population(data)."
+                f"{type(self).__name__} asks what these Margins do not know; they hold totals of "
+                f"{', '.join(target.columns)}. CalibrationWeights matches what they know; for "
+                "other weighters pass rows: Population(data)."
             )
         drawn = None
         if self.overlap != "ignore" and target.about.margins is None:

@@ -1,0 +1,319 @@
+r"""Calibration: the weights nearest to the design weights that match given means.
+
+With shares :math:`p_i = d_i / \sum d`, features :math:`z_i` centred at their target and scaled, and
+a ratio R of the weights' total to the design weights',
+
+.. math:: \min_w \sum_i p_i D(w_i / d_i) \quad\text{with } \sum_i p_i (w_i / d_i) z_i = 0,\
+          \sum_i p_i (w_i / d_i) = R
+
+has the solution :math:`w_i = d_i F(u_i)`, :math:`u_i = \lambda_0 + z_i^\top \lambda`, where F is
+the inverse of D' and the multipliers minimise (Deville and Särndal, "Calibration estimators in
+survey sampling", JASA 87, 1992, equations 2.3 to 2.6)
+
+.. math:: \sum_i p_i G(u_i) - R \lambda_0 + R \sum_j (\delta_j |\lambda_j| + r_j \lambda_j^2 / 2),
+          \qquad G' = F.
+
+A slack :math:`\delta_j` allows feature j an imbalance of that many standard deviations (the dual of
+Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from unskew.numerics.distances import Distance
+from unskew.numerics.typing import BoolArray, FloatArray
+
+TOLERANCE = 1e-10
+BLOCK_ENTRIES = 2**18
+MAX_STEPS = 60
+COLLINEAR = 1e-11
+"""A feature is collinear if others leave less than this share of its variance unexplained."""
+
+
+@dataclass(frozen=True)
+class CalibrationCertificate:
+    """How well the weights are calibrated, computed from the weights themselves.
+
+    Attributes
+    ----------
+    imbalance : float
+        The largest difference between a weighted mean of the sample and its target, in standard
+        deviations of the sample.
+    gradient_norm : float
+        The largest violation of the optimality conditions, in the same unit. Without slack and
+        ridge it is the imbalance.
+    steps : int
+        Newton steps.
+    tolerance : float
+        The largest violation that was allowed.
+    converged : bool
+        Whether the violation is within the tolerance.
+    """
+
+    imbalance: float
+    gradient_norm: float
+    steps: int
+    tolerance: float
+    converged: bool
+
+
+class Solution(NamedTuple):
+    """Multipliers, the factors F(u) of the design weights, and how good they are."""
+
+    intercept: float
+    multipliers: FloatArray
+    factors: FloatArray
+    certificate: CalibrationCertificate
+
+
+@dataclass(frozen=True)
+class CalibrationProblem:
+    """A calibration problem whose features are centred at their targets, and scaled.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+    shares : ndarray of shape (n_rows,)
+        Design weights that sum to one.
+    distance : Distance
+    ratio : float
+        What the factors' mean must be: one, unless the distance depends on the weights' total.
+    slack, ridge : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    Of two rows at -1 and 2, the first must count twice as much for a mean of 0.
+
+    >>> from unskew.numerics.distances import Raking
+    >>> features = np.array([[-1.0], [2.0]])
+    >>> none = np.zeros(1)
+    >>> problem = CalibrationProblem(features, np.full(2, 0.5), Raking(), 1.0, none, none)
+    >>> problem.solve().factors.round(6)
+    array([1.333333, 0.666667])
+    """
+
+    features: FloatArray
+    shares: FloatArray
+    distance: Distance
+    ratio: float
+    slack: FloatArray
+    ridge: FloatArray
+
+    def solve(self, start: Solution | None = None) -> Solution:
+        """Minimise the dual by Newton's method with step halving."""
+        point = self._start(start)
+        value = self._value(point)
+        steps = 0
+        while steps < MAX_STEPS:
+            factors = self.distance.factors(self._scores(point))
+            gradient = self._gradient(point, factors)
+            violation = self._violation(point, gradient)
+            if violation <= TOLERANCE or not np.isfinite(value) or self._separates(point):
+                break
+            direction = self._direction(point, gradient)
+            if not np.isfinite(direction).all():
+                break
+            moved = self._halve(point, value, direction, gradient)
+            if moved is None:
+                break
+            point, value = moved
+            steps += 1
+        factors = self.distance.factors(self._scores(point))
+        violation = self._violation(point, self._gradient(point, factors))
+        imbalance = np.abs(self.imbalances(factors)).max(initial=0.0)
+        certificate = CalibrationCertificate(
+            float(imbalance), violation, steps, TOLERANCE, violation <= TOLERANCE
+        )
+        return Solution(float(point[0]), point[1:], factors, certificate)
+
+    def _separates(self, point: FloatArray) -> bool:
+        """Whether multipliers prove that no positive weights balance the features.
+
+        Without slack and ridge, all rows then lie on one side of the target.
+        """
+        if self.slack.any() or self.ridge.any() or not point[1:].any():
+            return False
+        return bool(self.distance.lowest >= 0 and (self._scores(point) < point[0]).all())
+
+    def imbalances(self, factors: FloatArray) -> FloatArray:
+        """Return the weighted means of the features, which are to be zero."""
+        counted = self.shares * factors
+        return counted @ self.features / counted.sum()
+
+    def restricted(self, kept: BoolArray) -> CalibrationProblem:
+        """Return the problem with some of the features only."""
+        if kept.all():
+            return self
+        features = np.ascontiguousarray(self.features[:, kept])
+        return replace(self, features=features, slack=self.slack[kept], ridge=self.ridge[kept])
+
+    def _start(self, start: Solution | None) -> FloatArray:
+        if start is not None:
+            return np.concatenate([[start.intercept], start.multipliers])
+        point = np.zeros(self.features.shape[1] + 1)
+        point[0] = self.distance.start(self.ratio)
+        return point
+
+    def _scores(self, point: FloatArray) -> FloatArray:
+        return self.features @ point[1:] + point[0]
+
+    def _value(self, point: FloatArray) -> float:
+        penalty = self.slack @ np.abs(point[1:]) + self.ridge @ point[1:] ** 2 / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            potential = self.shares @ self.distance.potential(self._scores(point))
+        return float(potential - self.ratio * point[0] + self.ratio * penalty)
+
+    def _gradient(self, point: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the gradient without the slack, in standard deviations of a mean."""
+        counted = self.shares * factors
+        smooth = counted @ self.features / self.ratio + self.ridge * point[1:]
+        return np.concatenate([[counted.sum() / self.ratio - 1.0], smooth])
+
+    def _violation(self, point: FloatArray, gradient: FloatArray) -> float:
+        inner, multipliers = gradient[1:], point[1:]
+        at_zero = np.maximum(np.abs(inner) - self.slack, 0.0)
+        away = np.abs(inner + self.slack * np.sign(multipliers))
+        violations = np.where((multipliers == 0.0) & (self.slack > 0), at_zero, away)
+        return float(max(abs(gradient[0]), violations.max(initial=0.0)))
+
+    def _direction(self, point: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return where the second-order model of the dual is smallest."""
+        curvature = self.shares * self.distance.slopes(self._scores(point)) / self.ratio
+        hessian = np.empty((len(point), len(point)))
+        hessian[1:, 1:] = weighted_gram(self.features, curvature)
+        hessian[1:, 1:].flat[:: len(point)] += self.ridge
+        hessian[0, 0] = curvature.sum()
+        hessian[0, 1:] = hessian[1:, 0] = curvature @ self.features
+        if self.slack.any():
+            slack = np.concatenate([[0.0], self.slack])
+            return minimise_model(hessian, gradient, slack, point) - point
+        return -solve_psd(hessian, gradient)
+
+    def _halve(
+        self, point: FloatArray, value: float, direction: FloatArray, gradient: FloatArray
+    ) -> tuple[FloatArray, float] | None:
+        """Return the first point along the direction with Armijo's decrease; None if there is none.
+
+        With slack the promised decrease includes that of the absolute values.
+        """
+        kinks = np.abs(point[1:] + direction[1:]) - np.abs(point[1:])
+        promised = self.ratio * float(gradient @ direction + self.slack @ kinks)
+        size = 1.0
+        while size > 1e-12:
+            new = point + size * direction
+            reached = self._value(new)
+            # Near the minimum, the decrease is lost in the rounding of the value.
+            if reached <= value + 1e-4 * size * promised + 1e-14 * max(abs(value), 1.0):
+                return new, reached
+            size /= 2
+        return None
+
+
+def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Solve a positive semi-definite system; where it is singular, with the smallest solution."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    scaled = matrix * scale[:, None] * scale
+    try:
+        factor = scipy.linalg.cho_factor(scaled, check_finite=False)
+        solution = scipy.linalg.cho_solve(factor, vector * scale, check_finite=False)
+        if np.abs(scaled @ solution - vector * scale).max() <= 1e-6 * np.abs(vector * scale).max():
+            return solution * scale
+    except scipy.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+    kept = values > 1e-12 * values[-1]
+    inner = vectors[:, kept].T @ (vector * scale)
+    return (vectors[:, kept] / values[kept]) @ inner * scale
+
+
+def minimise_model(
+    hessian: FloatArray, gradient: FloatArray, slack: FloatArray, point: FloatArray
+) -> FloatArray:
+    r"""Return the minimum of :math:`g^\top h + h^\top H h / 2 + δ^\top |x|`, :math:`h = x - x_0`.
+
+    Coordinate descent (Friedman, Hastie and Tibshirani 2010) finds which entries are zero; given
+    these and the others' signs, the minimum solves a linear system.
+    """
+    new = point.copy()
+    slope = gradient.copy()  # of the quadratic part, at `new`
+    diagonal = np.maximum(np.diag(hessian), np.finfo(float).tiny)
+    for _ in range(200):
+        largest = 0.0
+        for j in range(len(new)):
+            goal = new[j] - slope[j] / diagonal[j]
+            entry = np.sign(goal) * max(abs(goal) - slack[j] / diagonal[j], 0.0)
+            change = entry - new[j]
+            if change:
+                slope += hessian[:, j] * change
+                new[j] = entry
+                largest = max(largest, abs(change) * np.sqrt(diagonal[j]))
+        if largest < 1e-9:
+            break
+        free = (new != 0) | (slack == 0)
+        goal = hessian[np.ix_(free, free)] @ point[free] - gradient[free]
+        goal += hessian[np.ix_(free, ~free)] @ point[~free] - (slack * np.sign(new))[free]
+        exact = np.zeros_like(new)
+        exact[free] = solve_psd(hessian[np.ix_(free, free)], goal)
+        if (np.sign(exact) == np.sign(new))[slack > 0].all():
+            new = exact
+            slope = gradient + hessian @ (new - point)
+    return new
+
+
+def row_blocks(matrix: FloatArray) -> Iterator[slice]:
+    """Yield blocks of rows that fit a core's cache."""
+    step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
+    return (slice(begin, begin + step) for begin in range(0, len(matrix), step))
+
+
+def weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of the products of all pairs of features."""
+    gram = np.zeros((features.shape[1],) * 2)
+    roots = np.sqrt(weights)
+    for rows in row_blocks(features):
+        scaled = features[rows] * roots[rows, None]
+        gram += scaled.T @ scaled
+    return gram
+
+
+def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the standard deviations of features; never zero, so that one can divide by them.
+
+    A feature whose spread is within the rounding error of its mean counts as constant.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = shares @ features
+        ends = np.abs([features.min(axis=0) - means, features.max(axis=0) - means])
+        largest = np.maximum(ends.max(axis=0), np.finfo(float).tiny)
+        squares = np.zeros(features.shape[1])
+        for rows in row_blocks(features):  # scaled, so that no square overflows or vanishes
+            squares += shares[rows] @ ((features[rows] - means) / largest) ** 2
+        spread = largest * np.sqrt(squares)
+        constant = spread <= 1e-14 * np.sqrt(len(features)) * np.abs(means)
+    return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
+
+
+def independent(covariance: FloatArray) -> BoolArray:
+    """Return which features are no linear combinations of earlier ones and a constant.
+
+    Examples
+    --------
+    >>> one, other = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 0.0])
+    >>> features = np.column_stack([one, other, one - 2 * other, np.ones(3)])
+    >>> independent(np.cov(features, rowvar=False))
+    array([ True,  True, False, False])
+    """
+    left = covariance.copy()  # what earlier features leave unexplained
+    limits = COLLINEAR * np.diag(covariance)
+    kept = np.zeros(len(covariance), dtype=bool)
+    for j in range(len(covariance)):
+        if left[j, j] > max(limits[j], np.finfo(float).tiny):
+            kept[j] = True
+            left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j], left[j, j + 1 :] / left[j, j])
+    return kept

@@ -1,0 +1,244 @@
+"""Levels of a margin matched with the values of a sample."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import InputError, InputTypeError, warn_caller
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.band_labels import bands_between, parse_bands
+from unskew.population.features import Bands
+from unskew.population.kinds import Kind, as_doubles, kind_of
+from unskew.population.margin_tables import Key, Level, Table
+
+
+class CollapsedLevelsWarning(UserWarning):
+    """Levels of a margin with few sample rows were merged with others."""
+
+
+@dataclass(frozen=True)
+class KnownLevels:
+    """A margin whose levels are values of the sample's columns: rows with weights.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    levels : list of tuple
+        The labels.
+    rows : pyarrow.Table
+        A row for each level, in the sample's types; a number within its band.
+    weight : ndarray of shape (n_levels,)
+    bands : dict of str to Bands
+        Of the columns of which only bands are known.
+    groups : ndarray of shape (n_levels,)
+        Levels of one group are merged.
+    """
+
+    columns: Key
+    levels: list[Level]
+    rows: pa.Table
+    weight: FloatArray
+    bands: dict[str, Bands]
+    groups: IntArray
+
+    @property
+    def group_labels(self) -> dict[int, Level]:
+        """The label of each group: its levels, joined."""
+        labels: dict[int, Level] = {}
+        for group in np.unique(self.groups):
+            own = [self.levels[place] for place in np.flatnonzero(self.groups == group)]
+            parts = zip(*own, strict=True)
+            labels[int(group)] = tuple(" + ".join(dict.fromkeys(map(str, p))) for p in parts)
+        return labels
+
+
+def match_levels(
+    columns: Key, table: Table, sample: pa.Table, borders: dict[str, Any], collapse: int | None
+) -> KnownLevels:
+    """Match a table of counts with a sample; a value that the margin lacks is an error."""
+    levels = list(table)
+    values: dict[str, pa.Array] = {}
+    bands: dict[str, Bands] = {}
+    places: list[IntArray] = []
+    for position, name in enumerate(columns):
+        labels = list(dict.fromkeys(level[position] for level in levels))
+        column = sample[name].combine_chunks()
+        values_of, own_bands, found = _match_column(name, labels, column, borders.get(name))
+        places.append(found)
+        values[name] = values_of.take(pa.array([labels.index(level[position]) for level in levels]))
+        if own_bands is not None:
+            bands[name] = own_bands
+    labels_of = [list(dict.fromkeys(level[p] for level in levels)) for p in range(len(columns))]
+    counts = _count(columns, levels, labels_of, places)
+    weight = np.array([table[level] for level in levels])
+    known = KnownLevels(columns, levels, pa.table(values), weight, bands, np.arange(len(levels)))
+    return known if collapse is None else _collapsed(known, counts, collapse)
+
+
+def _match_column(
+    name: str, labels: list[Any], column: pa.Array, borders: Any
+) -> tuple[pa.Array, Bands | None, IntArray]:
+    """Return the labels as values, the bands if there are any, and each sample row's label."""
+    kind = kind_of(column.type)
+    if kind == Kind.CATEGORY:
+        texts, found = _match_text(name, labels, column)
+        return texts, None, found
+    if kind != Kind.NUMBER:
+        raise InputTypeError(
+            f"Column '{name}' of the sample holds {kind}, which a margin of levels cannot "
+            "describe. Convert it to text or numbers."
+        )
+    numbers = as_doubles(column).to_numpy(zero_copy_only=False)
+    is_bool = pa.types.is_boolean(column.type)
+    present = [label for label in labels if label is not None]
+    exact = [_as_number(label, is_bool=is_bool) for label in present]
+    points = dict[Any, float | None](zip(present, exact, strict=True))
+    bands = None
+    if borders is not None:
+        bands = bands_between(borders, present, name)
+    elif None in exact:
+        bands = parse_bands(present, name)
+    if bands is not None:
+        places = [
+            labels.index(label) for text in bands.labels for label in present if str(label) == text
+        ]
+        found = np.array([*places, -1])[bands.of(numbers)]
+        points = {labels[at]: _inside(bands, place) for place, at in enumerate(places)}
+    else:
+        table = {value: labels.index(label) for label, value in points.items()}
+        found = np.array([table.get(one, -1) for one in numbers], dtype=np.int64)
+    if None in labels:
+        found[np.isnan(numbers)] = labels.index(None)
+    _check_found(name, labels, found, column)
+    return pa.array([points.get(label) for label in labels], pa.float64()), bands, found
+
+
+def _match_text(name: str, labels: list[Any], column: pa.Array) -> tuple[pa.Array, IntArray]:
+    texts = pa.array([_as_text(label) for label in labels], pa.large_string())
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind_of(column.type) == Kind.NUMBER:  # a category of numbers
+        column = as_doubles(column)
+    column = column.cast(pa.large_string())
+    table = {text: place for place, text in enumerate(texts.to_pylist())}
+    distinct = column.dictionary_encode()
+    places = np.array([table.get(text, -1) for text in distinct.dictionary.to_pylist()] + [-1])
+    places[-1] = table.get(None, -1)
+    indices = distinct.indices.fill_null(len(places) - 1).to_numpy(zero_copy_only=False)
+    found = places[indices]
+    _check_found(name, labels, found, column)
+    return texts, found
+
+
+def _check_found(name: str, labels: list[Any], found: IntArray, column: pa.Array) -> None:
+    """Refuse sample values that the margin lacks, with the nearest spelling."""
+    lost = np.flatnonzero(found < 0)
+    if not len(lost):
+        return
+    value = column[int(lost[0])].as_py()
+    if value is None or value != value:
+        raise InputError(
+            f"{len(lost)} sample rows have no value in column '{name}', and its margin says "
+            "nothing of missing values. Fill them in, leave these rows out, or add a level None."
+        )
+    near = difflib.get_close_matches(
+        str(value).strip().lower(), [str(label).strip().lower() for label in labels], 1
+    )
+    hint = next((label for label in labels if near and str(label).strip().lower() == near[0]), None)
+    meant = "" if hint is None else f" Did you mean {hint!r}?"
+    shown = ", ".join(repr(label) for label in labels[:10]) + (" …" if len(labels) > 10 else "")
+    raise InputError(
+        f"The sample has {value!r} in column '{name}' ({len(lost)} rows), which the margin does "
+        f"not list: it has {shown}.{meant} Rename the level, or leave these rows out."
+    )
+
+
+def _count(
+    columns: Key, levels: list[Level], labels: list[list[Any]], places: list[IntArray]
+) -> IntArray:
+    """Return the number of sample rows of each level; refuse one that is not listed."""
+    shape = [len(one) for one in labels]
+    flat = np.ravel_multi_index(places, shape) if len(places[0]) else np.empty(0, np.int64)
+    ids = [
+        np.ravel_multi_index([o.index(v) for o, v in zip(labels, level, strict=True)], shape)
+        for level in levels
+    ]
+    tally = dict(zip(*np.unique(flat, return_counts=True), strict=True))
+    lost = set(tally) - set(ids)
+    if lost:
+        one = np.unravel_index(min(lost), shape)
+        shown = ", ".join(
+            f"{name}={own[place]}" for name, own, place in zip(columns, labels, one, strict=True)
+        )
+        raise InputError(
+            f"The sample has {tally[min(lost)]} rows with {shown}, which the joint margin of "
+            f"{', '.join(columns)} does not list. Add it, or leave these rows out."
+        )
+    return np.array([tally.get(one, 0) for one in ids])
+
+
+def _collapsed(known: KnownLevels, counts: IntArray, fewest: int) -> KnownLevels:
+    """Merge levels with fewer sample rows than ``fewest`` with a neighbour, and say so.
+
+    The neighbour of a band is the next to it with fewer rows; of another level, the level with the
+    fewest rows.
+    """
+    groups = known.groups.copy()
+    band = known.bands.get(known.columns[0]) if len(known.columns) == 1 else None
+    order = {label: place for place, label in enumerate(band.labels)} if band else {}
+    merged = []
+    while True:
+        sizes = {int(g): int(counts[groups == g].sum()) for g in np.unique(groups)}
+        small = min(sizes, key=lambda group: (sizes[group], group))
+        if sizes[small] >= fewest or len(sizes) == 1:
+            break
+        others = [group for group in sizes if group != small]
+        if band is not None:
+            rank = {g: order[str(known.levels[g][0])] for g in sizes}
+            line = sorted(sizes, key=rank.__getitem__)
+            at = line.index(small)
+            others = [line[p] for p in (at - 1, at + 1) if 0 <= p < len(line)]
+        into = min(others, key=lambda group: (sizes[group], group))
+        names = [" ".join(map(str, known.levels[group])) for group in (small, into)]
+        merged.append(f"'{names[0]}' ({sizes[small]} sample rows) with '{names[1]}'")
+        groups[groups == small] = into
+    if merged:
+        warn_caller(
+            CollapsedLevelsWarning(
+                f"Levels of the margin of {', '.join(known.columns)} are merged (collapse="
+                f"{fewest}): {'; '.join(merged)}."
+            )
+        )
+    return replace(known, groups=groups)
+
+
+def _inside(bands: Bands, place: int) -> float:
+    """Return a number in a band: its lower end, or one just below its upper one."""
+    low, high = bands.lows[place], bands.highs[place]
+    return float(low if np.isfinite(low) else np.nextafter(high, -np.inf))
+
+
+def _as_number(label: Any, *, is_bool: bool) -> float | None:
+    if isinstance(label, bool | int | float):
+        return float(label)
+    words = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+    text = str(label).strip().lower()
+    if is_bool and text in words:
+        return words[text]
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _as_text(label: Any) -> str | None:
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, bool):
+        return str(label)
+    return str(pa.array([float(label)]).cast(pa.large_string())[0])

@@ -1,0 +1,106 @@
+"""Tables of counts, in the many forms that people have them, as mappings from levels to counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from unskew.errors import InputError
+
+Key = tuple[str, ...]
+Level = tuple[Any, ...]
+Table = dict[Level, float]
+
+
+def read_tables(tables: Mapping[Any, Any] | None, parameter: str) -> dict[Key, Table]:
+    """Return tables by their columns, with levels as tuples."""
+    found: dict[Key, Table] = {}
+    for key, table in dict(tables or {}).items():
+        columns = key if isinstance(key, tuple) else (key,)
+        if len(set(columns)) < len(columns) or not all(isinstance(one, str) for one in columns):
+            raise InputError(
+                f"{parameter} names the columns {key!r}; give the name of a column, or a tuple of "
+                "different names."
+            )
+        found[columns] = _read(table, columns, parameter)
+    return found
+
+
+def _read(table: Any, columns: Key, parameter: str) -> Table:
+    where = f"{parameter} of {_shown(columns)}"
+    if isinstance(table, Mapping):
+        pairs = list(_of_mapping(table, len(columns), where))
+    elif nw.dependencies.is_into_dataframe(table):
+        pairs = list(_of_frame(table, columns, where))
+    elif hasattr(table, "items") and hasattr(table, "index"):  # a pandas series
+        pairs = [(key if isinstance(key, tuple) else (key,), n) for key, n in table.items()]
+    else:
+        raise InputError(
+            f"{where} must be a mapping from levels to numbers, a series or a table; got a "
+            f"{type(table).__name__}."
+        )
+    counts: Table = {}
+    for level, number in pairs:
+        if len(level) != len(columns):
+            raise InputError(f"{where}: level {level!r} must have {len(columns)} parts.")
+        if not isinstance(number, Real) or not 0 <= float(number) < np.inf:
+            raise InputError(
+                f"{where}: level {_shown(level)} has {number!r}; give a number from 0."
+            )
+        plain = tuple(_plain(one) for one in level)
+        if plain in counts:
+            raise InputError(f"{where}: level {_shown(level)} is listed twice.")
+        counts[plain] = float(number)
+    if not counts or not sum(counts.values()):
+        raise InputError(f"{where} is empty.")
+    return counts
+
+
+def _of_mapping(table: Mapping[Any, Any], depth: int, where: str) -> Any:
+    """Yield levels and numbers of a mapping, which may be nested as deep as there are columns."""
+    for key, value in table.items():
+        level = key if isinstance(key, tuple) else (key,)
+        if isinstance(value, Mapping):
+            if len(level) >= depth:
+                raise InputError(f"{where} is nested deeper than it has columns, at {key!r}.")
+            inner = _of_mapping(value, depth - len(level), where)
+            yield from (((*level, *rest), number) for rest, number in inner)
+        else:
+            yield level, value
+
+
+def _of_frame(table: Any, columns: Key, where: str) -> Any:
+    """Yield levels and numbers of a table: columns and a count, or a cross table of two columns."""
+    frame = nw.from_native(table, eager_only=True)
+    index: Any = getattr(table, "index", None)
+    names = [getattr(index, "name", None), getattr(getattr(table, "columns", None), "name", None)]
+    if len(columns) == 2 and set(names) == set(columns):  # pandas.crosstab
+        swap = names[0] != columns[0]
+        for row, values in zip(index, frame.to_numpy(), strict=True):
+            for column, value in zip(table.columns, values, strict=True):
+                yield ((column, row) if swap else (row, column)), float(value)
+        return
+    missing = [name for name in columns if name not in frame.columns]
+    rest = [name for name in frame.columns if name not in columns]
+    if missing or len(rest) != 1:
+        raise InputError(
+            f"{where} must be a table with the columns {_shown(columns)} and one of counts, or a "
+            f"cross table of them; got the columns {_shown(tuple(frame.columns))}."
+        )
+    for row in frame.select([*columns, rest[0]]).rows():
+        yield row[:-1], row[-1]
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as a Python value; a missing one is None."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    return None if label is None or label != label else label
+
+
+def _shown(names: tuple[Any, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

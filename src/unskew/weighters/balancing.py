@@ -1,0 +1,275 @@
+"""The sample's features against their targets: what can be matched, and by which weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unskew.errors import InputError, OverlapError, ParameterError
+from unskew.numerics.calibration import (
+    CalibrationCertificate,
+    CalibrationProblem,
+    Solution,
+    independent,
+    weighted_gram,
+    weighted_spread,
+)
+from unskew.numerics.distances import Distance, Truncated
+from unskew.numerics.reach import Reach, farthest_mean, smallest_imbalance
+from unskew.numerics.typing import BoolArray, FloatArray
+
+MATCHED = 1e-8
+"""The imbalance, in standard deviations, up to which a feature without slack is matched."""
+RELAXED = 1.01
+"""Weights of the smallest slack are on the border of those that exist; this allows a bit more."""
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """The factor of a row's design weight, as a function of its features."""
+
+    targets: FloatArray
+    spread: FloatArray
+    intercept: float
+    multipliers: FloatArray
+    distance: Distance
+    absent: BoolArray
+    """Levels that the population does not have."""
+
+    def factors(self, features: FloatArray) -> FloatArray:
+        """Return F(u); an unknown feature (NaN) counts as the target."""
+        scaled = np.nan_to_num((features - self.targets) / self.spread, nan=0.0)
+        factors = self.distance.factors(scaled @ self.multipliers + self.intercept)
+        factors[(features[:, self.absent] == 1.0).any(axis=1)] = 0.0
+        return factors
+
+
+class Solved(NamedTuple):
+    """The factors of the design weights, and what they reach."""
+
+    factors: FloatArray
+    tilt: Tilt
+    certificate: CalibrationCertificate
+    imbalance: FloatArray
+    collinear: BoolArray
+    slack: float
+    ridge: float
+
+
+class Balancing:
+    """A sample whose weighted means are to be given ones.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+    design : ndarray of shape (n_rows,)
+    names : list of str
+        Of the features.
+    targets : ndarray of shape (n_features,)
+        The means that they are to have.
+    distance : Distance
+    slack : ndarray of shape (n_features,)
+        In standard deviations.
+    ratio : float
+        The weights' total over the design weights', where the distance depends on it.
+    max_weight : float, optional
+        The largest weight over the mean.
+    origins : ndarray of shape (n_features,), optional
+        What messages add to the features' values.
+    """
+
+    def __init__(
+        self,
+        features: FloatArray,
+        design: FloatArray,
+        names: list[str],
+        targets: FloatArray,
+        distance: Distance,
+        slack: FloatArray,
+        *,
+        ratio: float = 1.0,
+        max_weight: float | None = None,
+        origins: FloatArray | float = 0.0,
+    ) -> None:
+        self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
+        self.n_rows, self.max_weight = len(design), max_weight
+        self.origins = np.broadcast_to(origins, targets.shape)
+        self.absent = _absent_levels(features, targets, distance) & (slack == 0.0)
+        self.present = (design > 0) & ~(features[:, self.absent] == 1.0).any(axis=1)
+        if not self.present.any():
+            raise OverlapError("Every sample row has a level that the population lacks.", 1.0)
+        self.features = features if self.present.all() else features[self.present]
+        counted = float(design[self.present].sum())
+        self.shares = design[self.present] / counted
+        self.spread = weighted_spread(self.features, self.shares)
+        for name, *numbers in zip(names, self.spread, targets, strict=True):
+            if not np.isfinite(numbers).all():
+                raise InputError(
+                    f"The values of '{name}' are too large to sum. Rescale the column."
+                )
+        self.distance = self.new_distance = distance
+        if max_weight is not None:
+            # A weight over the mean is n p F / R; a new row has a design weight of one.
+            limit = max_weight * ratio / self.n_rows
+            self.distance = self._capped(distance, limit / self.shares)
+            self.new_distance = self._capped(distance, limit * counted)
+
+    def _capped(self, distance: Distance, caps: FloatArray | float) -> Distance:
+        low = max(distance.lowest, 0.0)
+        if np.min(caps) <= low:
+            raise ParameterError(
+                f"max_weight={self.max_weight} is below the smallest weight that the distance and "
+                "its bounds allow. Raise it."
+            )
+        return Truncated(distance, low, caps)
+
+    def solve(self, ridge: float, design_effect: float | None, *, relax: bool) -> Solved:
+        """Return the weights, or raise how near any come."""
+        slack = 0.0
+        solution, kept = self._attempt(slack, ridge)
+        if not ridge and design_effect is None and not self._is_matched(solution):
+            reach = self.reach()
+            if reach.slack > MATCHED:
+                if not relax:
+                    raise OverlapError(self.explain(reach), 1.0)
+                slack = RELAXED * reach.slack
+                solution, kept = self._attempt(slack, ridge)
+        if design_effect is not None:
+            ridge, solution, kept = self._limited(design_effect, ridge, solution, kept)
+        return self._solved(solution, kept, slack, ridge)
+
+    def _problem(self, slack: float, ridge: float) -> CalibrationProblem:
+        return CalibrationProblem(
+            (self.features - self.targets) / self.spread,
+            self.shares,
+            self.distance,
+            self.ratio,
+            self.slack + slack,
+            np.full(len(self.names), ridge),
+        )
+
+    def _attempt(self, slack: float, ridge: float) -> tuple[Solution, BoolArray]:
+        """Solve with the features that are no linear combinations of others."""
+        problem = self._problem(slack, ridge)
+        kept = np.ones(len(self.names), dtype=bool)
+        if not ridge and not problem.slack.any():
+            means = problem.shares @ problem.features
+            gram = weighted_gram(problem.features, problem.shares)
+            kept = independent(gram - np.outer(means, means))
+        return problem.restricted(kept).solve(), kept
+
+    def _imbalance(self, factors: FloatArray) -> FloatArray:
+        counted = self.shares * factors
+        counted /= counted.sum()
+        return np.asarray((counted @ self.features - self.targets) / self.spread)
+
+    def _is_matched(self, solution: Solution) -> bool:
+        beyond = np.abs(self._imbalance(solution.factors)) - self.slack
+        return bool((beyond <= MATCHED).all())
+
+    def _limited(
+        self, limit: float, ridge: float, solution: Solution, kept: BoolArray
+    ) -> tuple[float, Solution, BoolArray]:
+        """Return the smallest ridge under which the design effect keeps to a limit."""
+
+        def effect(solution: Solution) -> float:
+            shares = self.shares * solution.factors
+            return float(self.n_rows * (shares @ shares) / shares.sum() ** 2)
+
+        if effect(solution) <= limit and self._is_matched(solution):
+            return ridge, solution, kept
+        low, high = np.log(max(ridge, 1e-10)), np.log(1e8)
+        best, kept = self._attempt(0.0, float(np.exp(high)))
+        if effect(best) > limit:
+            raise ParameterError(
+                f"design_effect={limit} cannot be reached: the design weights alone have "
+                f"{effect(best):.4g}."
+            )
+        for _ in range(50):
+            middle = (low + high) / 2
+            solution, _ = self._attempt(0.0, float(np.exp(middle)))
+            if solution.certificate.converged and effect(solution) <= limit:
+                high, best = middle, solution
+            else:
+                low = middle
+            if high - low < 1e-6:
+                break
+        return float(np.exp(high)), best, kept
+
+    def _solved(self, solution: Solution, kept: BoolArray, slack: float, ridge: float) -> Solved:
+        multipliers = np.zeros(len(self.names))
+        multipliers[kept] = solution.multipliers
+        factors = np.zeros(self.n_rows)
+        factors[self.present] = solution.factors
+        tilt = Tilt(
+            self.targets,
+            self.spread,
+            solution.intercept,
+            multipliers,
+            self.new_distance,
+            self.absent,
+        )
+        imbalance = self._imbalance(solution.factors)
+        return Solved(factors, tilt, solution.certificate, imbalance, ~kept, slack, ridge)
+
+    def _share_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of each row's share of the weights."""
+        low, high = self.distance.range()
+        # Without bounds, shares of up to a thousand times their own are far enough.
+        return (
+            np.maximum(low, -1e3) * self.shares / self.ratio,
+            np.minimum(high * self.shares / self.ratio, 1.0 if np.min(low) >= 0 else 1e3),
+        )
+
+    def reach(self) -> Reach:
+        """Return how near any weights within the bounds come."""
+        scaled = (self.features - self.targets) / self.spread
+        return smallest_imbalance(scaled, *self._share_bounds(), self.slack)
+
+    def explain(self, reach: Reach) -> str:
+        """Return why no weights match the targets, in the features' names."""
+        weight = np.abs(reach.direction)
+        first = int(weight.argmax())
+        name, origin = self.names[first], self.origins[first]
+        target = self.targets[first] + origin
+        sign = -np.sign(reach.direction[first])  # in which direction the sample does not reach
+        word, beyond = ("above", "above") if sign > 0 else ("below", "below")
+        scaled = (self.features - self.targets) / self.spread
+        farthest = farthest_mean(scaled, first, sign, *self._share_bounds())
+        text = (
+            f"No weights match the population: the nearest that any come is {reach.slack:.3g} "
+            f"standard deviations of the sample, on '{name}'."
+        )
+        if farthest is not None:
+            value = target + farthest * self.spread[first]
+            others = ", with the other features matched," if len(self.names) > 1 else ""
+            text += (
+                f" No weights{others} bring the mean of '{name}' {word} {value:.6g}; the "
+                f"population has {target:.6g}."
+            )
+        else:
+            sides = [
+                f"'{self.names[j]}' {'higher' if reach.direction[j] < 0 else 'lower'}"
+                for j in np.argsort(-weight)[:5]
+                if weight[j] > 0.05 * weight.max()
+            ]
+            text += f" The population has {' and '.join(sides)} than the sample can reach at once."
+        column = self.features[:, first] + origin
+        count = int((column > target).sum() if sign > 0 else (column < target).sum())
+        text += f" {count} of {len(column)} sample rows are {beyond} {target:.6g}."
+        if self.max_weight is not None or isinstance(self.distance, Truncated):
+            text += " Wider bounds or a larger max_weight may help."
+        return (
+            f'{text} Use on_infeasible="relax" to allow this imbalance, ridge= to trade balance '
+            "for even weights, or fewer features."
+        )
+
+
+def _absent_levels(features: FloatArray, targets: FloatArray, distance: Distance) -> BoolArray:
+    """Return the indicators whose target is zero, if weights of zero are allowed."""
+    if distance.lowest != 0.0:
+        return np.zeros(len(targets), dtype=bool)
+    is_level = ((features == 0.0) | (features == 1.0)).all(axis=0)
+    return np.asarray(is_level & (targets == 0.0))

@@ -1,0 +1,384 @@
+"""Calibration weights: raking, entropy balancing, propensity, linear and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from unskew._compat import Interval, StrOptions
+from unskew.errors import (
+    InputError,
+    OverlapError,
+    OverlapWarning,
+    ParameterError,
+    warn_caller,
+)
+from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
+from unskew.numerics.typing import FloatArray
+from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_rules import FeatureRules, Features
+from unskew.population.features import FeatureSet, FeatureSums
+from unskew.population.sample import Sample
+from unskew.population.summaries import Question
+from unskew.weighters.balancing import Balancing, Solved
+from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.feature_choice import N_FOLDS, choose_terms
+
+
+class CalibrationWeights(InductiveWeighter):
+    r"""Weights nearest to the design weights under which the sample's means are the population's.
+
+    They are :math:`w = d\,F(\lambda_0 + \lambda^\top \varphi(x))` with :math:`\sum w \varphi`
+    equal to the population's sums of the features :math:`\varphi`: one pass and as many numbers as
+    there are features, or no rows at all where the sums are known (:class:`unskew.Margins`).
+
+    Parameters
+    ----------
+    distance : {"raking", "entropy", "propensity", "linear", "logit"}, default="raking"
+        How the distance between weights and design weights is measured, and with it the form of the
+        factor F.
+
+        - "raking", or "entropy": :math:`e^u`. Raking, entropy balancing, exponential tilting; the
+          weights are positive.
+        - "propensity": :math:`1 + e^u`, the inverse of a logistic propensity, for a sample that is
+          part of the population (inverse probability tilting, just-identified CBPS). Needs the
+          population's size: a row stands at least for itself.
+        - "linear": :math:`1 + u`, the generalised regression estimator (GREG). Weights can be
+          negative without ``bounds``.
+        - "logit": Deville and Särndal's logistic curve between ``bounds``.
+    features : {"auto", "means", "margins"} or list, default="auto"
+        What is matched. "means": the mean of each number, the share of each category and of
+        missing values. "margins": the shares of categories, and of five bands of each number.
+        "auto": "means", and of squares, knots and pairs of columns those that lower the held-out
+        loss, at most a tenth as many features as sample rows and 200; see Notes. A list holds
+        columns (as in "means"), pairs such as ``("age", "region")``, and functions of a table of
+        rows in the form of X. With :class:`unskew.Margins`, "auto" is everything that they know.
+    bounds : (low, high), optional
+        Bounds of the ratio of a weight to its design weight, both scaled to the same total; None
+        for no bound on a side. "linear" with ``bounds=(0, None)`` gives stable balancing weights.
+    slack : float, mapping or sequence, default=0.0
+        The imbalance that is allowed, in standard deviations of the sample: for all features, by
+        name, or for each.
+    ridge : float, default=0.0
+        The price of imbalance instead: adds half the squared imbalance over ``ridge`` to the
+        distance. Zero demands exact balance.
+    max_weight : float, optional
+        The largest weight as a multiple of the mean weight, at least 1.
+    design_effect : float, optional
+        The largest :math:`m \sum w^2 / (\sum w)^2`, at least 1; reached by as much ``ridge`` as
+        it needs.
+    on_infeasible : {"raise", "relax"}, default="raise"
+        What to do where no weights match the population: raise an ``OverlapError`` that says how
+        near any weights come and in which direction, or allow every feature as much slack as that.
+    negative : {"raise", "allow"}, default="raise"
+        What to do with negative weights, which only "linear" without bounds can give. They are for
+        estimates: no learner takes them.
+    <Weighter parameters>
+
+    Attributes
+    ----------
+    <Weighter attributes>
+    features_ : list of str
+        The features that are matched.
+    targets_ : ndarray of shape (n_features,)
+        The population's means of them.
+    imbalance_ : ndarray of shape (n_features,)
+        The weighted mean of the sample minus the target, in standard deviations of the sample.
+    collinear_ : list of str
+        Features that are linear combinations of others, and so are matched with them.
+    multipliers_ : ndarray of shape (n_features,)
+        :math:`\lambda`, for features in standard deviations.
+    slack_, ridge_ : float
+        The slack beyond ``slack`` that was needed, and the ridge that was used.
+    certificate_ : CalibrationCertificate
+        The largest imbalance, the gradient that is left and the number of steps.
+    uncovered_ : float
+        The share of the population with values that no sample row has. The targets are those of
+        the others.
+
+    Notes
+    -----
+    Features are scaled by the sample. Without slack and ridge the weights do not depend on it.
+
+    References
+    ----------
+    Deville and Särndal, "Calibration estimators in survey sampling", JASA 87 (1992).
+    Hainmueller, "Entropy balancing for causal effects", Political Analysis 20 (2012).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import CalibrationWeights, Margins
+    >>> sample = {"sex": ["f", "f", "f", "m"], "age": [30.0, 40.0, 60.0, 50.0]}
+    >>> census = Margins(counts={"sex": {"f": 3159, "m": 3035}}, means={"age": 47.0})
+    >>> import pandas as pd
+    >>> weighter = CalibrationWeights().fit(pd.DataFrame(sample), population=census)
+    >>> round(float(np.average(sample["age"], weights=weighter.weights_)), 6)
+    47.0
+    """
+
+    distance: Literal["raking", "entropy", "propensity", "linear", "logit"] = "raking"
+    features: Features = "auto"
+    bounds: tuple[float | None, float | None] | None = None
+    slack: float | Mapping[str, float] | Sequence[float] = 0.0
+    ridge: float = 0.0
+    max_weight: float | None = None
+    design_effect: float | None = None
+    on_infeasible: Literal["raise", "relax"] = "raise"
+    negative: Literal["raise", "allow"] = "raise"
+
+    assumes = (
+        "selection depends on the columns alone, and the weights needed have the form of the "
+        "distance in the features"
+    )
+    uncovered_means = "the share of the population with values that no sample row has"
+    judged_by = "trees"
+    _saved_types = (
+        "unskew.numerics.calibration.CalibrationCertificate",
+        "unskew.numerics.distances.Linear",
+        "unskew.numerics.distances.Logit",
+        "unskew.numerics.distances.Propensity",
+        "unskew.numerics.distances.Raking",
+        "unskew.numerics.distances.Truncated",
+        "unskew.weighters.balancing.Tilt",
+        *(
+            f"unskew.population.features.{name}"
+            for name in (
+                "Bands",
+                "Curve",
+                "FeatureSet",
+                "Levels",
+                "Missing",
+                "Number",
+                "Product",
+                "ValueGroups",
+            )
+        ),
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InductiveWeighter._parameter_constraints,
+        "distance": [StrOptions({"raking", "entropy", "propensity", "linear", "logit"})],
+        "features": [StrOptions({"auto", "means", "margins"}), list, tuple],
+        "bounds": [list, tuple, None],
+        "slack": [Interval(Real, 0, None, closed="left"), Mapping, list, tuple, np.ndarray],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "max_weight": [Interval(Real, 1, None, closed="left"), None],
+        "design_effect": [Interval(Real, 1, None, closed="left"), None],
+        "on_infeasible": [StrOptions({"raise", "relax"})],
+        "negative": [StrOptions({"raise", "allow"})],
+    }
+
+    def _question(self, sample: Sample, about: About) -> Question[FeatureSums]:
+        self._distance()  # its parameters are checked before the pass
+        rules = FeatureRules(sample)
+        n_base, n_folds = None, 1
+        if about.margins is not None:
+            terms = rules.of_margins(about, self.features)
+        elif self.features == "auto":
+            base, further = rules.candidates()
+            terms, n_base, n_folds = [*base, *further], len(base), N_FOLDS
+        elif isinstance(self.features, str):
+            terms = rules.means() if self.features == "means" else rules.margins()
+        else:
+            terms = rules.listed(self.features)
+        return Question(FeatureSums(FeatureSet(sample.codes, terms), n_folds), n_base)
+
+    def _solve(self, sample: Sample, answer: Question[FeatureSums]) -> FloatArray:
+        asked = answer.summary
+        covered = float(asked.mass.sum())
+        mass = covered + asked.uncovered
+        self.uncovered_ = asked.uncovered / mass
+        if covered <= 0:
+            raise OverlapError(_nothing_covered(asked.features.codes), 1.0)
+        values = asked.features.of_codes(sample.values, sample.batch)
+        values[sample.design == 0] = 0.0
+        solved = self._balance(asked, values, sample, answer.learned)
+        self._describe(solved)
+        weights = solved.factors * sample.design
+        self._check_negative(weights)
+        return weights
+
+    def _balance(
+        self, asked: FeatureSums, values: FloatArray, sample: Sample, n_base: int | None
+    ) -> Solved:
+        """Match the features, or those that are chosen among them."""
+        terms = asked.features.terms
+        widths = [len(term.names) for term in terms]
+        relax, design = self.on_infeasible == "relax", sample.design
+        if n_base is None:
+            return self._solve_terms(asked, values, design, range(len(terms)), relax=relax)
+        # Folds go by an order of the rows that does not depend on how they were shuffled.
+        order = sample.order
+        chosen = choose_terms(values[order], design[order], widths, n_base, asked.sums, asked.mass)
+        base = [place for place in chosen if place < n_base]
+        if chosen != base:
+            try:
+                return self._solve_terms(asked, values, design, chosen, relax=False)
+            except OverlapError:
+                pass  # what cannot be matched is not kept
+        return self._solve_terms(asked, values, design, base, relax=relax)
+
+    def _solve_terms(
+        self,
+        asked: FeatureSums,
+        values: FloatArray,
+        design: FloatArray,
+        places: Sequence[int],
+        *,
+        relax: bool,
+    ) -> Solved:
+        terms = asked.features.terms
+        kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
+        features = FeatureSet(asked.features.codes, [terms[place] for place in places])
+        mass = float(asked.mass.sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
+            targets = asked.sums[:, kept].sum(axis=0) / mass
+        balancing = Balancing(
+            values if kept.all() else values[:, kept],
+            design,
+            features.names,
+            targets,
+            self._distance(),
+            _slacks(self.slack, features),
+            ratio=self._ratio(mass, float(design.sum())),
+            max_weight=self.max_weight,
+            origins=features.origins,
+        )
+        self.feature_set_, self.features_ = features, features.names
+        return balancing.solve(float(self.ridge), self.design_effect, relax=relax)
+
+    def _distance(self) -> Distance:
+        """Return the distance, or raise what is wrong with its bounds."""
+        low, high = _checked_bounds(self.bounds)
+        if self.distance == "logit":
+            if not (0 <= low < 1 < high < np.inf):
+                raise ParameterError(
+                    'distance="logit" needs bounds=(low, high) with 0 <= low < 1 < high; got '
+                    f"bounds={self.bounds!r}."
+                )
+            return Logit(low, high)
+        inner = {"linear": Linear, "propensity": Propensity}.get(self.distance, Raking)()
+        if self.bounds is None:
+            return inner
+        return Truncated(inner, max(low, inner.lowest), high)
+
+    def _ratio(self, mass: float, design: float) -> float:
+        """Return the weights' total over the design weights', if the distance depends on it."""
+        if self.distance != "propensity":
+            return 1.0
+        if mass <= design:
+            raise InputError(
+                f'distance="propensity" is for a sample that is part of the population, but the '
+                f"population's size is {mass:,.10g} and the sample's {design:,.10g}. Use "
+                'distance="raking", or give the size: Population(weight=...) or Margins(size=...).'
+            )
+        return mass / design
+
+    def _describe(self, solved: Solved) -> None:
+        """Set the fitted attributes; warn if the solver stopped early, or allowed more slack."""
+        self.tilt_, self.certificate_, self.imbalance_ = solved[1:4]
+        self.targets_ = solved.tilt.targets + self.feature_set_.origins
+        self.multipliers_ = solved.tilt.multipliers
+        self.collinear_ = [self.features_[place] for place in np.flatnonzero(solved.collinear)]
+        self.slack_, self.ridge_ = solved.slack, solved.ridge
+        if not len(self.imbalance_):
+            return
+        largest = int(np.abs(self.imbalance_).argmax())
+        if solved.slack:
+            warn_caller(
+                OverlapWarning(
+                    f"No weights match the population; each feature was allowed "
+                    f"{solved.slack:.3g} standard deviations. The largest imbalance is "
+                    f"{self.imbalance_[largest]:+.3g}, of '{self.features_[largest]}'.",
+                    self.uncovered_,
+                )
+            )
+        elif not self.certificate_.converged:
+            warn_caller(
+                ConvergenceWarning(
+                    f"Calibration stopped after {self.certificate_.steps} steps with a largest "
+                    f"imbalance of {self.imbalance_[largest]:+.2g} standard deviations, of "
+                    f"'{self.features_[largest]}'. Use fewer features, or a small ridge."
+                )
+            )
+
+    def _check_negative(self, weights: FloatArray) -> None:
+        weights[(weights < 0) & (weights > -1e-12 * weights.max())] = 0.0  # rounding
+        count = int((weights < 0).sum())
+        if count and self.negative == "raise":
+            raise ParameterError(
+                f"{count} of {len(weights)} weights are negative, the smallest "
+                f"{weights.min() / weights.mean():.3g} times the mean. Use bounds=(0, None), or "
+                'distance="raking"; negative="allow" keeps them for estimates.'
+            )
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        return self.tilt_.factors(self.feature_set_.transform(sample.batch, side="new rows"))
+
+
+def _nothing_covered(codes: ColumnCodes) -> str:
+    """Return the message for a population of which every row has a value that the sample lacks."""
+    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
+    first = max(sizes, key=sizes.__getitem__)
+    text = (
+        "Every row of the population has a value that no sample row has: an unseen category, or "
+        "none where the sample has no missing values. columns= chooses what to weigh by."
+    )
+    if sizes[first]:
+        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
+        text += "is an identifier, leave it out."
+    return text
+
+
+def _checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the bounds with infinity for none."""
+    if bounds is None:
+        return -np.inf, np.inf
+    try:
+        low, high = bounds
+        low = -np.inf if low is None else float(low)
+        high = np.inf if high is None else float(high)
+    except (TypeError, ValueError):
+        raise ParameterError(f"bounds must be (low, high); got {bounds!r}.") from None
+    if not low < 1 < high:
+        raise ParameterError(
+            f"bounds are of the ratio of a weight to its design weight, so low < 1 < high; got "
+            f"{bounds!r}."
+        )
+    return low, high
+
+
+def _slacks(slack: Any, features: FeatureSet) -> FloatArray:
+    """Return the slack of each feature."""
+    names = features.names
+    if isinstance(slack, Real):
+        return np.full(len(names), float(slack))
+    if isinstance(slack, Mapping):
+        columns = [
+            features.columns_of(term) if len(term.positions) == 1 else []
+            for term in features.terms
+            for _ in term.names
+        ]
+        for key in slack:
+            if key not in names and not any(key in one for one in columns):
+                raise ParameterError(
+                    f"slack names {key!r}, which is neither a feature nor a column of one. The "
+                    f"features are {', '.join(names[:10])}{' …' if len(names) > 10 else ''}."
+                )
+        found = [
+            slack.get(name, next((slack[one] for one in own if one in slack), 0.0))
+            for name, own in zip(names, columns, strict=True)
+        ]
+    else:
+        found = list(slack)
+    if len(found) != len(names):
+        raise ParameterError(f"slack has {len(found)} entries for {len(names)} features.")
+    values = np.asarray(found, dtype=float)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise ParameterError(f"slack must not be negative; got {slack!r}.")
+    return values

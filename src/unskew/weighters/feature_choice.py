@@ -1,0 +1,186 @@
+"""Which features to calibrate to: those that help to predict where the population is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from unskew.numerics.calibration import (
+    CalibrationProblem,
+    independent,
+    solve_psd,
+    weighted_spread,
+)
+from unskew.numerics.distances import Raking
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.feature_rules import ROWS_PER_FEATURE
+
+N_FOLDS = 5
+MAX_FEATURES = 200
+MAX_ROWS = 20_000
+RIDGE = 1e-3
+"""For the trial weights, so that they exist for any features."""
+
+
+def choose_terms(
+    features: FloatArray,
+    design: FloatArray,
+    widths: Sequence[int],
+    n_base: int,
+    sums: FloatArray,
+    mass: FloatArray,
+) -> list[int]:
+    """Return which terms to keep, by the held-out loss of the tilt e^(λᵀφ).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        Of the sample, in an order that does not depend on how it was shuffled.
+    design : ndarray of shape (n_rows,)
+    widths : sequence of int
+        How many features each term has.
+    n_base : int
+        How many of the terms, the first ones, are means and shares of single columns.
+    sums, mass : ndarray of shape (n_folds, n_features) and (n_folds,)
+        Of the population's features.
+
+    Notes
+    -----
+    1. At most a tenth as many features as sample rows are kept, and at most 200.
+    2. Terms of the base come first. If they do not all fit, those that differ most between sample
+       and population, in standard errors, are kept.
+    3. The others are put in the order of how much of them the base leaves unbalanced.
+    4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss on
+       held-out rows of sample and population.
+    """
+    with np.errstate(all="ignore"):  # a feature that overflows is not chosen
+        return _choose(features, design, widths, n_base, sums, mass)
+
+
+def _choose(
+    features: FloatArray,
+    design: FloatArray,
+    widths: Sequence[int],
+    n_base: int,
+    sums: FloatArray,
+    mass: FloatArray,
+) -> list[int]:
+    # Evenly spread rows are enough to choose by.
+    stride = -(-np.count_nonzero(design) // MAX_ROWS)
+    rows = np.flatnonzero(design > 0)[::stride]
+    choice = _Choice(features[rows], design[rows], widths, sums, mass)
+    budget = max(2, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
+    base = choice.within(budget, choice.ranked(range(n_base), [], cost=0.0))
+    ranked = choice.ranked(range(n_base, len(widths)), base, cost=2.0)
+    further = choice.within(budget - choice.width(base), ranked)
+    if not further or (mass <= 0).any() or len(rows) < 2 * N_FOLDS:
+        return sorted(base)
+    sizes = sorted({0, len(further), *(2**power for power in range(10) if 2**power < len(further))})
+    losses = [choice.held_out_loss([*base, *further[:size]]) for size in sizes]
+    return sorted([*base, *further[: sizes[int(np.argmin(losses))]]])
+
+
+class _Choice:
+    """The sample's features, standardised, and the population's means of them."""
+
+    def __init__(
+        self,
+        features: FloatArray,
+        design: FloatArray,
+        widths: Sequence[int],
+        sums: FloatArray,
+        mass: FloatArray,
+    ) -> None:
+        self.shares = design / design.sum()
+        centre = self.shares @ features
+        spread = weighted_spread(features, self.shares)
+        self.features = (features - centre) / spread
+        self.mass = mass
+        self.sums = (sums - np.outer(mass, centre)) / spread
+        self.ends = np.cumsum(widths)
+        self.widths = list(widths)
+
+    def width(self, terms: Sequence[int]) -> int:
+        return sum(self.widths[term] for term in terms)
+
+    def columns(self, terms: Sequence[int]) -> BoolArray:
+        kept = np.zeros(self.features.shape[1], dtype=bool)
+        for term in terms:
+            kept[self.ends[term] - self.widths[term] : self.ends[term]] = True
+        return kept
+
+    def within(self, budget: int, terms: Sequence[int]) -> list[int]:
+        """Return the first terms that fit; one that does not is passed over."""
+        kept: list[int] = []
+        for term in terms:
+            if self.width(kept) + self.widths[term] <= budget:
+                kept.append(term)
+        return kept
+
+    def ranked(self, terms: Sequence[int], fitted: Sequence[int], *, cost: float) -> list[int]:
+        """Return terms by what is left of them after a tilt to others, as in a score test.
+
+        The statistic of w features is near w where nothing is left; those below ``cost`` times w
+        are dropped.
+        """
+        counted = self._tilted(fitted, self.features, self.shares, self.sums.sum(axis=0))
+        effective = 1.0 / float(counted @ counted)
+        gains = {}
+        for term in terms:
+            own = self.columns([term])
+            values = self.features[:, own]
+            if not (np.isfinite(values).all() and np.isfinite(self.sums[:, own]).all()):
+                gains[term] = 0.0
+                continue
+            mean = counted @ values
+            left = self.sums[:, own].sum(axis=0) / self.mass.sum() - mean
+            covariance = (values - mean).T @ ((values - mean) * counted[:, None])
+            kept = independent(covariance)
+            inner = covariance[np.ix_(kept, kept)]
+            gain = effective * left[kept] @ solve_psd(inner, left[kept]) if kept.any() else 0.0
+            gains[term] = float(gain) / max(int(kept.sum()), 1)
+        chosen = [term for term in terms if gains[term] >= cost]
+        return sorted(chosen, key=lambda term: (-gains[term], term))
+
+    def held_out_loss(self, terms: Sequence[int]) -> float:
+        """Return the mean over folds of the loss log mean_S e^(λᵀφ) − λᵀ mean_U φ."""
+        kept = self.columns(terms)
+        folds = np.arange(len(self.features)) % N_FOLDS
+        losses = []
+        for fold in range(N_FOLDS):
+            train, test = folds != fold, folds == fold
+            others = np.arange(len(self.mass)) != fold
+            target = self.sums[others][:, kept].sum(axis=0) / self.mass[others].sum()
+            tilt = self._tilt(self.features[train][:, kept], self.shares[train], target)
+            here = self.sums[fold, kept] / self.mass[fold]
+            scores = self.features[test][:, kept] @ tilt
+            shares = self.shares[test] / self.shares[test].sum()
+            losses.append(float(logsumexp(scores, b=shares) - here @ tilt))
+        return float(np.mean(losses))
+
+    def _tilted(
+        self, terms: Sequence[int], features: FloatArray, shares: FloatArray, sums: FloatArray
+    ) -> FloatArray:
+        """Return the shares after a tilt to some of the terms."""
+        kept = self.columns(terms)
+        target = sums[kept] / self.mass.sum()
+        scores = features[:, kept] @ self._tilt(features[:, kept], shares, target)
+        tilted = shares * np.exp(scores - scores.max(initial=0.0))
+        return tilted / tilted.sum()
+
+    @staticmethod
+    def _tilt(features: FloatArray, shares: FloatArray, target: FloatArray) -> FloatArray:
+        width = features.shape[1]
+        if not width:
+            return np.zeros(0)
+        problem = CalibrationProblem(
+            features - target,
+            shares / shares.sum(),
+            Raking(),
+            1.0,
+            np.zeros(width),
+            np.full(width, RIDGE),
+        )
+        return problem.solve().multipliers
