@@ -14,12 +14,13 @@ BIAS_LEFT = 1
 
 def diagnose(
     sample: options.Sample,
-    population: options.Population,
+    population: options.Population = None,
     target: options.Target = None,
     weights: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
     ] = None,
+    margins: options.MarginsFile = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
@@ -62,24 +63,27 @@ def diagnose(
       --weights weights.csv --check --quiet
     """
     from unskew import diagnose as make_diagnosis
-    from unskew.cli.inputs import Roles, open_inputs, read_weights
+    from unskew.cli.inputs import Roles, check_one_population, open_inputs, read_weights
     from unskew.cli.outputs import check_outputs, warnings_as_notes
     from unskew.cli.reports import format_diagnosis, name_inputs, write_report
     from unskew.files import whole_files
 
     outputs = [] if report is None else [report]
-    check_outputs(outputs, [sample, population, *([] if weights is None else [weights])])
     roles = Roles(
         target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
     )
-    inputs = open_inputs(sample, population, roles, quiet=quiet, delimiter=delimiter)
+    known = check_one_population(population, margins, roles)
+    check_outputs(outputs, [sample, known, *([] if weights is None else [weights])])
+    inputs = open_inputs(
+        sample, population, roles, quiet=quiet, delimiter=delimiter, margins=margins
+    )
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         given = None if weights is None else read_weights(weights, rows)
         with warnings_as_notes():
             diagnosis = make_diagnosis(
                 rows.features, opened, given, y=rows.labels, sample_weight=rows.design
             )
-        diagnosis = name_inputs(diagnosis, sample, population, target, weights)
+        diagnosis = name_inputs(diagnosis, sample, known, target, weights)
         for temporary, path in zip(temporaries, outputs, strict=True):
             write_report(diagnosis, temporary, path)
     if as_json:

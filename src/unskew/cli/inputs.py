@@ -18,7 +18,7 @@ from unskew.errors import InputError, InputTypeError, ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unskew import Population
+    from unskew import Margins, Population
     from unskew.population.doubtful_columns import Doubt
 
 
@@ -69,18 +69,22 @@ class SampleFile:
 @contextmanager
 def open_inputs(
     sample: str,
-    population: str,
+    population: str | None,
     roles: Roles,
     *,
     quiet: bool,
     checkpoint: Path | None = None,
     delimiter: str | None = None,
-) -> Iterator[tuple[SampleFile, Population]]:
+    margins: str | None = None,
+) -> Iterator[tuple[SampleFile, Population | Margins]]:
     """Give sample and population; passes over the population in the block show their progress."""
     from rich.console import Console
 
     from unskew.cli.progress import population_progress, show_progress
 
+    if population is None:
+        yield _open_margins(sample, margins, roles, quiet, delimiter)
+        return
     try:
         rows = open_sample(sample, roles, delimiter)
     except NoSuchColumnError as error:
@@ -103,6 +107,35 @@ def open_inputs(
     in_file = len(rows) + rows.unlabelled
     if labelled and opened.size < in_file and roles.target is not None and not quiet:
         print_note(smaller_and_labelled(sample, population, roles.target, in_file, opened.size))
+
+
+def check_one_population(population: str | None, margins: str | None, roles: Roles) -> str:
+    """Return the file that describes the population; there must be exactly one."""
+    if (population is None) == (margins is None):
+        given = "both are given" if population is not None else "neither is given"
+        raise ParameterError(
+            f"Give either POPULATION, a file of rows, or --margins, a file of totals; {given}."
+        )
+    if margins is not None and roles.population_weight is not None:
+        raise ParameterError("--population-weight is for rows; --margins has none.")
+    return str(margins if population is None else population)
+
+
+def _open_margins(
+    sample: str, margins: str | None, roles: Roles, quiet: bool, delimiter: str | None
+) -> tuple[SampleFile, Margins]:
+    """Return the sample and the margins; only columns that these know are features."""
+    from unskew import read_margins
+
+    known = read_margins(margins)
+    rows = open_sample(sample, roles, delimiter)
+    shared = known.shared_with(rows.features.column_names)
+    for note in () if quiet else rows.notes:
+        print_note(note)
+    doubts = [doubt for doubt in rows.doubts if doubt.column in shared]
+    if doubts:
+        print_note(_describe(doubts, named=roles.identifier is not None))
+    return rows, known
 
 
 def character(delimiter: str | None) -> str | None:

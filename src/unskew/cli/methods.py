@@ -19,6 +19,10 @@ class Method(StrEnum):
     CLUSTER = "cluster"
     HISTOGRAM = "histogram"
     FREQUENCY = "frequency"
+    RAKE = "rake"
+    PROPENSITY = "propensity"
+    LINEAR = "linear"
+    LOGIT = "logit"
 
 
 class Total(StrEnum):
@@ -35,6 +39,16 @@ _CLASSES = {
     Method.CLUSTER: "ClusterWeights",
     Method.HISTOGRAM: "HistogramWeights",
     Method.FREQUENCY: "FrequencyWeights",
+    Method.RAKE: "CalibrationWeights",
+    Method.PROPENSITY: "CalibrationWeights",
+    Method.LINEAR: "CalibrationWeights",
+    Method.LOGIT: "CalibrationWeights",
+}
+_DISTANCES = {
+    Method.RAKE: "raking",
+    Method.PROPENSITY: "propensity",
+    Method.LINEAR: "linear",
+    Method.LOGIT: "logit",
 }
 
 _BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
@@ -51,7 +65,11 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
     from unskew.population.column_names import most_alike
 
     weighter = getattr(unskew, _CLASSES[method])(**options)
-    known = [name for name in weighter.get_params(deep=False) if name not in _BY_OPTION]
+    by_option = dict(_BY_OPTION)
+    if method in _DISTANCES:
+        weighter.set_params(distance=_DISTANCES[method])
+        by_option["distance"] = "--method"
+    known = [name for name in weighter.get_params(deep=False) if name not in by_option]
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip()
@@ -59,8 +77,8 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
             raise ParameterError(
                 f"--set takes name=value, for example {known[0]}=…; got '{setting}'."
             )
-        if name in _BY_OPTION:
-            raise ParameterError(f"--set {name}: use {_BY_OPTION[name]}.")
+        if name in by_option:
+            raise ParameterError(f"--set {name}: use {by_option[name]}.")
         if name not in known:
             alike = most_alike(name, known)
             meant = f" Did you mean {alike}?" if alike else ""

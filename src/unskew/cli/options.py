@@ -32,11 +32,20 @@ Sample = Annotated[str, _argument("SAMPLE", f"The rows to weigh: {_ROWS}")]
 New = Annotated[str, _argument("NEW", f"The rows to weigh: {_ROWS}")]
 Weighter = Annotated[Path, _argument("WEIGHTER", "The file that unskew weigh --save has written.")]
 Population = Annotated[
-    str,
+    str | None,
     _argument(
         "POPULATION",
         "The population, or an unbiased reference sample of it: a Parquet, CSV, TSV or text file "
-        "(also .gz), a glob in quotes, or a folder.",
+        "(also .gz), a glob in quotes, or a folder. Or --margins.",
+    ),
+]
+MarginsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--margins",
+        metavar="FILE",
+        help="Instead of POPULATION, known totals of it: a table with the columns variable, "
+        "category and count, share or percent.",
     ),
 ]
 Output = Annotated[

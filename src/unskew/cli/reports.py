@@ -59,7 +59,7 @@ def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
         "Most biased columns (standardised mean difference):",
         *(f"  {_format_line(feature, line)}" for feature, line in lines),
         *([f"  … and {more:,} more columns or categories outside ± {limit:g}"] if more else []),
-        *format_regions(diagnosis.overlap.rules),
+        *format_regions(diagnosis.overlap.rules if diagnosis.overlap else ()),
     ]
 
 

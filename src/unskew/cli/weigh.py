@@ -56,10 +56,14 @@ _Verdict = Annotated[
 
 def weigh(
     sample: options.Sample,
-    population: options.Population,
     output: options.Output,
+    population: options.Population = None,
+    margins: options.MarginsFile = None,
     target: options.Target = None,
-    method: Annotated[Method, typer.Option(help="How to weigh.")] = Method.TREE,
+    method: Annotated[
+        Method | None,
+        typer.Option(help="How to weigh. Default: tree, or rake with --margins."),
+    ] = None,
     setting: _Settings = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
@@ -94,13 +98,17 @@ def weigh(
     unskew weigh answers.csv "customers/*.parquet" --target spend \
       --id customer -o weights.csv --report report.html --save weighter.skops
 
+    [bold]A census table instead of rows:[/bold]
+
+    unskew weigh survey.csv --margins census.csv --method rake -o weights.csv
+
     [bold]Another method, with a parameter, and design weights:[/bold]
 
     unskew weigh survey.csv census.parquet --method histogram --set buckets=4 \
       --columns age,town --population-weight persons -o weights.parquet
     """
-    from unskew import OverlapError, diagnose, save_weighter
-    from unskew.cli.inputs import Roles, open_inputs
+    from unskew import OverlapError, Population, diagnose, save_weighter
+    from unskew.cli.inputs import Roles, check_one_population, open_inputs
     from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
     from unskew.cli.reports import name_inputs, write_report
     from unskew.diagnostics.diagnose import ask_with_next_pass
@@ -108,22 +116,30 @@ def weigh(
 
     started, judged = monotonic(), verdict and not quiet
     # A number measures the overlap in full, and spares what a refusal makes useless.
-    weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
-    _check_method(weighter, method, target, save)
-    outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
-    check_outputs(outputs, [sample, population])
     roles = Roles(
         target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
     )
+    known = check_one_population(population, margins, roles)
+    method = method or (Method.TREE if margins is None else Method.RAKE)
+    weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
+    _check_method(weighter, method, target, save)
+    outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
+    check_outputs(outputs, [sample, known])
     checkpoint = beside(output, ".checkpoint") if resume else None
     inputs = open_inputs(
-        sample, population, roles, quiet=quiet, checkpoint=checkpoint, delimiter=delimiter
+        sample,
+        population,
+        roles,
+        quiet=quiet,
+        checkpoint=checkpoint,
+        delimiter=delimiter,
+        margins=margins,
     )
     # The files come first, so that a bad path is found before the work.
     with whole_files(outputs) as temporaries, inputs as (rows, opened):
         temporary = dict(zip(outputs, temporaries, strict=True))
         data = {"y": rows.labels, "sample_weight": rows.design}
-        if report is not None or judged:
+        if (report is not None or judged) and isinstance(opened, Population):
             ask_with_next_pass(rows.features, opened)
         with warnings_as_notes():
             try:
@@ -136,13 +152,15 @@ def weigh(
         if save is not None:
             with writing(save), temporary[save].open("wb") as file:
                 save_weighter(weighter, file)
-        judge = partial(diagnose, rows.features, opened.without_checkpoint(), weighter, **data)
+        plain = opened.without_checkpoint() if isinstance(opened, Population) else opened
+        judge = partial(diagnose, rows.features, plain, weighter, **data)
         if report is not None:
             with warnings_as_notes():
-                diagnosis = name_inputs(judge(), sample, population, target)
+                diagnosis = name_inputs(judge(), sample, known, target)
             write_report(diagnosis, temporary[report], report)
     if not quiet:
-        _print_summary(rows, opened.size, weighter, method, monotonic() - started)
+        against = "margins" if margins else f"{opened.size:,} population rows"
+        _print_summary(rows, against, weighter, method, monotonic() - started)
         typer.echo("Written: " + ", ".join(map(str, outputs)))
     if judged:
         _print_verdict(judge if report is None else lambda: diagnosis)
@@ -165,7 +183,8 @@ def _check_method(weighter: Any, method: Method, target: str | None, save: Path 
 
 def _uncovered(weighter: Any) -> float:
     """Return the uncovered share, by the method itself or by regions and distances."""
-    return max(weighter.uncovered_, weighter.overlap_.uncovered)
+    searched = 0.0 if weighter.overlap_ is None else weighter.overlap_.uncovered
+    return max(weighter.uncovered_, searched)
 
 
 def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> None:
@@ -199,16 +218,15 @@ def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> No
 
 
 def _print_summary(
-    rows: SampleFile, population_rows: int, weighter: Any, method: Method, seconds: float
+    rows: SampleFile, population: str, weighter: Any, method: Method, seconds: float
 ) -> None:
     from unskew.cli.reports import format_effective_size, format_regions
 
     for line in (
-        f"{len(rows):,} sample rows weighed against {population_rows:,} population rows by "
-        f"{method} in {seconds:.1f} s.",
+        f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s.",
         format_effective_size(weighter.weights_),
         f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.",
-        *format_regions(weighter.overlap_.rules),
+        *format_regions(weighter.overlap_.rules if weighter.overlap_ else ()),
     ):
         typer.echo(line)
 
@@ -226,7 +244,7 @@ def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
         print_note(f"The weights could not be judged. {error}")
         return
     headline, *step = format_verdict(diagnosis.verdict)
-    untested = diagnosis.bias.classifier.before.low is None
+    untested = any(test.before.low is None for test in diagnosis.bias.tests[:1])
     if untested and not diagnosis.bias_left:
         headline += f" {diagnosis.verdict.sentences[0]}"  # that there were too few rows
     typer.echo("\n".join([headline, *step]))

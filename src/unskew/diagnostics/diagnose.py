@@ -20,6 +20,7 @@ from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
 from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
+from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
 from unskew.diagnostics.outcome import measure_outcome
 from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
@@ -30,6 +31,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
+from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
@@ -66,8 +68,9 @@ def diagnose(
     ----------
     X : array-like or dataframe of shape (n_samples, n_features)
         The sample.
-    population : Population, or anything that :class:`unskew.Population` takes
-        An unbiased reference sample of the population, with the same columns.
+    population : Population, Margins, or anything that :class:`unskew.Population` takes
+        An unbiased reference sample of the population, with the same columns. Of margins, only
+        what they know is compared: there are no rows to test or to search for overlap.
     weights : array-like of shape (n_samples,) or fitted weighter or Reweighted, optional
         The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
         the family of classifiers that should judge it. One that can weigh new rows is tested on
@@ -115,6 +118,8 @@ def diagnose(
     after = _given_weights(weights, len(given))
     weighter = getattr(weights, "weighter_", weights)
     columns = getattr(weighter, "columns_", None) if columns is None else columns
+    if isinstance(population, Margins):
+        return _diagnose_margins(given, population, columns, after, weights, y)
     sample, matched = match_columns(given, Population.of(population), columns)
     doubts = doubtful_columns(sample.batch)
     if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
@@ -221,6 +226,30 @@ def _test(
         if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
             overfitted = not is_separable(comparison.separated(family, after))
     return bias, Forecast(expected_share, overfitted)
+
+
+def _diagnose_margins(
+    given: Sample, population: Margins, columns: Any, after: FloatArray | None, weights: Any, y: Any
+) -> Diagnosis:
+    """Compare the sample with known margins."""
+    sample, margins = match_columns(given, population, columns)
+    features, uncovered = measure_margins(sample, margins, after)
+    summary = None if after is None else summarise_weights(after, sample.batch)
+    weighter = getattr(weights, "weighter_", weights)
+    return Diagnosis(
+        verdict=reach_margin_verdict(features, uncovered, summary),
+        bias=Bias(features, None, None),
+        overlap=None,
+        weights=summary,
+        bounds=() if after is None else state_bounds(after, weighter),
+        sample_rows=len(sample),
+        population_rows=round(margins.size or 0),
+        examined_rows=0,
+        method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
+        thresholds=THRESHOLDS,
+        provenance=_provenance(population, y),
+        outcome=None if y is None else measure_outcome(y, sample.design, after),
+    )
 
 
 def _provenance(population: Any, y: Any) -> Provenance:

@@ -68,16 +68,22 @@ class Bias:
     ----------
     features : tuple of FeatureBalance
         The columns, the most biased first.
-    mmd : TwoSampleTest
+    mmd : TwoSampleTest or None
         Maximum mean discrepancy; the statistic is the distance itself, not its square.
-    classifier : TwoSampleTest
+    classifier : TwoSampleTest or None
         The statistic is the AUC, on held-out rows, of a classifier that separates the sample from
-        the population: 0.5 if it cannot.
+        the population: 0.5 if it cannot. Both are None where only margins of the population are
+        known.
     """
 
     features: tuple[FeatureBalance, ...]
-    mmd: TwoSampleTest
-    classifier: TwoSampleTest
+    mmd: TwoSampleTest | None
+    classifier: TwoSampleTest | None
+
+    @property
+    def tests(self) -> tuple[TwoSampleTest, ...]:
+        """The classifier's test and the MMD; none where only margins are known."""
+        return tuple(test for test in (self.classifier, self.mmd) if test is not None)
 
 
 @dataclass(frozen=True)
@@ -190,8 +196,8 @@ class Diagnosis:
     ----------
     verdict : Verdict
     bias : Bias
-    overlap : Overlap
-        Which part of the population the sample does not cover.
+    overlap : Overlap or None
+        Which part of the population the sample does not cover; None where only margins are known.
     weights : WeightSummary or None
         None without weights.
     bounds : tuple of BoundStatement
@@ -212,7 +218,7 @@ class Diagnosis:
 
     verdict: Verdict
     bias: Bias
-    overlap: Overlap
+    overlap: Overlap | None
     weights: WeightSummary | None
     bounds: tuple[BoundStatement, ...]
     sample_rows: int

@@ -70,7 +70,8 @@ class Distribution:
     Attributes
     ----------
     labels : tuple of str
-        The bins, in the column's units, or the categories.
+        The bins, in the column's units, or the categories; none where only a mean of the population
+        is known.
     edges : tuple of float or None
         The edges of the bins, one more than bins, equally spaced; None for categories and for
         numbers of few values. Times are in days since the sample's first.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unskew.diagnostics.diagnosis import Verdict
@@ -38,27 +40,37 @@ def measure_margins(
     for term in terms:
         own = slice(begin, begin + len(term.names))
         begin += len(term.names)
-        name = " × ".join(asked.features.columns_of(term))
-        found.append(_balance(name, term, values[:, own], targets[own], weights))
+        columns = asked.features.columns_of(term)
+        found.append(_balance(columns, term, values[:, own], targets[own], weights))
     uncovered = float(asked.uncovered / (asked.mass.sum() + asked.uncovered))
     return tuple(sorted(found, key=lambda one: -max(line.size for line in one.lines))), uncovered
 
 
+def _level(name: str, columns: Sequence[str]) -> str:
+    """Return the levels in the name of a feature: "a=x, b=u" is "x, u"."""
+    for place, column in enumerate(columns):
+        before = ", " if place else ""
+        name = name.replace(f"{before}{column}=", before, 1)
+    return name
+
+
 def _balance(
-    name: str, term: Term, values: FloatArray, targets: FloatArray, weights: list[FloatArray]
+    columns: Sequence[str],
+    term: Term,
+    values: FloatArray,
+    targets: FloatArray,
+    weights: list[FloatArray],
 ) -> FeatureBalance:
     means = [weight @ values for weight in weights]
     is_levels = isinstance(term, Levels)
-    if is_levels:
-        variance = targets * (1 - targets)
-    else:
-        variance = weights[0] @ (values - means[0]) ** 2
+    mine = weights[0] @ (values - means[0]) ** 2
+    variance = targets * (1 - targets) if is_levels else mine
     with np.errstate(divide="ignore", invalid="ignore"):
         each = [
             np.where(mean == targets, 0.0, (mean - targets) / np.sqrt(variance)) for mean in means
         ]
     sizes = np.max(np.abs(each), axis=0)
-    labels = [one.split("=", 1)[1] for one in term.names] if is_levels else [None]
+    labels = [_level(one, columns) for one in term.names] if is_levels else [None]
     if len(sizes) == 2:  # their differences are opposite
         sizes[0] = -1.0
     notable = int((sizes > THRESHOLDS.balanced_difference).sum())
@@ -76,13 +88,13 @@ def _balance(
         )
         for mean, one in zip(means, each, strict=True)
     ]
-    distribution = None
+    distribution = Distribution((), None, (), None, ())  # of a mean alone, none is known
     if is_levels:
         sides = [tuple(mean.tolist()) for mean in (*means, targets)]
         weighted = sides[1] if len(means) > 1 else None
         distribution = Distribution(tuple(map(str, labels)), None, sides[0], weighted, sides[-1])
     return FeatureBalance(
-        name,
+        " × ".join(columns),
         "category" if is_levels else "number",
         tuple(sorted(lines, key=lambda line: -abs(line.before or 0.0))),
         max(0, notable - MAX_LINES),

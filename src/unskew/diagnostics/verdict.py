@@ -17,7 +17,7 @@ from unskew.overlap import Overlap
 
 def is_biased(bias: Bias) -> bool:
     """Whether one of the two tests finds bias, each at half of the significance level."""
-    p_value = min(bias.mmd.before.p_value, bias.classifier.before.p_value)
+    p_value = min(test.before.p_value for test in bias.tests)
     return p_value < THRESHOLDS.significance_level / 2
 
 
@@ -155,14 +155,14 @@ def _with_weights(
 def _bias_remains(bias: Bias, noise: float) -> bool:
     # Weights cannot create what the sample lacks altogether; the overlap reports that.
     left = [f.differences["after"].correctable_difference or 0.0 for f in bias.features]
-    auc = bias.classifier.after
+    auc = bias.tests[0].after
     return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise or (
         auc is not None and is_separable(auc)
     )
 
 
 def _test_sentence(bias: Bias, sample_rows: int, population_rows: int) -> str:
-    auc, mmd = bias.classifier.before, bias.mmd.before
+    auc, mmd = (test.before for test in bias.tests)
     if auc.low is None:
         rows, side = min((sample_rows, "sample"), (population_rows, "population"))
         return f"{rows:,} {side} rows are too few to train and test a classifier."
@@ -174,7 +174,7 @@ def _test_sentence(bias: Bias, sample_rows: int, population_rows: int) -> str:
 
 
 def _power_sentence(bias: Bias) -> str:
-    auc = bias.classifier.before
+    auc = bias.tests[0].before
     if auc.low is None or auc.high is None:
         return "A sample this small can hide a large bias."
     # The AUC that the test detects with a power of 90 % (z = 1.28) at half the level, one-sided.
@@ -186,12 +186,13 @@ def _power_sentence(bias: Bias) -> str:
 
 
 def _weighted_sentence(bias: Bias) -> str:
-    auc, mmd = bias.classifier.after, bias.mmd.after
+    classifier, discrepancy = bias.tests
+    auc, mmd = classifier.after, discrepancy.after
     if auc is None or mmd is None or auc.low is None:
         return "The sample is too small to judge the weights by a classifier."
     return (
         f"With the weights the AUC is {_auc(auc)} and the MMD {mmd.statistic:.3f} "
-        f"(from {bias.mmd.before.statistic:.3f})."
+        f"(from {discrepancy.before.statistic:.3f})."
     )
 
 

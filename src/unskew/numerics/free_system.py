@@ -274,7 +274,7 @@ class _Iterated:
             if np.abs(rest).max() <= accuracy:
                 return point.astype(np.float64), multiplier
             step = self._direction(rest, total)
-            length, before = rest @ step, length
+            length, before = np.float32(rest @ step), length
             direction = step + (length / before) * direction
             image = self._block @ direction
             pace = length / (direction @ image)

@@ -64,7 +64,7 @@ def read_margins(data: Any, **options: Any) -> Margins:
     options = {**options, "means": means, "totals": totals}
     if number[0] == "count":
         return Margins(tables, **options)
-    return Margins(shares=tables, unit=number[0], **options)
+    return Margins(shares=tables, unit="share" if number[0] == "share" else "percent", **options)
 
 
 def _add(tables: dict[Any, dict[Any, Any]], variable: str, category: Any, value: Any) -> None:

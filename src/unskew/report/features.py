@@ -76,7 +76,8 @@ def _legend(diagnosis: Diagnosis) -> Sequence[LegendEntry]:
 
 def distributions(diagnosis: Diagnosis) -> Section | None:
     """Return the distributions of the most biased features, one small chart each."""
-    features = diagnosis.bias.features
+    # Of a column of which only the mean is known, there is nothing to draw.
+    features = [feature for feature in diagnosis.bias.features if feature.distribution.labels]
     drawn = [
         _distribution_chart(f"feature-{place}", feature)
         for place, feature in enumerate(features[:MAX_DISTRIBUTIONS])

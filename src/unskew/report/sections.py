@@ -74,14 +74,20 @@ def _origin(diagnosis: Diagnosis) -> list[Item]:
 def key_figures(diagnosis: Diagnosis) -> Section:
     """Return the numbers to see at a glance."""
     overlap, weights, rows = diagnosis.overlap, diagnosis.weights, count(diagnosis.sample_rows)
-    margin = _margin(overlap)
+    size = count(diagnosis.population_rows) if diagnosis.population_rows else NOTHING
     figures = [
         Figure("Sample", rows, None, "rows"),
-        Figure("Population", count(diagnosis.population_rows), None, "rows"),
-        Figure("Not covered", share(overlap.uncovered), None, margin or "of the population"),
-        _test_figure("Classifier AUC", diagnosis.bias.classifier, "0.50 is no difference"),
-        _test_figure("Maximum mean discrepancy", diagnosis.bias.mmd, "0 is no difference"),
+        Figure("Population", size, None, "rows" if overlap is not None else "margins only"),
     ]
+    if overlap is not None:
+        note = _margin(overlap) or "of the population"
+        figures.append(Figure("Not covered", share(overlap.uncovered), None, note))
+    labels = (
+        ("Classifier AUC", "0.50 is no difference"),
+        ("Maximum mean discrepancy", "0 is no difference"),
+    )
+    for (label, note), test in zip(labels, diagnosis.bias.tests, strict=False):
+        figures.append(_test_figure(label, test, note))
     if weights is not None:
         note = f"{share(weights.effective_share)} of the rows"
         size = count(weights.effective_sample_size)
@@ -103,9 +109,12 @@ def _chance(rule: OverlapRule) -> str:
     return f" beyond the {share(rule.by_chance)} that chance explains" if by_chance else ""
 
 
-def coverage(diagnosis: Diagnosis) -> Section:
+def coverage(diagnosis: Diagnosis) -> Section | None:
     """Return the regions of the population that the sample does not cover."""
-    overlap, rules = diagnosis.overlap, diagnosis.overlap.rules
+    overlap = diagnosis.overlap
+    if overlap is None:
+        return None
+    rules = overlap.rules
     blocks: list[Block] = []
     if rules:
         shares = [f"{share(rule.share)} {_margin(rule)}{_chance(rule)}".strip() for rule in rules]
@@ -224,7 +233,7 @@ def methods(diagnosis: Diagnosis) -> Section:
     """Return how everything was computed: tests, methods, thresholds."""
     tests = [
         (test.name.capitalize(), stage, result)
-        for test in (diagnosis.bias.classifier, diagnosis.bias.mmd)
+        for test in diagnosis.bias.tests
         for stage, result in (("sample", test.before), ("weighted sample", test.after))
         if result is not None
     ]
@@ -249,8 +258,8 @@ def methods(diagnosis: Diagnosis) -> Section:
         "Effective share of the sample below which weights are costly": effective,
     }
     limit_columns = [Column("Threshold", [*values], "text"), Column("Value", [*values.values()])]
-    blocks: list[Block] = [
-        Table("tests", "Two-sample tests", test_columns),
+    blocks: list[Block] = [Table("tests", "Two-sample tests", test_columns)] if tests else []
+    blocks += [
         Items([Item(name, visible(text, 900)) for name, text in _methods(diagnosis)]),
         Table("thresholds", "Thresholds of the verdict", limit_columns),
     ]
@@ -259,18 +268,21 @@ def methods(diagnosis: Diagnosis) -> Section:
 
 def _methods(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     examined, total = diagnosis.examined_rows, diagnosis.population_rows
-    yield (
-        "Rows examined",
-        "All rows of the population."
-        if examined >= total
-        else f"Distances, tests and regions use {count(examined)} of the population's "
-        f"{count(total)} rows, drawn uniformly at random; means, variances, missing values and "
-        "categories use all rows.",
-    )
+    if diagnosis.overlap is None:
+        yield "Rows examined", "None: only margins of the population are known."
+    else:
+        yield (
+            "Rows examined",
+            "All rows of the population."
+            if examined >= total
+            else f"Distances, tests and regions use {count(examined)} of the population's "
+            f"{count(total)} rows, drawn uniformly at random; means, variances, missing values and "
+            "categories use all rows.",
+        )
+        yield "Not covered", diagnosis.overlap.method
     if diagnosis.method is not None:
         yield "Weights", diagnosis.method
-    yield "Not covered", diagnosis.overlap.method
-    for test in (diagnosis.bias.classifier, diagnosis.bias.mmd):
+    for test in diagnosis.bias.tests:
         yield test.name.capitalize(), test.method
     yield (
         "Features",

@@ -117,6 +117,11 @@ class Weighter(WithParameters, ABC):
         "random_state": ["random_state"],
     }
 
+    @property
+    def _least_weight(self) -> float:
+        """The smallest weight that there may be."""
+        return 0.0
+
     @abstractmethod
     def _question(self, sample: Sample, about: About) -> Summary | None:
         """Return what to ask of the population, or None.
@@ -333,7 +338,8 @@ class InductiveWeighter(Weighter, ABC):
         new.all_rows = self._as_fitted(new.rows)
         new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
         weights = self._weigh(new) * self.scale_
-        check_weight_values(weights, name=f"The weights of {type(self).__name__}")
+        if self._least_weight == 0:
+            check_weight_values(weights, name=f"The weights of {type(self).__name__}")
         codes = self._codes()
         warning = codes and warn_of_unseen(codes, new.batch, weights, self._describe_unseen())
         if warning:

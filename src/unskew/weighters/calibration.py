@@ -28,6 +28,7 @@ from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
+from unskew.weighters.saved_state import check_numbers
 
 
 class CalibrationWeights(InductiveWeighter):
@@ -316,6 +317,24 @@ class CalibrationWeights(InductiveWeighter):
                 f"{weights.min() / weights.mean():.3g} times the mean. Use bounds=(0, None), or "
                 'distance="raking"; negative="allow" keeps them for estimates.'
             )
+
+    @property
+    def _least_weight(self) -> float:
+        return -np.inf if self.negative == "allow" else 0.0
+
+    def _codes(self) -> ColumnCodes:
+        return self.feature_set_.codes
+
+    def _describe_unseen(self) -> str:
+        return "a feature of such a value counts as the population's mean"
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        tilt, width = self.tilt_, len(self.feature_set_)
+        for name in ("targets", "multipliers"):
+            check_numbers(f"tilt_.{name}", getattr(tilt, name), (width,), least=-np.inf)
+        check_numbers("tilt_.spread", tilt.spread, (width,), least=np.finfo(float).tiny)
+        check_numbers("tilt_.intercept", tilt.intercept, (), least=-np.inf)
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self.tilt_.factors(self.feature_set_.transform(sample.batch, side="new rows"))

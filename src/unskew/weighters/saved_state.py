@@ -16,7 +16,7 @@ def check_fitted(weighter: Any) -> None:
     check_numbers("uncovered_", weighter.uncovered_, (), most=1 + 1e-9)
     check_numbers("n_features_in_", weighter.n_features_in_, (), least=1)
     if "weights_" in vars(weighter):  # a sample on Spark leaves none
-        check_numbers("weights_", weighter.weights_, (None,))
+        check_numbers("weights_", weighter.weights_, (None,), least=weighter._least_weight)
     if not weighter.columns_ or not all(isinstance(name, str) for name in weighter.columns_):
         raise ValueError(f"columns_ must be names of columns; it is {weighter.columns_!r}")
 
