@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
 
-from unskew.errors import OverlapWarning, UnskewError
+from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
@@ -92,7 +92,7 @@ def _held_out(
             continue
         twin = clone(weighter).set_params(columns=None, total="sample", overlap="ignore")
         with warnings.catch_warnings():  # what the sample lacks is measured on all of it
-            warnings.simplefilter("ignore", OverlapWarning)
+            warnings.simplefilter("ignore", UserWarning)
             twin.fit(
                 table.take(pa.array(train)),
                 None if labels is None else labels[train],
