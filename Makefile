@@ -4,7 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo reproduce test lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory docs clean
+# What the oldest and newest dependencies are tested on.
+PYTHON311 ?= python3.11
+PYTHON313 ?= python3.13
+WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
+
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -15,6 +20,22 @@ reproduce: $(VENV)/.ready-reproduce
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2
+
+# Under another type of BLAS kernels than the processor's own; KERNEL=Haswell chooses one.
+test-kernels: $(VENV)/.ready-test
+	@set -e; kernel=$(or $(KERNEL),$$($(BIN)/python tools/other_kernel.py)); test -z "$$kernel" || \
+		OPENBLAS_CORETYPE=$$kernel $(BIN)/python -m pytest -n 2 tests/numerics tests/weighters
+
+# With exactly the declared minimum of every dependency.
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest -n 2
+
+# With the newest of everything on this day, constraints.txt or not.
+test-newest:
+	$(call new-venv,$(PYTHON313),3.13,.venv-newest,PYTHON313)
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check $(WHEELS) -e '.[test]'
+	.venv-newest/bin/python -m pip list --disable-pip-version-check
+	.venv-newest/bin/python -m pytest -n 2
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -56,7 +77,21 @@ docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.table_1
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-oldest .venv-newest
+
+define new-venv
+$(1) -c 'import sys; assert sys.version_info[:2] == ($(subst .,$(comma) ,$(2)))' || \
+		{ echo "Python $(2) is needed, and '$(1)' is missing or another: set $(4)=..." >&2; exit 1; }
+	$(1) -m venv --clear $(3)
+endef
+comma := ,
+
+.venv-oldest/.ready: pyproject.toml tools/oldest.py
+	$(call new-venv,$(PYTHON311),3.11,.venv-oldest,PYTHON311)
+	.venv-oldest/bin/python tools/oldest.py test > .venv-oldest/oldest.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(WHEELS) \
+		-r .venv-oldest/oldest.txt -e .
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unskew needs Python 3.11 or newer; set PYTHON=...")'

@@ -35,7 +35,7 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
     result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
                     "--id", "customer", "-o", "weights.csv")  # fmt: skip
     assert result.code == 0, result.err
-    written = pd.read_csv("weights.csv", dtype={"customer": str})
+    written = pd.read_csv("weights.csv", dtype={"customer": str}, float_precision="round_trip")
     assert list(written) == ["customer", "weight"]
     assert list(written["customer"]) == list(answers["customer"])  # zeros in front and all
     expected = TreeWeights().fit(answers[FEATURES], answers["spend"], population=people)

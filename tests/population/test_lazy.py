@@ -38,6 +38,8 @@ class Watching(Summary):
 
 COMPUTED: list[int] = []
 
+DATABASE = duckdb.connect()  # relations of older DuckDB do not keep theirs open
+
 
 def numbered_partition(number: int) -> pd.DataFrame:
     COMPUTED.append(number)
@@ -79,7 +81,7 @@ def test_dask_partitions_that_are_not_what_was_said():
 @pytest.mark.parametrize(
     "frame",
     [
-        duckdb.connect().from_arrow(pa.table({"a": [1.0, 2.0]})),
+        DATABASE.from_arrow(pa.table({"a": [1.0, 2.0]})),
         pl.LazyFrame({"a": [1.0, 2.0]}),
         ibis.memtable(pa.table({"a": [1.0, 2.0]})),
     ],

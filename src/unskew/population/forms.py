@@ -59,7 +59,8 @@ class Form:
             return array.astype(object)
         if self._backend.is_pyarrow():
             return table
-        frame = nw.from_arrow(table, backend=self._backend).to_native()
+        # The categories of Polars have numbers that not every PyArrow can pass on to pandas.
+        frame = nw.from_arrow(_with_plain_values(table), backend=self._backend).to_native()
         if not self._backend.is_pandas_like():
             return frame.cast({name: self._types[name] for name in frame.columns})
         if not all(isinstance(label, str) for label in self._labels):  # matched by position
@@ -69,6 +70,13 @@ class Form:
         gaps = frame.isna().any()
         whole = {label for label, kind in types.items() if getattr(kind, "kind", "O") in "iub"}
         return frame.astype({k: types[k] for k in types if k not in whole or not gaps[k]})
+
+
+def _with_plain_values(table: pa.Table) -> pa.Table:
+    for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(place, name, table.column(place).cast(kind.value_type))
+    return table
 
 
 def _labels(frame: Any) -> list[Any]:

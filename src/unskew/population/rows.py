@@ -16,6 +16,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+from narwhals.dependencies import is_duckdb_relation
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
@@ -112,7 +113,7 @@ def _is_lazy_or_path(data: Any) -> bool:
         or isinstance(data, str | bytes | PurePath | nw.LazyFrame)
         or is_spark_frame(data)
         or nw.dependencies.is_polars_lazyframe(data)
-        or nw.dependencies.is_duckdb_relation(data)
+        or is_duckdb_relation(data)
     )
 
 

@@ -73,8 +73,8 @@ class PolarsSource(QuerySource):
         """Run the query in Polars."""
         from polars import selectors
 
-        # By selector: in Polars a plain name that begins with ^ and ends with $ is a pattern.
-        query = self._query.select(selectors.by_name(*columns))
+        # By position: in Polars a name that begins with ^ and ends with $ is a pattern.
+        query = self._query.select(selectors.by_index(*map(self.schema.names.index, columns)))
         for frame in query.collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
             yield from frame.to_arrow().to_batches()
 
