@@ -3,59 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from unskew.diagnostics.diagnosis import Bias, Status
+from unskew.diagnostics.diagnosis import Bias, Verdict
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.population.doubtful_columns import Doubt
 from unskew.weighters.next_step import NextStep, leave_out
 
+_GOOD = ("no bias found", "correctable")
 _MOST_EVEN = "DensityRatioWeights"
 _BALANCE_EVERY_COLUMN = (_MOST_EVEN, "KernelMeanMatching")
-_GOOD = ("no bias found", "correctable")
 
 
-def next_step(
-    status: Status,
+def with_next_step(
+    verdict: Verdict,
     bias: Bias,
     *,
-    method: str | None,
     weighted: bool,
+    method: str | None,
     smoothed_by: Sequence[str] = (),
+    overfitted: bool = False,
     doubts: Sequence[Doubt] = (),
-) -> NextStep | None:
-    """Return what to do next; None where the verdict is good.
+) -> Verdict:
+    """Return the verdict with what to do next, where it is not good.
 
     Parameters
     ----------
-    status, bias
+    verdict, bias
         Of the diagnosis.
-    method : str or None
-        The weighter that made the weights, if it is known.
     weighted : bool
         Whether there are weights.
+    method : str or None
+        The weighter that made the weights, if it is known.
     smoothed_by : sequence of str
         The weighter's parameters that make its weights more even.
+    overfitted : bool
+        Whether the weights balance the rows that they were fitted to and no others.
     doubts : sequence of Doubt
         Columns that hardly describe a row.
     """
+    status = verdict.status
     if status in _GOOD or (status == "costly" and not weighted):
-        return None
+        return verdict
+    others = tuple(name for name in _BALANCE_EVERY_COLUMN if name != method)
     if doubts:
-        return leave_out(doubts)
-    if status == "not correctable":
-        return NextStep(
+        step = leave_out(doubts)
+    elif status == "not correctable":
+        step = NextStep(
             otherwise="collect data where the sample has no rows, or restrict the population and "
             "your conclusions to the part that it covers"
         )
-    others = tuple(name for name in _BALANCE_EVERY_COLUMN if name != method)
-    if status == "not corrected":
-        return NextStep(_what_remains(bias), weighters=others, fewer_columns=True)
-    return NextStep(
-        "more even weights keep more of the effective sample size",
-        settings=tuple(smoothed_by),
-        weighters=tuple(name for name in others if name == _MOST_EVEN),
-        fewer_columns=True,
-    )
+    elif status == "not corrected" and not overfitted:
+        step = NextStep(_what_remains(bias), weighters=others, fewer_columns=True)
+    else:
+        step = NextStep(
+            "more even weights follow single rows less"
+            if overfitted
+            else "more even weights keep more of the effective sample size",
+            settings=tuple(smoothed_by),
+            weighters=tuple(name for name in others if name == _MOST_EVEN),
+            fewer_columns=True,
+        )
+    return replace(verdict, next_step=step)
 
 
 def _what_remains(bias: Bias) -> str:

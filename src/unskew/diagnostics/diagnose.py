@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.advice import next_step
+from unskew.diagnostics.advice import with_next_step
 from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
@@ -147,16 +146,16 @@ def diagnose(
         population_rows=totals.rows,
         n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
     )
-    step = next_step(
-        verdict.status,
-        bias,
-        method=method,
-        weighted=after is not None,
-        smoothed_by=getattr(weighter, "smoothed_by", ()),
-        doubts=doubts,
-    )
+    smoothed_by = getattr(weighter, "smoothed_by", ())
     return Diagnosis(
-        verdict=replace(verdict, next_step=step),
+        verdict=with_next_step(
+            verdict,
+            bias,
+            weighted=after is not None,
+            method=method,
+            smoothed_by=smoothed_by,
+            doubts=doubts,
+        ),
         bias=bias,
         overlap=overlap,
         weights=summary,
