@@ -208,7 +208,6 @@ class TestDistributions:
         assert drawn.n_special == 1
         assert unseen == pytest.approx((population["town"] == "Hof").mean())
 
-    @pytest.mark.filterwarnings("ignore::unskew.ColumnWarning")
     def test_many_categories_are_grouped(self):
         names = [f"z{k}" for k in range(100)]
         drawn = diagnose(pd.DataFrame({"z": names}), pd.DataFrame({"z": names * 2}))

@@ -355,7 +355,6 @@ class TestHostile:
         assert json.loads(found.to_json())["sample_rows"] == m
         assert found.weights.effective_sample_size < 1.1
 
-    @pytest.mark.filterwarnings("ignore::unskew.ColumnWarning")
     def test_a_column_that_only_the_population_fills(self):
         sample = pd.DataFrame({"a": range(50), "b": [None] * 50})
         population = pd.DataFrame({"a": range(100), "b": ["x"] * 50 + [None] * 50})
