@@ -181,7 +181,7 @@ CASES = [
     Case("a parameter with an option of its own", weigh("--set", "total=population"), ("--total",)),
     Case("more leaves than rows", weigh("--set", "min_samples_leaf=100000"), ("min_samples_leaf",)),
     Case("a share beyond one", weigh("--allow-uncovered", "1.5"),
-         ("--allow-uncovered", "1.5")),
+         ("--allow-uncovered",)),
     Case("output of no known kind", (*WEIGH, "-o", "w.xlsx"), ("'w.xlsx'", ".parquet")),
     Case("no output", WEIGH, ("--output",)),
     Case("output is the sample", (*WEIGH, "-o", "answers.csv"),

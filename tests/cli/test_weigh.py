@@ -35,7 +35,7 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
     result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
                     "--id", "customer", "-o", "weights.csv")  # fmt: skip
     assert result.code == 0, result.err
-    written = pd.read_csv("weights.csv", dtype={"customer": str}, float_precision="round_trip")
+    written = pd.read_csv("weights.csv", dtype=str).astype({"weight": float})
     assert list(written) == ["customer", "weight"]
     assert list(written["customer"]) == list(answers["customer"])  # zeros in front and all
     expected = TreeWeights().fit(answers[FEATURES], answers["spend"], population=people)
@@ -332,6 +332,8 @@ def test_a_killed_run_is_resumed(unskew, survey, people, monkeypatch):
 
     def counted(self, *work):
         add(self, *work)
+        if not self._source.files:  # rows in memory, on which the weights are judged
+            return
         added.append(work)
         if len(added) == dies_at[0]:
             raise KeyboardInterrupt

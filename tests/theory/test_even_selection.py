@@ -11,8 +11,8 @@ from sklearn.kernel_ridge import KernelRidge
 from unskew import HistogramWeights, Population, Reweighted, TreeWeights, diagnose
 from unskew.theory import certificate
 
-BUCKETS = HistogramWeights(buckets={0: [-1.0, 0.0, 1.0], 1: 1}, overlap="ignore")
-LEAVES = TreeWeights(overlap="ignore")
+BUCKETS = HistogramWeights(buckets={0: [-1.0, 0.0, 1.0], 1: 1})
+LEAVES = TreeWeights()
 PLAIN = "With probability 95 %, estimating the weights"
 
 
@@ -105,7 +105,7 @@ def test_the_diagnosis_says_so_too(rate, rejected):
     random = np.random.default_rng(1)
     population = pd.DataFrame(random.normal(size=(900, 2)), columns=["a", "b"])
     sample = population[random.uniform(size=900) < rate(population.to_numpy())]
-    weighter = HistogramWeights(buckets={"a": [-1.0, 0.0, 1.0], "b": 1}, overlap="ignore")
+    weighter = HistogramWeights(buckets={"a": [-1.0, 0.0, 1.0], "b": 1})
     found = diagnose(sample, population, weighter.fit(sample, population=population))
-    (text,) = [bound.statement for bound in found.bounds if "distance" in bound.statement]
+    (text,) = [one.statement for one in found.bounds if "the weights differ" in one.statement]
     assert ("Only if selection were even within cells" in text) == rejected

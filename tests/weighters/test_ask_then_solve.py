@@ -218,11 +218,20 @@ class TestMargins:
         assert weighter.columns_ == ["town"]
         assert weighter.weights_.sum() == pytest.approx(250)
 
-    @pytest.mark.parametrize("weighter", [TreeWeights(), KernelMeanMatching(), ClusterWeights()])
-    def test_what_needs_rows_refuses_them_and_names_what_can(self, weighter):
-        name = type(weighter).__name__
-        with pytest.raises(InputError, match=f"{name} needs rows.*KnownProbability"):
-            weighter.fit(X, Y, population=self.MARGINS)
+    def test_what_needs_rows_refuses_them_and_names_what_can(self):
+        with pytest.raises(InputError, match="KernelMeanMatching asks what.*CalibrationWeights"):
+            KernelMeanMatching().fit(X, Y, population=self.MARGINS)
+        two = Margins(counts={"town": {"a": 100, "b": 100, "c": 50}}, means={"age": 50.0})
+        for weighter in (TreeWeights(), ClusterWeights()):
+            with pytest.raises(InputError, match=f"{type(weighter).__name__} asks what these"):
+                weighter.fit(X, Y, population=two)
+
+    @pytest.mark.parametrize("weighter", [TreeWeights(min_samples_leaf=2), ClusterWeights()])
+    def test_cells_of_a_table_are_counted_as_its_rows(self, weighter):
+        rows = pd.DataFrame({"town": ["a"] * 100 + ["b"] * 100 + ["c"] * 50})
+        expected = weighter.fit(X[["town"]], Y, population=rows).weights_
+        found = weighter.fit(X, Y, population=self.MARGINS).weights_
+        assert np.array_equal(found, expected)
 
     def test_columns_that_are_not_known(self):
         with pytest.raises(InputError, match="no column in common"):

@@ -20,6 +20,7 @@ from sklearn.tree._tree import Tree
 
 import unskew
 from unskew import (
+    CalibrationWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
@@ -49,6 +50,8 @@ WEIGHTERS = {
     "frequency": FrequencyWeights(),
     "inductive": DensityRatioWeights(bandwidth="paper", total="population"),
     "cv": DensityRatioWeights(kernel="laplace"),
+    "calibration": CalibrationWeights(on_infeasible="relax"),
+    "bounded": CalibrationWeights(distance="logit", bounds=(0.01, 50), ridge=0.1, max_weight=20),
     "unweighted": Unweighted(),
     "probability": KnownProbability("probability"),
 }

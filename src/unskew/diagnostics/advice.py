@@ -43,7 +43,7 @@ def with_next_step(
         Columns that hardly describe a row.
     """
     status = verdict.status
-    if status in _GOOD or (status == "costly" and not weighted):
+    if status in _GOOD or (status == "costly" and not weighted and not doubts):
         return verdict
     others = tuple(name for name in _BALANCE_EVERY_COLUMN if name != method)
     if doubts:

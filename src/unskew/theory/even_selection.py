@@ -47,7 +47,8 @@ class EvenSelection:
         if self.p_value is None:
             return (
                 "Whether selection is even within cells was not tested: the rows that the test "
-                "needs are kept only in memory after fit, without weights, and cells must hold "
+                'needs are kept only in memory after fit (not with overlap="ignore"), without '
+                "weights, and cells must hold "
                 "some of them."
             )
         if self.rejected:

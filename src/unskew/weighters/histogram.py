@@ -128,8 +128,8 @@ class HistogramWeights(CellWeighter):
             if name not in names:
                 raise ParameterError(
                     f"buckets names '{name}', which is not among the columns to weigh by."
-                    f"{which_there_are(name, names)} Remove it from buckets, or weigh by it too "
-                    "(columns=)."
+                    f"{which_there_are(str(name), names)} Remove it from buckets, or weigh by it "
+                    "too (columns=)."
                 )
         return asked
 
