@@ -8,16 +8,17 @@ Protocol, written before the run
 2. Counted are the draws in which the smaller p-value of the two tests is below 2.5 % (what a
    verdict of bias rests on), and in which the p-value of each test alone is below 5 %.
 3. *Even* scenarios have no bias: each sample row is a uniform draw, or carries the weight that
-   makes up for its probability of selection. 500 draws; 200 of the largest, which takes minutes.
+   makes up for its probability of selection. 500 draws of the first three, 200 of the others.
    The rate of each test alone should have 5 % in its binomial interval, of the level 99.9 %: of
    some 40 rates, one misses by chance in one run of 25. The rate of the verdict should not exceed
    5 % by more than that, and may be lower, for the tests are not independent.
-4. *Biased* scenarios have selection whose strength is stated. 200 draws. The rates are the power;
+4. *Biased* scenarios have selection whose strength is stated. 100 draws, 40 of the largest. The
+   rates are the power;
    nothing is promised, but a sample that is part of the population (S ⊂ U) should have about that
    of a disjoint one.
 5. *Weights* scenarios count how often weights are called overfitted: inverses of the true
    probabilities, which should not be, and kernel mean matching without a ridge on even samples,
-   whose weights have nothing to correct. 100 draws.
+   whose weights have nothing to correct. 50 draws.
 
 ``python -m benchmarks.diagnosis two_sample`` writes ``two_sample.json`` beside this file.
 """
@@ -135,33 +136,33 @@ SCENARIOS: dict[str, tuple[str, int, Callable[[Random], Drawn]]] = {
     "4 numbers, m = 400": ("even", 500, normal(400, 1600, 4)),
     "4 numbers, m = 1,000": ("even", 500, normal(1000, 4000, 4)),
     "4 numbers, m = 5,000": ("even", 200, normal(5000, 20_000, 4)),
-    "30 numbers, m = 50": ("even", 500, normal(50, 200, 30)),
-    "30 numbers, m = 400": ("even", 500, normal(400, 1600, 30)),
-    "200 texts, m = 50": ("even", 500, text(50, 200, 200)),
-    "200 texts, m = 400": ("even", 500, text(400, 1600, 200)),
-    "5,000 texts, m = 400": ("even", 500, text(400, 1600, 5000)),
-    "long tail of texts, missing values, m = 400": ("even", 500, unseen(400, 1600)),
-    "36 distinct rows, m = 400": ("even", 500, few_values(400, 1600)),
-    "S in U, m = 50 of 200": ("even", 500, part(50, 200, 4)),
-    "S in U, m = 400 of 2,000": ("even", 500, part(400, 2000, 4)),
-    "S in U, m = 400 of 2,000, marked": ("even", 500, part(400, 2000, 4, marked=True)),
-    "S in U, m = 1,000 of 2,000": ("even", 500, part(1000, 2000, 4)),
-    "S in U, m = 400 of 2,000, 30 numbers": ("even", 500, part(400, 2000, 30)),
-    "design weights, disjoint": ("even", 500, design(1600, inside=False)),
-    "design weights, S in U": ("even", 500, design(1600, inside=True)),
-    "design weights on both sides": ("even", 500, design(1600, False, on_population=True)),
-    "slope 0.3, disjoint": ("biased", 200, normal(400, 1600, 4, slope=0.3)),
-    "slope 0.3, S in U": ("biased", 200, part(400, 2000, 4, slope=0.3)),
-    "slope 0.3, S in U, marked": ("biased", 200, part(400, 2000, 4, slope=0.3, marked=True)),
-    "slope 0.5, disjoint": ("biased", 200, normal(400, 1600, 4, slope=0.5)),
-    "slope 0.5, S in U": ("biased", 200, part(400, 2000, 4, slope=0.5)),
-    "slope 0.5, disjoint, 30 numbers": ("biased", 200, normal(400, 1600, 30, slope=0.5)),
-    "slope 0.5, S in U, 30 numbers": ("biased", 200, part(400, 2000, 30, slope=0.5)),
-    "slope 1, m = 50": ("biased", 200, normal(50, 200, 4, slope=1.0)),
-    "slope 0.2, m = 5,000": ("biased", 100, normal(5000, 20_000, 4, slope=0.2)),
-    "200 texts, half of them 1.5 times": ("biased", 200, text(400, 1600, 200, ratio=1.5)),
-    "200 texts, half of them 3 times": ("biased", 200, text(400, 1600, 200, ratio=3.0)),
-    "5,000 texts, half of them 3 times": ("biased", 200, text(400, 1600, 5000, ratio=3.0)),
+    "30 numbers, m = 50": ("even", 200, normal(50, 200, 30)),
+    "30 numbers, m = 400": ("even", 200, normal(400, 1600, 30)),
+    "200 texts, m = 50": ("even", 200, text(50, 200, 200)),
+    "200 texts, m = 400": ("even", 200, text(400, 1600, 200)),
+    "5,000 texts, m = 400": ("even", 200, text(400, 1600, 5000)),
+    "long tail of texts, missing values, m = 400": ("even", 200, unseen(400, 1600)),
+    "36 distinct rows, m = 400": ("even", 200, few_values(400, 1600)),
+    "S in U, m = 50 of 200": ("even", 200, part(50, 200, 4)),
+    "S in U, m = 400 of 2,000": ("even", 200, part(400, 2000, 4)),
+    "S in U, m = 400 of 2,000, marked": ("even", 200, part(400, 2000, 4, marked=True)),
+    "S in U, m = 1,000 of 2,000": ("even", 200, part(1000, 2000, 4)),
+    "S in U, m = 400 of 2,000, 30 numbers": ("even", 200, part(400, 2000, 30)),
+    "design weights, disjoint": ("even", 200, design(1600, inside=False)),
+    "design weights, S in U": ("even", 200, design(1600, inside=True)),
+    "design weights on both sides": ("even", 200, design(1600, False, on_population=True)),
+    "slope 0.3, disjoint": ("biased", 100, normal(400, 1600, 4, slope=0.3)),
+    "slope 0.3, S in U": ("biased", 100, part(400, 2000, 4, slope=0.3)),
+    "slope 0.3, S in U, marked": ("biased", 100, part(400, 2000, 4, slope=0.3, marked=True)),
+    "slope 0.5, disjoint": ("biased", 100, normal(400, 1600, 4, slope=0.5)),
+    "slope 0.5, S in U": ("biased", 100, part(400, 2000, 4, slope=0.5)),
+    "slope 0.5, disjoint, 30 numbers": ("biased", 100, normal(400, 1600, 30, slope=0.5)),
+    "slope 0.5, S in U, 30 numbers": ("biased", 100, part(400, 2000, 30, slope=0.5)),
+    "slope 1, m = 50": ("biased", 100, normal(50, 200, 4, slope=1.0)),
+    "slope 0.2, m = 5,000": ("biased", 40, normal(5000, 20_000, 4, slope=0.2)),
+    "200 texts, half of them 1.5 times": ("biased", 100, text(400, 1600, 200, ratio=1.5)),
+    "200 texts, half of them 3 times": ("biased", 100, text(400, 1600, 200, ratio=3.0)),
+    "5,000 texts, half of them 3 times": ("biased", 100, text(400, 1600, 5000, ratio=3.0)),
 }
 
 
@@ -185,9 +186,9 @@ def matched_weights(ridge: float) -> Callable[[Random], tuple[Any, Any, Any]]:
 
 
 WEIGHTS: dict[str, tuple[int, Callable[[Random], tuple[Any, Any, Any]]]] = {
-    "inverses of the true probabilities": (100, known_weights),
-    "kernel mean matching, ridge 0, even sample": (100, matched_weights(0.0)),
-    "kernel mean matching, ridge 3, even sample": (100, matched_weights(3.0)),
+    "inverses of the true probabilities": (50, known_weights),
+    "kernel mean matching, ridge 0, even sample": (50, matched_weights(0.0)),
+    "kernel mean matching, ridge 3, even sample": (50, matched_weights(3.0)),
 }
 
 

@@ -46,6 +46,9 @@ from hardly any smoothing to an almost constant function."""
 _TOLERANCE = 1e-6
 """Of the dual, whose solution gives the weights to about six digits."""
 
+_FARTHEST = 1e100
+"""Differences of means beyond this, in standard deviations, are as good as this."""
+
 _NO_BOUND = 1e4
 """The upper bound of a dual variable, which has none; a solution there means that no function of
 these centres meets the constraints. The dual is scaled so that the diagonal of its matrix is about
@@ -157,13 +160,17 @@ class InductiveProblem:
         gap = prices @ np.concatenate([weights, bound - weights]) / scale**2
         objective = found.coefficients @ (0.5 * self._quadratic @ found.coefficients - self._linear)
         size = self.design.sum()
-        return found, replace(
+        certificate = replace(
             certificate,
             objective=float(size**2 * objective),
             gap=float(size**2 * gap),
             bound_residual=max(float(weights.max()) - bound, 0.0),
             sum_residual=abs(float(np.average(weights, weights=self.design)) - 1),
         )
+        if max(certificate.bound_residual, certificate.sum_residual) <= _TOLERANCE * bound:
+            return found, certificate
+        # 5) Prices may be at their own limit, which solves the dual and not the program.
+        return self._mixed(free, bound), replace(certificate, converged=False)
 
     def _factor(self, smoothing: float) -> FloatArray:
         """Return the Cholesky factor of the quadratic form, with as little jitter as it needs."""
@@ -322,15 +329,18 @@ def column_stretches(
     two degrees of freedom where there are none; what exceeds its 99 % quantile counts. If nothing
     does, all columns are treated alike.
     """
+    design, weight = design / design.max(), weight / weight.max()  # so that squares are numbers
     error = sum(np.sum(w**2) / np.sum(w) ** 2 for w in (design, weight))
     sides = ((points, design), (others, weight))
-    means = [np.average(p, axis=0, weights=w) for p, w in sides]
-    spreads = [
-        np.sqrt(np.average((p - mean) ** 2, axis=0, weights=w))
-        for (p, w), mean in zip(sides, means, strict=True)
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # far is far
+        means = [np.nan_to_num(np.average(p, axis=0, weights=w)) for p, w in sides]
+        spreads = [
+            np.nan_to_num(np.sqrt(np.average((p - mean) ** 2, axis=0, weights=w)))
+            for (p, w), mean in zip(sides, means, strict=True)
+        ]
     apart = (means[1] - means[0]) / np.where(spreads[0] > 0, spreads[0], 1.0)
     known = (spreads[0] > 0) & (spreads[1] > 0)
     wider = np.log(np.where(known, spreads[1], 1.0) / np.where(known, spreads[0], 1.0))
+    apart = np.clip(apart, -_FARTHEST, _FARTHEST)
     excess = np.maximum((apart**2 + 2 * wider**2) / error - chi2(2).ppf(0.99), 0.0)
     return np.sqrt(excess / excess.max()) if excess.any() else np.ones(len(apart))

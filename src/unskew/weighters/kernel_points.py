@@ -13,9 +13,9 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 
 from unskew._compat import StrOptions
-from unskew.errors import InputError, warn_caller
+from unskew.errors import warn_caller
 from unskew.numerics.box_simplex import Certificate
-from unskew.numerics.kernels import CustomKernel, GaussianKernel, Kernel, LaplaceKernel
+from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.kernel_sums import KernelSums, sum_of_waves
@@ -58,8 +58,7 @@ class KernelPoints:
         rows = sample.order[sample.design[sample.order] > 0]
         counted = sample.ordered if len(rows) == len(sample) else sample.take(rows)
         space, points = counted.points(scaling)
-        if not np.isfinite(points).all():
-            raise InputError("Some values are too large to take distances. Rescale the columns.")
+        space.check_distances(points, side="sample")
         points, place = np.unique(points, axis=0, return_inverse=True)
         centre = points.mean(axis=0) if centred else np.zeros(points.shape[1])
         return cls(space, centre, points - centre, rows, place.reshape(-1))
@@ -79,7 +78,8 @@ class KernelPoints:
 
     def locate(self, batch: Any, *, side: str) -> FloatArray:
         """Return other rows as points."""
-        return self.space.transform(batch, side=side).values - self.centre
+        values = self.space.transform(batch, side=side).values - self.centre
+        return np.clip(values, -FARTHEST, FARTHEST)
 
     def sums(
         self, kernel: Kernel, at: FloatArray, frequencies: FloatArray | None, precision: str
