@@ -303,10 +303,7 @@ class Population:
         return summary
 
     def ask_as_well(self, question: Summary) -> None:
-        """Have the next pass over these columns answer a question too, and keep the answer.
-
-        An equal question is then answered without another pass.
-        """
+        """Have the next pass over these columns answer a question too, for an equal one later."""
         self._kept.ask_as_well(question, self._what_is_read)
 
     @property
