@@ -46,6 +46,7 @@ def matching(width: float, total: methods.Total) -> methods.Method:
         lambda drawn: KernelMeanMatching(
             bandwidth=width * methods.kernel_width(drawn.sample.shape[1]),
             scaling=None,
+            ridge=0.0,
             method="exact",
             overlap="ignore",
         ),

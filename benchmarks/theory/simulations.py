@@ -233,6 +233,7 @@ def matching_outcomes(delta: float, draws: int, *, seed: int = 0) -> dict[str, l
             bandwidth=float(1 / np.sqrt(2 * gamma)),
             scaling=None,
             bound=4.0,
+            ridge=0.0,
             tolerance=1e-8,
             overlap="ignore",  # a kernel as narrow as this leaves rows uncovered
         )

@@ -54,7 +54,8 @@ def test_a_draw_done_by_hand(toy):
 
     tree = TreeWeights(min_samples_leaf=4, total="population", overlap="ignore")
     tree.fit(S, labels, population=U)
-    matching = KernelMeanMatching(bandwidth=1.0, scaling=None).fit(S, population=U)  # √(2/2)
+    matching = KernelMeanMatching(bandwidth=1.0, scaling=None, ridge=0.0)  # √(2/2)
+    matching.fit(S, population=U)
     paper = {
         "Unweighted": np.ones(m),
         "Ideal": 1 / p[selected],

@@ -66,18 +66,23 @@ def test_a_factor_serves_the_sets_nearby():
     assert whole_blocks == [1, 0, 1, 1]
 
 
-def test_conjugate_gradients_solve_every_set_by_itself(monkeypatch):
+def test_conjugate_gradients_keep_their_block_for_the_sets_nearby(monkeypatch):
+    """Rows that come are added to the block, rows that go take no part; far sets get their own."""
     matrix, linear = kernel_program(0, 500, 10, 1.0)
     monkeypatch.setattr(free_system, "_MANY_ROWS", 50)
     dense = Dense(matrix)
     system = FreeSystem(dense, 1e-3)
-    for last in (400, 402, 404):  # near enough to each other for one factor
-        rows = np.arange(last)
+    whole_blocks = []
+    for first, last in ((0, 400), (0, 410), (15, 420), (15, 405), (100, 500)):
+        rows = np.arange(first, last)
+        before = dense.large_blocks
         system.move_to(rows)
-        found, _ = system.solve(linear[rows], None, guess=np.zeros(last), accuracy=1e-2)
+        guess = np.zeros(len(rows))
+        found, _ = system.solve(linear[rows], None, guess=guess, accuracy=1e-2)
         expected, _ = dense_solution(matrix, rows, 1e-3, linear[rows], None)
         assert found == pytest.approx(expected, abs=2e-2 * np.abs(expected).max())
-    assert dense.large_blocks == 3
+        whole_blocks.append(dense.large_blocks - before)
+    assert whole_blocks == [1, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))

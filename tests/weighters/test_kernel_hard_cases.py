@@ -67,7 +67,7 @@ class TestHardCases:
     @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
     def test_narrow_kernels_are_taken_in_double_precision(self, bandwidth):
         sample, population = shifted(d=1, m=200, n=2000)
-        weighter = KernelMeanMatching(bandwidth=bandwidth, scaling=None).fit(
+        weighter = KernelMeanMatching(bandwidth=bandwidth, scaling=None, ridge=0.0).fit(
             sample, population=population
         )
         assert weighter.precision_ == "double"

@@ -69,13 +69,14 @@ METHODS: dict[str, Method] = {
     "Clustered": Method(
         lambda _: TreeWeights(min_samples_leaf=4, overlap="ignore"), population_size
     ),
-    # B = 1000 and ε = 0, so that the mean weight is 1. The inputs have been scaled.
+    # B = 1000 and ε = 0, so that the mean weight is 1; no ridge. The inputs have been scaled.
     "KMM": Method(
         lambda drawn: KernelMeanMatching(
             bandwidth=kernel_width(drawn.sample.shape[1]),
             scaling=None,
             bound=1000.0,
             slack=0.0,
+            ridge=0.0,
             method="exact",
             overlap="ignore",
         )

@@ -49,6 +49,13 @@ _ITERATED_ACCURACY = 1e-4
 """The residual, relative to the largest entry of the right side, below which single precision has
 nothing more to give; the caller refines the rest."""
 
+_FEW_MORE = 0.1
+"""Conjugate gradients keep their block for a set that differs from it by at most this share of
+entries: the others have their columns added, or take no part. Not tuned."""
+
+_ROWS_AT_ONCE = 1000
+"""Rows of a block that are filled at a time, to hold no second block. Not tuned."""
+
 _MORE_PROXIMITY = 100
 """By how much ρ grows where even double precision cannot factor the block. Not tuned."""
 
@@ -68,8 +75,8 @@ class FreeSystem:
 
     def __init__(self, matrix: BlockMatrix, proximity: float, *, exact: bool = False) -> None:
         self.exact = exact
+        self.proximity = proximity
         self._matrix = matrix
-        self._proximity = proximity
         self._iterates = not exact
         self._iterated: _Iterated | None = None
         self._factored: _Factored | None = None
@@ -78,9 +85,11 @@ class FreeSystem:
         """Select the system of these entries, of which there is at least one."""
         self._rows = rows
         self._ones: FloatArray | None = None
-        self._iterated = None
-        if self._iterates and len(rows) > _MANY_ROWS:
-            self._iterated = _Iterated(self._matrix, rows, self._proximity)
+        if not self._iterates or len(rows) <= _MANY_ROWS:
+            self._iterated = None
+        elif self._iterated is None or not self._iterated.select(rows):
+            self._iterated = None  # frees its memory first
+            self._iterated = _Iterated(self._matrix, rows, self.proximity)
 
     def solve(
         self, right: FloatArray, total: float | None, *, guess: FloatArray, accuracy: float
@@ -108,7 +117,7 @@ class FreeSystem:
         """Return a factor for the rows: the last one if it can be reused, or a new one."""
         if self._factored is None or not self._factored.select(self._rows):
             self._factored = None  # frees its memory first
-            self._factored = _Factored(self._matrix, self._rows, self._proximity, exact=self.exact)
+            self._factored = _Factored(self._matrix, self._rows, self.proximity, exact=self.exact)
             self.exact = self._factored.exact
         return self._factored
 
@@ -231,25 +240,68 @@ class _Iterated:
     """
 
     def __init__(self, matrix: BlockMatrix, rows: IntArray, proximity: float) -> None:
-        self._block = matrix.block(rows, rows, exact=False)
-        diagonal = np.einsum("ii->i", self._block)
-        diagonal += np.float32(proximity)
+        self._matrix = matrix
+        self._proximity = np.float32(proximity)
+        self._place = np.full(matrix.size, -1)
+        # Room for rows that come; rows that go stay where they are.
+        room = len(rows) + int(_FEW_MORE * len(rows))
+        self._block = np.empty((room, room), dtype=np.float32)
+        self._own = np.empty(0, dtype=np.intp)
         chosen = np.linspace(0, len(rows) - 1, _N_LANDMARKS).astype(np.intp)
-        self._cross = np.ascontiguousarray(self._block[:, chosen])
-        own = self._cross[chosen].astype(np.float64)
+        self._landmarks = rows[chosen]
+        self._append(rows)
+        self._use(rows)
+
+    def select(self, rows: IntArray) -> bool:
+        """Select a set of rows, if it is near enough to the one before; return whether it is."""
+        came = rows[self._place[rows] < 0]
+        if len(self._own) + len(came) > min(len(self._block), (1 + _FEW_MORE) * len(rows)):
+            return False
+        self._append(came)
+        self._use(rows)
+        self._most = max(len(rows) // 200, _LEAST_STEPS)
+        return True
+
+    def _append(self, came: IntArray) -> None:
+        """Add rows and columns to the block."""
+        before, after = len(self._own), len(self._own) + len(came)
+        self._place[came] = np.arange(before, after)
+        self._own = np.append(self._own, came)
+        for start in range(before, after, _ROWS_AT_ONCE):
+            part = slice(start, min(start + _ROWS_AT_ONCE, after))
+            self._block[part, :after] = self._matrix.block(self._own[part], self._own, exact=False)
+        self._block[:before, before:after] = self._block[before:after, :before].T
+        new = np.einsum("ii->i", self._block[before:after, before:after])
+        new += self._proximity
+
+    def _use(self, rows: IntArray) -> None:
+        """Take the rows of the block that are free now, and make their preconditioner."""
+        self._at = self._place[rows]
+        marks = self._place[self._landmarks]
+        # In double precision: where K is far from regular, what is left of a vector is tiny.
+        self._cross = self._block[self._at[:, None], marks].astype(np.float64)
+        own = self._block[marks[:, None], marks].astype(np.float64)
         np.einsum("ii->i", own)[:] *= 1 + 1e-6  # repeated rows make it singular
         # δ is the mean of what the landmarks leave of the diagonal.
-        some = self._cross[:: max(1, len(rows) // _N_EXPLAINED)].astype(np.float64)
-        explained = np.einsum("ij,ji->i", some, np.linalg.solve(own, some.T))
+        some = slice(None, None, max(1, len(rows) // _N_EXPLAINED))
+        few = self._cross[some]
+        explained = np.einsum("ij,ji->i", few, np.linalg.solve(own, few.T))
+        diagonal = np.einsum("ii->i", self._block)[self._at]
         self._rest = max(float(diagonal.mean() - explained.mean()), _LEAST_REST)
-        square = (self._cross.T @ self._cross).astype(np.float64)
-        self._inner = np.linalg.inv(self._rest * own + square)
+        self._inner = np.linalg.inv(self._rest * own + self._cross.T @ self._cross)
         self._most = max(len(rows) // _ROWS_PER_STEP, _LEAST_STEPS)
-        self._ones = self._precondition(np.ones(len(rows), dtype=np.float32))
+        self._ones = self._precondition(np.ones(len(rows)))
+
+    def _times(self, vector: FloatArray) -> FloatArray:
+        """Return the product of the selected block with a vector."""
+        size = len(self._own)
+        spread = np.zeros(size, dtype=np.float32)
+        spread[self._at] = vector
+        return (self._block[:size, :size] @ spread)[self._at].astype(np.float64)
 
     def _precondition(self, vector: FloatArray) -> FloatArray:
-        inner = (self._inner @ (vector @ self._cross)).astype(np.float32)
-        return (vector - self._cross @ inner) / np.float32(self._rest)
+        inner = self._inner @ (vector @ self._cross)
+        return (vector - self._cross @ inner) / self._rest
 
     def _direction(self, residual: FloatArray, total: float | None) -> FloatArray:
         """Return the preconditioned residual, with the sum kept where there is one."""
@@ -262,21 +314,21 @@ class _Iterated:
         self, right: FloatArray, total: float | None, guess: FloatArray, accuracy: float
     ) -> tuple[FloatArray, float] | None:
         """Return x and μ, or None if convergence is too slow."""
-        point: FloatArray = guess.astype(np.float32)
-        residual = right.astype(np.float32) - self._block @ point
+        point = guess
+        residual = right - self._times(point)
         accuracy = max(accuracy, _ITERATED_ACCURACY * float(np.abs(right).max()))
-        direction, length = np.zeros_like(point), np.float32(np.inf)
+        direction, length = np.zeros_like(point), np.inf
         for _ in range(self._most):
             # A step that keeps the sum cannot change the part of the residual that is μ. Left in,
             # it would multiply what rounding leaves of the step's sum.
             multiplier = float(residual.mean()) if total is not None else 0.0
-            rest = residual - np.float32(multiplier)
+            rest = residual - multiplier
             if np.abs(rest).max() <= accuracy:
-                return point.astype(np.float64), multiplier
+                return point, multiplier
             step = self._direction(rest, total)
-            length, before = np.float32(rest @ step), length
+            length, before = float(rest @ step), length
             direction = step + (length / before) * direction
-            image = self._block @ direction
+            image = self._times(direction)
             pace = length / (direction @ image)
             point = point + pace * direction
             residual = residual - pace * image

@@ -11,6 +11,10 @@ from unskew.numerics.typing import FloatArray, IntArray
 
 _COLUMNS_AT_ONCE = 512
 
+_MANY_USED = 0.3
+"""The share of rows from which on a product reads the held matrix as it stands, rather than a copy
+of the rows that it needs. Measured at 10,000 rows: all 19 ms, a copy of 5,800 rows 41 ms."""
+
 
 class KernelMatrix:
     """K plus a diagonal ridge between the rows of a sample.
@@ -44,14 +48,16 @@ class KernelMatrix:
         Only the columns that v uses are touched. Some hundred of them at a time are added up in
         single precision, the rest in double, so that it errs by about 1e-7 of the largest sum.
         """
-        used = np.flatnonzero(vector)
         product = self.ridge * vector
         if self.held is None:
             return product + self._product(self._quick, vector)
-        values = vector[used].astype(np.float32)
-        for start in range(0, len(used), _COLUMNS_AT_ONCE):
-            part = slice(start, start + _COLUMNS_AT_ONCE)
-            product += values[part] @ self.held[used[part]]
+        used = np.flatnonzero(vector)
+        # Gathering many rows takes longer than reading all.
+        rows = used if len(used) < _MANY_USED * self.size else np.arange(self.size)
+        for start in range(0, len(rows), _COLUMNS_AT_ONCE):
+            part = rows[start : start + _COLUMNS_AT_ONCE]
+            held = self.held[part] if rows is used else self.held[start : start + _COLUMNS_AT_ONCE]
+            product += vector[part].astype(np.float32) @ held
         return product
 
     def exact_product(self, vector: FloatArray) -> FloatArray:
@@ -73,7 +79,9 @@ class KernelMatrix:
             # Threads are not worth their start for less than some megabytes.
             in_threads(copy, [slice(None)] if len(rows) <= 1000 else blocks(len(rows), len(held)))
         if self.ridge.any():
-            at_row, at_column = np.nonzero(rows[:, None] == columns)
+            _, at_row, at_column = np.intersect1d(
+                rows, columns, assume_unique=True, return_indices=True
+            )
             block[at_row, at_column] += self.ridge[rows[at_row]].astype(block.dtype)
         return block
 

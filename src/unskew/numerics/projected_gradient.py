@@ -5,6 +5,8 @@ A step costs one product with K, which is cheap for a matrix of low rank with a 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unskew.numerics.box_simplex import BoxSimplex, Certificate, SymmetricMatrix
@@ -28,6 +30,28 @@ def solve_by_gradient_steps(
 ) -> tuple[FloatArray, Certificate]:
     """Solve by accelerated projected gradient steps; the solution is always feasible.
 
+    Parameters
+    ----------
+    program : BoxSimplex
+    tolerance : float
+        The largest violation of the optimality conditions.
+    max_iterations : int
+        The largest number of steps.
+
+    Returns
+    -------
+    ndarray, Certificate
+    """
+    place, steps = approach(program, tolerance=tolerance, max_steps=max_iterations)
+    gradient = program.matrix.exact_product(place) - program.linear
+    return place, program.certify(place, gradient, steps, tolerance)
+
+
+def approach(
+    program: BoxSimplex[Any], *, tolerance: float, max_steps: int
+) -> tuple[FloatArray, int]:
+    """Return a feasible point near the solution, and the number of steps to it.
+
     Nesterov's acceleration, restarted when it overshoots (O'Donoghue and Candès, "Adaptive restart
     for accelerated gradient schemes", 2015). The step is the inverse of the largest eigenvalue of K
     on directions that keep the sum, if it is fixed, which is far smaller than that of K.
@@ -39,7 +63,7 @@ def solve_by_gradient_steps(
     position = place.astype(np.float32)
     image = matrix.quick_product(position)
     ahead, ahead_image, momentum = position, image, 1.0
-    for step in range(1, max_iterations + 1):
+    for step in range(1, max_steps + 1):
         # 2) A gradient step from the extrapolated point, back into the constraints.
         target = (ahead - (ahead_image - linear) / steepest).astype(np.float64)
         place = program.feasible(target)
@@ -58,8 +82,7 @@ def solve_by_gradient_steps(
             there = program.certify(place, image - linear, step, tolerance)
             if there.violation <= _SINGLE_SHARE * tolerance:
                 break
-    gradient = matrix.exact_product(place) - program.linear
-    return place, program.certify(place, gradient, step, tolerance)
+    return place, step
 
 
 def _norm(matrix: SymmetricMatrix, *, centred: bool) -> float:

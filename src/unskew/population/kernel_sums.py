@@ -85,8 +85,8 @@ class KernelSums(Summary):
             block = self.kernel.block(
                 self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
             )
-            share, scale = _shares(weight[part], block.dtype)
-            self.sums += scale * (share @ block).astype(np.float64)
+            share, scale = _shares(weight[part], np.float64)
+            self.sums += scale * (share @ block.astype(np.float64))
             beyond[part] |= block.max(axis=1) < self.kernel.far
         self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
         self.mass += float(weight.sum())

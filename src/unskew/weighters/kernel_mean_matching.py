@@ -26,16 +26,23 @@ from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
 
+LARGEST_TOLERANCE = 1e-3
+"""Of the optimality conditions by default, as in LIBSVM."""
+
 
 class KernelMeanMatching(KernelWeighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
 
-    Huang, Smola, Gretton, Borgwardt and Schölkopf (2006), as the paper states it:
+    Huang, Smola, Gretton, Borgwardt and Schölkopf (2006), as the paper states it, with a ridge ρ:
 
     .. math:: \min_\gamma \Bigl\lVert \frac1m \sum_i \gamma_i \Phi(x_i)
-              - \frac1n \sum_j \Phi(x'_j) \Bigr\rVert, \qquad
+              - \frac1n \sum_j \Phi(x'_j) \Bigr\rVert^2
+              + \frac{\rho}{m^2} \sum_i \gamma_i^2, \qquad
               0 \le \gamma_i \le B, \quad
               \Bigl\lvert \frac1m \sum_i \gamma_i - 1 \Bigr\rvert \le \epsilon
+
+    that is, :math:`\min \tfrac12 \gamma^\top (K + \rho I) \gamma - \kappa^\top \gamma` with
+    :math:`\kappa_i = \frac mn \sum_j K(x_i, x'_j)`.
 
     Parameters
     ----------
@@ -52,19 +59,25 @@ class KernelMeanMatching(KernelWeighter):
         at that point.
     slack : float, default=0.0
         The paper's ε: how far the mean weight may be from one before it is scaled to ``total``.
-    ridge : float, default=0.0
-        Adds ``ridge / 2 · Σ γ²`` to half the squared norm times m². More makes weights more equal;
-        the result is kernel balancing.
+    ridge : float, default=0.001
+        ρ, in units of K(x, x), which is one for the Gaussian and the Laplace kernel. More makes
+        weights more equal; the result is kernel balancing. Zero is the paper's program, which
+        determines the mean but hardly the weights: many of them match it equally well up to
+        rounding, and which of these results depends on the last bits of the population's sums, so
+        on the order of its rows and on the processor. The default determines them: they are the
+        same to about 1e-4 of their sum, whatever the population's form.
     method : {"auto", "exact", "low-rank"}, default="auto"
         "exact" solves the program. "low-rank" solves it for Nyström's approximation of the kernel
         with ``n_components`` landmarks drawn from the sample, for samples of any size. "auto" is
         exact up to 20,000 rows.
     n_components : int, default=512
         The number of landmarks.
-    tolerance : float, default=1e-3
+    tolerance : float, optional
         The largest violation of the optimality conditions, in units of the gradient
-        :math:`K\gamma - \kappa`, as in LIBSVM. With low rank it is at least 1e-4 of κ's mean, far
-        below the error of the approximation itself.
+        :math:`(K + \rho I) \gamma - \kappa`, as in LIBSVM. A violation τ leaves weights open by
+        about τ/ρ: the default is a hundredth of the ridge, at most 1e-3, and 1e-3 without a ridge.
+        With low rank it is at least 1e-4 of κ's mean, far below the error of the approximation
+        itself.
     memory : float, default=2**31
         Bytes that the kernel matrix may take. Beyond that, an exact solution computes the columns
         that it needs on demand; the square block of the rows with positive weight is still held, to
@@ -121,10 +134,10 @@ class KernelMeanMatching(KernelWeighter):
 
     bandwidth: float | Literal["paper", "median"] = "paper"
     slack: float = 0.0
-    ridge: float = 0.0
+    ridge: float = 1e-3
     method: Literal["auto", "exact", "low-rank"] = "auto"
     n_components: int = 512
-    tolerance: float = 1e-3
+    tolerance: float | None = None
     memory: float = 2**31
     max_iterations: int = 5000
 
@@ -141,7 +154,7 @@ class KernelMeanMatching(KernelWeighter):
         "ridge": [Interval(Real, 0, None, closed="left")],
         "method": [StrOptions({"auto", "exact", "low-rank"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tolerance": [Interval(Real, 0, None, closed="neither")],
+        "tolerance": [Interval(Real, 0, None, closed="neither"), None],
         "memory": [Interval(Real, 0, None, closed="left")],
         "max_iterations": [Interval(Integral, 1, None, closed="left")],
     }
@@ -173,6 +186,11 @@ class KernelMeanMatching(KernelWeighter):
         weights[used] = solve(answer.learned, answer.summary.parts[0], design[used], used)
         return self._finish(sample, answer, weights)
 
+    def _tolerance(self) -> float:
+        if self.tolerance is not None:
+            return self.tolerance
+        return min(LARGEST_TOLERANCE, 0.01 * self.ridge or LARGEST_TOLERANCE)
+
     def _program(self, matrix: Any, linear: FloatArray, design: FloatArray) -> BoxSimplex[Any]:
         size = float(design.sum())
         return BoxSimplex(
@@ -195,7 +213,7 @@ class KernelMeanMatching(KernelWeighter):
         with one_blas_thread():  # threads cost more than they bring on blocks of this size
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
-                tolerance=self.tolerance,
+                tolerance=self._tolerance(),
                 max_iterations=self.max_iterations,
             )
         return weights
@@ -211,7 +229,7 @@ class KernelMeanMatching(KernelWeighter):
         linear = float(design.sum()) * product
         weights, self.certificate_ = solve_by_gradient_steps(
             self._program(matrix, linear, design),
-            tolerance=max(self.tolerance, 1e-4 * float(np.abs(linear).mean())),
+            tolerance=max(self._tolerance(), 1e-4 * float(np.abs(linear).mean())),
             max_iterations=self.max_iterations,
         )
         mean = weights @ matrix.features / weights.sum()
