@@ -161,6 +161,12 @@ class TestManyCategories:
         rejected = (p_values(pairs) < 0.05).sum(axis=0)
         assert (rejected <= stats.binom.ppf(0.995, 40, 0.05)).all()
 
+    def test_categories_of_a_few_rows_do_not_silence_the_classifier(self):
+        # The trees found no split, and every row had the same score: a p-value of exactly 1.
+        random = np.random.default_rng(0)
+        pairs = [[texts(random, 200, n) for n in (50, 200)] for _ in range(5)]
+        assert (p_values(pairs)[:, 1] < 1).all()
+
     def test_the_side_of_a_row_decides_nothing_in_its_encoding(self):
         random = np.random.default_rng(0)
         one, other = texts(random, 300, 200), texts(random, 300, 200)

@@ -17,7 +17,9 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.weighters.base import Family
 
 MAX_CATEGORIES = 200
-"""The trees treat the ranks of more categories as numbers."""
+ROWS_A_CATEGORY = 8
+"""The trees treat ranks as numbers where there are more categories, or fewer rows for each: they
+pass over categories of a few rows, and with no others would give every row the same score."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ class Comparator:
             points = sides.sparse_points if sides.is_category.any() else sides.points
             return points(rows), sides.is_category
         counts = map(sides.codes.n_categories, range(sides.values.shape[1]))
-        few = np.array([0 < count <= MAX_CATEGORIES for count in counts])
+        most = min(MAX_CATEGORIES, len(rows) // ROWS_A_CATEGORY)
+        few = np.array([0 < count <= most for count in counts])
         return sides.values[rows], few
 
     def _method(self, how: str, drawn: Drawn, test: str, *, weighted: bool) -> str:
