@@ -158,7 +158,7 @@ def test_csv(tmp_path, form):
 def test_objects_in_a_store(store):
     fill(store)
     with pytest.raises(UnreadableFileError, match=r"b/0.parquet' changed while it was read"):
-        Population("/b", filesystem=store).reduce(Meddling(once(lambda: fill(store))))
+        Population("/b", filesystem=store).reduce(Meddling(once(lambda: fill(store))), threads=1)
 
 
 def test_a_store_that_tells_only_sizes(store, monkeypatch):
