@@ -63,6 +63,7 @@ def primal(distance, factors):
     return factors * np.log(factors) - factors  # raking
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # old SciPy
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("distance", "low", "high"),
