@@ -15,6 +15,7 @@ def test_closed_forms():
     # What the largest loses lifts the second over the limit too.
     assert trim_weights([1.0, 5.0, 6.0], max_weight=1.25) == pytest.approx([2, 5, 5])
     assert trim_weights([3.0, 3.0], max_weight=1.0) == pytest.approx([3, 3])
+    assert trim_weights([1.0, 0.0, 0.3, 7.7], max_weight=4 / 3) == pytest.approx([3, 0, 3, 3])
     trimmed, report = trim_weights(
         [1.0, 1.0, 1.0, 9.0], max_weight=2.0, X=[0, 0, 0, 1], report=True
     )

@@ -76,7 +76,8 @@ def assert_same(weighter, weights, expected):
     rounding = 0.02 if isinstance(weighter, KernelMeanMatching) else 1e-12
     if isinstance(weighter, CalibrationWeights):  # solved to 1e-10 standard deviations
         rounding = 1e-6
-    scale = expected.max() if isinstance(weighter, KernelMeanMatching) else 0
+    solved = isinstance(weighter, KernelMeanMatching | CalibrationWeights)
+    scale = expected.max() if solved else 0
     assert np.allclose(weights, expected, rtol=rounding, atol=rounding * scale)
 
 

@@ -105,15 +105,15 @@ def _cut(weights: FloatArray, limit: float) -> FloatArray:
     cap = limit * weights.mean()
     order = np.argsort(-weights, kind="stable")
     falling = weights[order]
-    rest = falling.sum() - np.concatenate([[0.0], np.cumsum(falling)[:-1]])  # from each row on
+    rest = np.cumsum(falling[::-1])[::-1]  # from each row on
     n_cut = np.arange(len(weights))
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = (weights.sum() - n_cut * cap) / rest
     # The first number of cut rows with which no other row exceeds the cap.
     with np.errstate(invalid="ignore"):
         fits = np.flatnonzero((factors * falling <= cap * (1 + 1e-12)) | (rest <= 0))
-    if not len(fits):
-        return np.minimum(weights, cap)
+    if not len(fits):  # but for rounding, every positive weight is at the cap
+        return np.where(weights > 0, weights.sum() / np.count_nonzero(weights), 0.0)
     count = int(fits[0])
     factor = factors[count] if rest[count] > 0 else 1.0
     trimmed = np.minimum(weights * factor, cap)
