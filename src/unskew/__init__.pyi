@@ -29,7 +29,9 @@ from unskew.population.progress import Progress as Progress
 from unskew.population.sample_files import read_sample as read_sample
 from unskew.population.spark_sample import SparkSample as SparkSample
 from unskew.population.summaries import Summary as Summary
+from unskew.weighters.auto import AutoWeights as AutoWeights
 from unskew.weighters.calibration import CalibrationWeights as CalibrationWeights
+from unskew.weighters.classifier import ClassifierWeights as ClassifierWeights
 from unskew.weighters.cluster import ClusterWeights as ClusterWeights
 from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
 from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
@@ -38,6 +40,7 @@ from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMe
 from unskew.weighters.known_probability import KnownProbability as KnownProbability
 from unskew.weighters.storage import load_weighter as load_weighter
 from unskew.weighters.storage import save_weighter as save_weighter
+from unskew.weighters.tempered import Tempered as Tempered
 from unskew.weighters.tree import TreeWeights as TreeWeights
 from unskew.weighters.unweighted import Unweighted as Unweighted
 

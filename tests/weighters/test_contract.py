@@ -14,7 +14,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unskew import (
+    AutoWeights,
     CalibrationWeights,
+    ClassifierWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
@@ -26,6 +28,7 @@ from unskew import (
     ParameterError,
     Population,
     Reweighted,
+    Tempered,
     TreeWeights,
     UnskewError,
     Unweighted,
@@ -72,6 +75,15 @@ class CheckedRatio(_AskingTheSample, DensityRatioWeights): ...
 class CheckedCalibration(_AskingTheSample, CalibrationWeights): ...
 
 
+class CheckedClassifier(_AskingTheSample, ClassifierWeights): ...
+
+
+class CheckedAuto(_AskingTheSample, AutoWeights): ...
+
+
+class CheckedTempered(_AskingTheSample, Tempered): ...
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -80,6 +92,9 @@ def checks_that_cannot_apply(estimator):
         # Two copies of a row are two rows, one row of design weight two is one: a tree's leaf size
         # and the total of the weights, to which a regularised learner is sensitive, go by rows.
         return {"check_sample_weight_equivalence_on_dense_data": "leaves and totals go by rows"}
+    if hasattr(estimator, "cv"):
+        # The check replaces cv by a list of splits of X alone.
+        return {"check_sample_weight_equivalence_on_dense_data": "folds go by values"}
     return {}
 
 
@@ -97,6 +112,10 @@ def checks_that_cannot_apply(estimator):
         CheckedMatching(),
         CheckedRatio(bandwidth="paper"),
         CheckedCalibration(),
+        CheckedClassifier("logistic", penalty=0.01, rate=0.2),
+        CheckedClassifier(),
+        CheckedAuto(),
+        CheckedTempered(TreeWeights(), power=0.5),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
@@ -120,6 +139,11 @@ WEIGHTERS = [
     TreeWeights(min_samples_leaf=1),
     DensityRatioWeights(bandwidth="paper"),
     CalibrationWeights(),
+    ClassifierWeights(),
+    ClassifierWeights("logistic"),
+    AutoWeights(),
+    AutoWeights(calibrate_to="means"),
+    Tempered(TreeWeights(min_samples_leaf=1), power=0.5, max_weight=2.0),
 ]
 every_weighter = pytest.mark.parametrize("weighter", WEIGHTERS, ids=lambda w: type(w).__name__)
 
@@ -236,7 +260,7 @@ def test_one_row_and_one_population_row(weighter):
 def test_equal_rows_get_equal_weights(weighter):
     same = np.ones((5, 2))
     fitted = clone(weighter).fit(same, np.arange(5.0), population=np.ones((9, 2)))
-    assert fitted.weights_.tolist() == [1.0] * 5
+    assert fitted.weights_ == pytest.approx(np.ones(5), rel=1e-12)
 
 
 def test_a_leaf_size_larger_than_the_sample():

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from unskew import (
     CalibrationWeights,
+    ClassifierWeights,
     ClusterWeights,
     FrequencyWeights,
     HistogramWeights,
     KernelMeanMatching,
     KnownProbability,
     Population,
+    Tempered,
     TreeWeights,
     Unweighted,
 )
@@ -39,6 +41,8 @@ ALL = [
     *CELLS,
     CalibrationWeights(features="means", on_infeasible="relax"),
     CalibrationWeights(distance="linear", bounds=(0, None), ridge=0.1, total="population"),
+    ClassifierWeights("logistic", penalty=0.01, rate=0.3, calibration=None),
+    Tempered(HistogramWeights(buckets=3), power=0.5),
     KernelMeanMatching(ridge=1.0),  # without, the weights at near points are not determined
     KernelMeanMatching(method="low-rank", ridge=1.0, total="population"),
 ]
@@ -74,9 +78,9 @@ def fit(weighter, sample, labels, population, **options):
 def assert_same(weighter, weights, expected):
     # Sums of counts are exact; sums of kernels are not, and a solution moves with them.
     rounding = 0.02 if isinstance(weighter, KernelMeanMatching) else 1e-12
-    if isinstance(weighter, CalibrationWeights):  # solved to 1e-10 standard deviations
+    if isinstance(weighter, CalibrationWeights | ClassifierWeights):  # solved by Newton's method
         rounding = 1e-6
-    solved = isinstance(weighter, KernelMeanMatching | CalibrationWeights)
+    solved = isinstance(weighter, KernelMeanMatching | CalibrationWeights | ClassifierWeights)
     scale = expected.max() if solved else 0
     assert np.allclose(weights, expected, rtol=rounding, atol=rounding * scale)
 

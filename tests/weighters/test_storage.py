@@ -20,7 +20,9 @@ from sklearn.tree._tree import Tree
 
 import unskew
 from unskew import (
+    AutoWeights,
     CalibrationWeights,
+    ClassifierWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
@@ -30,6 +32,7 @@ from unskew import (
     KernelMeanMatching,
     KnownProbability,
     ParameterError,
+    Tempered,
     TreeWeights,
     Unweighted,
     load_weighter,
@@ -52,6 +55,11 @@ WEIGHTERS = {
     "cv": DensityRatioWeights(kernel="laplace"),
     "calibration": CalibrationWeights(on_infeasible="relax"),
     "bounded": CalibrationWeights(distance="logit", bounds=(0.01, 50), ridge=0.1, max_weight=20),
+    "boosted": ClassifierWeights(),
+    "logistic": ClassifierWeights("logistic", max_weight=5.0),
+    "auto": AutoWeights(calibrate_to="means"),
+    "pool of others": AutoWeights(candidates=[TreeWeights(min_samples_leaf=20), ClusterWeights()]),
+    "tempered": Tempered(TreeWeights(min_samples_leaf=20), power=0.5),
     "unweighted": Unweighted(),
     "probability": KnownProbability("probability"),
 }

@@ -23,6 +23,8 @@ def one_half(X):
 # Weighters that need an argument, and those with more than one way of working. All others are made
 # without arguments, so that a new one is tested as soon as it is public.
 CONSTRUCTED = {
+    "ClassifierWeights": [unskew.ClassifierWeights(), unskew.ClassifierWeights("logistic")],
+    "Tempered": [unskew.Tempered(unskew.TreeWeights(), power=0.5)],
     "FrequencyWeights": [unskew.FrequencyWeights(), unskew.FrequencyWeights(empty="drop")],
     "DensityRatioWeights": [
         unskew.DensityRatioWeights(),

@@ -13,6 +13,9 @@ from unskew.errors import ParameterError
 class Method(StrEnum):
     """The values of ``--method``; the weighters are in :data:`_CLASSES`."""
 
+    AUTO = "auto"
+    CLASSIFIER = "classifier"
+    LOGISTIC = "logistic"
     TREE = "tree"
     KMM = "kmm"
     RATIO = "ratio"
@@ -33,6 +36,9 @@ class Total(StrEnum):
 
 
 _CLASSES = {
+    Method.AUTO: "AutoWeights",
+    Method.CLASSIFIER: "ClassifierWeights",
+    Method.LOGISTIC: "ClassifierWeights",
     Method.TREE: "TreeWeights",
     Method.KMM: "KernelMeanMatching",
     Method.RATIO: "DensityRatioWeights",
@@ -44,12 +50,15 @@ _CLASSES = {
     Method.LINEAR: "CalibrationWeights",
     Method.LOGIT: "CalibrationWeights",
 }
-_DISTANCES = {
-    Method.RAKE: "raking",
-    Method.PROPENSITY: "propensity",
-    Method.LINEAR: "linear",
-    Method.LOGIT: "logit",
+_PRESETS: dict[Method, dict[str, Any]] = {
+    Method.CLASSIFIER: {"classifier": "boosted"},
+    Method.LOGISTIC: {"classifier": "logistic"},
+    Method.RAKE: {"distance": "raking"},
+    Method.PROPENSITY: {"distance": "propensity"},
+    Method.LINEAR: {"distance": "linear"},
+    Method.LOGIT: {"distance": "logit"},
 }
+"""Parameters that the method's name fixes."""
 
 _BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
@@ -65,10 +74,9 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
     from unskew.population.column_names import most_alike
 
     weighter = getattr(unskew, _CLASSES[method])(**options)
-    by_option = dict(_BY_OPTION)
-    if method in _DISTANCES:
-        weighter.set_params(distance=_DISTANCES[method])
-        by_option["distance"] = "--method"
+    preset = _PRESETS.get(method, {})
+    weighter.set_params(**preset)
+    by_option = _BY_OPTION | dict.fromkeys(preset, "--method")
     known = [name for name in weighter.get_params(deep=False) if name not in by_option]
     for setting in settings:
         name, equals, text = setting.partition("=")

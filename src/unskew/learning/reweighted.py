@@ -35,13 +35,13 @@ from unskew.errors import (
 )
 from unskew.learning.committee import Committee
 from unskew.learning.resampling import multiplicities, rejection
-from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.rows import is_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
+from unskew.weighters.weight_keyword import weight_keyword
 
 _PIPELINE_GOES_INSIDE = (
     "If X comes from an earlier step of a pipeline, which does not transform the population: put "

@@ -100,6 +100,33 @@ def trim_weights(
     return trimmed, _describe(given, trimmed, X)
 
 
+def ratio_cap(ratios: FloatArray, design: FloatArray, max_weight: float | None) -> float:
+    """Return the largest c with min(r, c) at most ``max_weight`` times its mean by the design.
+
+    Infinite without a limit, and where no ratio exceeds it.
+
+    Examples
+    --------
+    >>> round(ratio_cap(np.array([1.0, 1.0, 6.0]), np.ones(3), 2.0), 9)
+    4.0
+    """
+    if max_weight is None:
+        return np.inf
+    order = np.argsort(ratios, kind="stable")
+    rising, share = ratios[order], design[order] / design.sum()
+    if rising[-1] <= max_weight * float(share @ rising):
+        return np.inf
+    # With the rows from number k on cut, c / max_weight = sum of the others + c · their share.
+    below = np.append(0.0, np.cumsum(share * rising))[:-1]
+    cut = 1.0 - np.append(0.0, np.cumsum(share))[:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        caps = below / (1.0 / max_weight - cut)
+        fits = np.flatnonzero((caps > 0) & (caps <= rising * (1 + 1e-12)))
+    if not len(fits):  # a limit of one, or most ratios are zero: all count as the smallest
+        return float(rising[rising > 0][0])
+    return float(caps[fits[0]])
+
+
 def _cut(weights: FloatArray, limit: float) -> FloatArray:
     """Return min(t w, limit × mean), with t such that the total stays the same."""
     cap = limit * weights.mean()

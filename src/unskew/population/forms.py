@@ -44,6 +44,27 @@ class Form:
             array = np.asarray(given)
             self._dtype = array.dtype if array.dtype.kind in "fO" else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return arrays and pandas frames in plain values, which a saved weighter may hold."""
+        state = dict(self.__dict__)
+        if self._type is np.ndarray:
+            return state | {"_type": "array", "_dtype": str(self._dtype or "")}
+        if self._backend is not None and self._backend.is_pandas():
+            types = {label: str(kind) for label, kind in self._types.items()}
+            return state | {"_type": "pandas", "_backend": None, "_types": types}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if state["_type"] == "array":
+            self._type, self._dtype = np.ndarray, np.dtype(state["_dtype"] or float)
+            self._dtype = self._dtype if state["_dtype"] else None
+        elif state["_type"] == "pandas":
+            import pandas as pd
+
+            self._type, self._backend = pd.DataFrame, nw.Implementation.PANDAS
+            self._types = {k: pd.api.types.pandas_dtype(v) for k, v in state["_types"].items()}
+
     def of(self, table: pa.Table, *, given: Any = None) -> Any:
         """Return rows with the columns of X, or some of them, in X's order and form.
 

@@ -291,6 +291,15 @@ class InductiveWeighter(Weighter, ABC):
     def _weigh(self, sample: Sample) -> FloatArray:
         """Return the weights of new rows in the scale of :meth:`_solve`."""
 
+    def _ratio_models(self, sample: Sample, about: About, rate: float) -> Any:  # noqa: ARG002
+        """Return models of the density ratio, one a fold, for a pool of several weighters.
+
+        ``rate`` is the number of sample rows over that of population rows.
+        """
+        from unskew.weighters.weighter_models import WeighterModels
+
+        return WeighterModels(self, about)
+
     def _rule(self) -> Rule:
         """Return how the weight of a row is computed, in the scale of :meth:`_solve`.
 

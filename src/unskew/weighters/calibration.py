@@ -29,6 +29,7 @@ from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
 from unskew.weighters.saved_state import check_numbers
+from unskew.weighters.two_samples import nothing_covered
 
 
 class CalibrationWeights(InductiveWeighter):
@@ -195,7 +196,7 @@ class CalibrationWeights(InductiveWeighter):
         mass = covered + asked.uncovered
         self.uncovered_ = asked.uncovered / mass
         if covered <= 0:
-            raise OverlapError(_nothing_covered(asked.features.codes), 1.0)
+            raise OverlapError(nothing_covered(asked.features.codes), 1.0)
         values = asked.features.of_codes(sample.values, sample.batch)
         values[sample.design == 0] = 0.0
         solved = self._balance(asked, values, sample, answer.learned)
@@ -338,20 +339,6 @@ class CalibrationWeights(InductiveWeighter):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self.tilt_.factors(self.feature_set_.transform(sample.batch, side="new rows"))
-
-
-def _nothing_covered(codes: ColumnCodes) -> str:
-    """Return the message for a population of which every row has a value that the sample lacks."""
-    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
-    first = max(sizes, key=sizes.__getitem__)
-    text = (
-        "Every row of the population has a value that no sample row has: an unseen category, or "
-        "none where the sample has no missing values. columns= chooses what to weigh by."
-    )
-    if sizes[first]:
-        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
-        text += "is an identifier, leave it out."
-    return text
 
 
 def _checked_bounds(bounds: Any) -> tuple[float, float]:

@@ -238,6 +238,7 @@ def _check_trees(held: Any, n_features: int, seen: set[int]) -> None:
     ``n_features`` is the number of columns of a row, so no node may use one beyond them. An
     estimator within the weighter, such as a clusterer, sees encoded rows and has its own number.
     """
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
     from sklearn.tree._tree import Tree
 
     if id(held) in seen:
@@ -245,6 +246,8 @@ def _check_trees(held: Any, n_features: int, seen: set[int]) -> None:
     seen.add(id(held))
     if isinstance(held, Tree):
         _check_tree(held, n_features)
+    elif isinstance(held, TreePredictor):
+        _check_boosted(held, n_features)
     elif isinstance(held, TreeRouting):
         _check_routing(held, n_features)
     elif isinstance(held, np.ndarray) and held.dtype == object:
@@ -267,6 +270,18 @@ def _check_tree(tree: Any, n_features: int) -> None:
     if not (tree.children_right[routing.is_leaf] == -1).all():
         raise ValueError("the file contains an invalid decision tree")
     _check_routing(routing, n_features)
+
+
+def _check_boosted(tree: Any, n_features: int) -> None:
+    """Refuse a boosted tree unless every step leads down, by an existing column."""
+    nodes, places = tree.nodes, np.arange(len(tree.nodes))
+    inner = nodes["is_leaf"] == 0
+    sides = [nodes[side].astype(np.int64) for side in ("left", "right")]
+    downwards = [(places < side) & (side < len(places)) for side in sides]
+    known = nodes["feature_idx"] < n_features
+    bits = (nodes["is_categorical"] == 0) | (nodes["bitset_idx"] < len(tree.raw_left_cat_bitsets))
+    if not len(nodes) or not (np.all(downwards, axis=0) & known & bits)[inner].all():
+        raise ValueError("the file contains an invalid boosted tree")
 
 
 def _check_routing(tree: TreeRouting, n_features: int) -> None:

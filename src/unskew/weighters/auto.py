@@ -1,0 +1,286 @@
+"""The right weights by default: a pool of candidates, chosen by held-out rows and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from unskew._compat import Interval, StrOptions
+from unskew.errors import OverlapWarning, ParameterError, warn_caller
+from unskew.numerics.distances import Raking
+from unskew.numerics.trimming import ratio_cap
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
+from unskew.population.feature_rules import FeatureRules
+from unskew.population.features import FeatureSet, FeatureSums
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.population.summaries import Question, Summaries, Summary, Total
+from unskew.weighters.balancing import Balancing, Tilt
+from unskew.weighters.base import InductiveWeighter, Weighter
+from unskew.weighters.choice import Choice, Imbalance
+from unskew.weighters.classifier import ClassifierWeights
+from unskew.weighters.pool import LIMIT, Pool
+from unskew.weighters.reservoir_size import reservoir_rows
+from unskew.weighters.two_samples import TwoSamples, hash_values
+
+
+class AutoWeights(InductiveWeighter):
+    r"""Weights that pool what several candidates say of the density ratio, and explain themselves.
+
+    Needs no labels. Each candidate's ratio is judged on rows that it has not seen, by the balanced
+    log loss; the pool is the product of powers of their ratios with the least such loss. If it is
+    not better than equal weights by two standard errors, the weights are exactly equal.
+
+    Parameters
+    ----------
+    candidates : "auto" or list of weighters, default="auto"
+        What to pool. "auto": ``ClassifierWeights("logistic")`` and ``ClassifierWeights()``, without
+        calibration. A list holds weighters that can weigh new rows, or pairs of a name and such a
+        weighter; those that are not classifiers are fitted once more for each fold, on the
+        population rows drawn.
+    max_weight : float or None, default=10.0
+        The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
+    calibrate_to : "means" or None, default=None
+        Finally tilts the weights such that the sample's means, and shares of categories, are the
+        population's, for estimates. ``max_weight`` then is an upper bound within it. Done whether
+        or not a difference was detected.
+    cv : int, default=5
+        The number of folds; see :class:`unskew.ClassifierWeights`.
+    population_rows : int or "auto", default="auto"
+        How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
+        for each sample row, whichever is larger, within 1 GB.
+    <Weighter parameters>
+
+    Attributes
+    ----------
+    <Weighter attributes>
+    choice_ : Choice
+        The candidates with their losses and exponents, and a sentence; print it.
+    detected_ : bool
+        Whether sample and population differ, by held-out rows.
+    exponents_ : ndarray
+        The candidates' powers in the pool.
+    gain_, gain_error_ : float
+        How far the pool's held-out loss is below that of equal weights, and its standard error.
+    n_capped_ : int
+        Sample rows whose weight ``max_weight`` has cut.
+    population_rows_ : int
+        How many population rows were drawn.
+    uncovered_ : float
+        The share of the population with values that no sample row has. They train no model.
+
+    Notes
+    -----
+    1. Five folds by a hash of the row's values, so that equal rows of sample and population share
+       one; values with 20 or more sample rows are in every training set.
+    2. Each candidate is fitted outside of each fold and gives a ratio inside; logarithms are kept
+       within ±8.
+    3. Exponents, not negative, minimise the held-out loss of the pool. The loss that is reported is
+       that of exponents from the other folds.
+    4. If the gain over equal weights is less than two standard errors, weights are equal.
+    5. Weights above ``max_weight`` times the mean are cut.
+    6. With ``calibrate_to="means"``, a tilt matches the means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import AutoWeights
+    >>> random = np.random.RandomState(0)
+    >>> population = random.normal(size=(2000, 2))
+    >>> selected = random.uniform(size=2000) < 1 / (1 + np.exp(-population[:, 0]))
+    >>> weighter = AutoWeights().fit(population[selected], population=population)
+    >>> weighter.detected_
+    True
+    >>> even = AutoWeights().fit(population[::3], population=population)
+    >>> even.detected_, bool((even.weights_ == 1).all())
+    (False, True)
+    """
+
+    candidates: Any = "auto"
+    max_weight: float | None = 10.0
+    calibrate_to: Literal["means"] | None = None
+    cv: int = 5
+    population_rows: int | Literal["auto"] = "auto"
+
+    assumes = "selection depends on the columns alone, and the candidates can learn its odds"
+    uncovered_means = "the share of the population with values that no sample row has"
+    judged_by = "smooth"
+    smoothed_by = ("a smaller max_weight",)
+    _not_certifiable = "automatic weights are not confined to a known region"
+    _saved_types = (
+        "unskew.numerics.distances.Raking",
+        "unskew.weighters.balancing.Tilt",
+        "unskew.weighters.choice.Candidate",
+        "unskew.weighters.choice.Choice",
+        "unskew.weighters.weighter_models.WeighterModels",
+        "unskew.population.about.About",
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InductiveWeighter._parameter_constraints,
+        "candidates": [StrOptions({"auto"}), list, tuple],
+        "max_weight": [Interval(Real, 1, None, closed="left"), None],
+        "calibrate_to": [StrOptions({"means"}), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+    }
+
+    def _question(self, sample: Sample, about: About) -> Question[Summaries]:
+        self._named_candidates()  # checked before the pass
+        width = len(sample.rows.table.column_names)
+        rows = reservoir_rows(self.population_rows, sample.size, width)
+        asked: list[Summary] = [Reservoir(rows), Total()]
+        if self.calibrate_to is not None:
+            asked.append(FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means())))
+        return Question(Summaries(asked), about)
+
+    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
+        drawn, total, *sums = answer.summary.parts
+        rows = TwoSamples.of(sample, drawn)
+        self.uncovered_ = rows.uncovered
+        self.population_rows_ = len(drawn.weight)
+        self.codes_, self.marked_ = sample.codes, rows.marked
+        self.folds_ = rows.folds(self.cv)
+        dealt = rows.dealt(self.folds_)
+        rate = len(sample) / max(total.rows, 1)
+        named = self._named_candidates()
+        self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
+        held_out = [
+            rows.split(model.fit(rows, dealt, self.folds_.n_folds)) for model in self.models_
+        ]
+        pool = Pool.of(held_out, rows, rows.split(dealt), self.folds_.n_folds)
+        self.detected_, self.exponents_ = pool.detected, pool.exponents
+        self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
+        own = self._log_ratios(sample.values, sample.rows.table)
+        ratios = self._pooled(own)
+        self.tilt_: Tilt | None = None
+        self.cap_ = np.inf
+        if sums:
+            weights = self._calibrated(sample, ratios, sums[0])
+        else:
+            self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
+            weights = np.minimum(ratios, self.cap_) * sample.design
+        counted = weights[sample.design > 0] / sample.design[sample.design > 0]
+        self.n_capped_ = int((counted >= self.cap_ * (1 - 1e-9)).sum())
+        self._explain([name for name, _ in named], pool, rows, own, weights)
+        return weights
+
+    def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
+        if isinstance(self.candidates, str):
+            return [
+                ("logistic", ClassifierWeights("logistic", calibration=None)),
+                (
+                    "boosted",
+                    ClassifierWeights(calibration=None, random_state=self.random_state),
+                ),
+            ]
+        named = [_named(one) for one in self.candidates]
+        if not named:
+            raise ParameterError("candidates is empty; give at least one weighter.")
+        return named
+
+    def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:
+        """Return the log ratios of rows by each of the candidates."""
+        numbers: IntArray = self.folds_.number(hash_values(codes))
+        found = [model.log_ratio(codes, table, numbers) for model in self.models_]
+        return np.clip(np.array(found), -LIMIT, LIMIT)
+
+    def _pooled(self, log_ratios: FloatArray) -> FloatArray:
+        """Return the pool's ratios; equal ones if no difference was detected."""
+        if not self.detected_:
+            return np.ones(log_ratios.shape[1])
+        return self._inverse_chance(np.exp(self.exponents_ @ log_ratios))
+
+    def _inverse_chance(self, ratios: FloatArray) -> FloatArray:
+        """Return the ratio to the whole population, if the models know that to the rest of it."""
+        return ratios if self.marked_ is None else self.marked_ + (1 - self.marked_) * ratios
+
+    def _calibrated(self, sample: Sample, ratios: FloatArray, sums: FeatureSums) -> FloatArray:
+        """Tilt the ratios such that the means are the population's; report what is left."""
+        self.feature_set_ = sums.features
+        design = ratios * sample.design
+        values = sums.features.of_codes(sample.values, sample.batch)
+        values[design == 0] = 0.0
+        balancing = Balancing(
+            values,
+            design,
+            sums.features.names,
+            sums.sums.sum(axis=0) / float(sums.mass.sum()),
+            Raking(),
+            np.zeros(len(sums.features)),
+            max_weight=self.max_weight,
+            origins=sums.features.origins,
+        )
+        solved = balancing.solve(0.0, None, relax=True)
+        self.tilt_ = replace(solved.tilt, distance=Raking())
+        if self.max_weight is not None:
+            self.cap_ = self.max_weight * float((solved.factors * design).sum()) / len(design)
+        if solved.slack:
+            warn_caller(
+                OverlapWarning(
+                    "No weights within max_weight match all means of the population; each was "
+                    f"allowed {solved.slack:.3g} standard deviations.",
+                    self.uncovered_,
+                )
+            )
+        return solved.factors * design
+
+    def _explain(
+        self,
+        names: Sequence[str],
+        pool: Pool,
+        rows: TwoSamples,
+        log_ratios: FloatArray,
+        weights: FloatArray,
+    ) -> None:
+        imbalance = Imbalance(rows)
+        design = rows.sample.design
+        described = [imbalance.candidate("equal", design, float(np.log(2.0)), 0.0)]
+        for name, loss, exponent, own in zip(
+            names, pool.losses, pool.exponents, log_ratios, strict=True
+        ):
+            ratios = self._inverse_chance(np.exp(own))[rows.order]
+            power = float(exponent) if pool.detected else 0.0
+            described.append(imbalance.candidate(name, ratios * design, loss.value, power))
+        chosen = imbalance.candidate("these weights", weights[rows.order], pool.loss.value)
+        self.choice_ = Choice(
+            tuple(described),
+            pool.loss.gain,
+            pool.loss.error,
+            pool.detected,
+            chosen,
+            self.n_capped_,
+            self.calibrate_to,
+        )
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        codes = self.codes_.transform(sample.batch, side="new rows").values
+        ratios = self._pooled(self._log_ratios(codes, sample.rows.table))
+        if self.tilt_ is not None:
+            ratios = ratios * self.tilt_.factors(
+                self.feature_set_.transform(sample.batch, side="new rows")
+            )
+        return np.minimum(ratios, self.cap_)
+
+    def _codes(self) -> ColumnCodes:
+        return self.codes_
+
+    def _describe_unseen(self) -> str:
+        return "the models take such a value for none of those that they know"
+
+
+def _named(candidate: Any) -> tuple[str, InductiveWeighter]:
+    name, weighter = candidate if isinstance(candidate, tuple) else (None, candidate)
+    if not isinstance(weighter, InductiveWeighter):
+        what = type(weighter).__name__
+        reason = "cannot weigh new rows" if isinstance(weighter, Weighter) else "is no weighter"
+        raise ParameterError(
+            f"candidates holds {what}, which {reason}. Give weighters such as ClassifierWeights(), "
+            "CalibrationWeights() or TreeWeights()."
+        )
+    return name or type(weighter).__name__, weighter

@@ -1,0 +1,172 @@
+"""Boosted trees as a model of the density ratio."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.numerics.logistic_ratio import LogisticProblem
+from unskew.numerics.ratio_loss import ratio_loss
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.kinds import Kind
+from unskew.weighters.ratio_models import RatioModels, outside, rebalanced
+from unskew.weighters.selection_features import Levels, SelectionFeatures
+from unskew.weighters.two_samples import TwoSamples
+
+MAX_TREES = 80
+N_BINS = 254
+MAX_CATEGORIES = 200
+TILT_PENALTIES = (0.1, 0.01, 0.001)
+
+
+class BoostedModels(RatioModels):
+    """Boosted trees that tell sample from population, then tilted.
+
+    1. As many trees as give the least held-out loss.
+    2. Trees are constant beyond the last border, and shrunk. A logistic model of the held-out
+       scores and the columns, ``Tilt``, mends both, if the held-out loss says so.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
+        """Grow trees outside of each fold, and choose how many of them to use."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        self.bins = TreeBins().fit(rows)
+        encoded = self.bins.transform(rows.values)
+        self.models, staged = [], []
+        shares = np.concatenate(rows.shares)
+        losses = np.zeros(MAX_TREES + 1)
+        for number in range(n_folds):
+            train = outside(rows, dealt, number, n_folds)
+            model = HistGradientBoostingClassifier(
+                max_iter=MAX_TREES,
+                max_leaf_nodes=8,
+                min_samples_leaf=20,
+                learning_rate=0.1,
+                l2_regularization=1.0,
+                early_stopping=False,
+                categorical_features=self.bins.is_category,
+                random_state=self.seed,
+            )
+            model.fit(encoded[train], ~rows.is_mine[train], rebalanced(rows, train))
+            self.models.append(model)
+            inside = np.flatnonzero(dealt == number) if n_folds > 1 else train
+            scores = np.zeros((MAX_TREES + 1, len(inside)))
+            if len(inside):
+                for stage, score in enumerate(model.staged_decision_function(encoded[inside])):
+                    scores[stage + 1] = score
+            sign = np.where(rows.is_mine[inside], 1.0, -1.0)
+            losses += np.logaddexp(0.0, sign * scores) @ shares[inside]
+            staged.append((inside, scores))
+        self.n_models = n_folds
+        self.n_trees = MAX_TREES if n_folds == 1 else int(np.argmin(losses))
+        held_out = np.zeros(len(encoded))
+        for inside, by_stage in staged:
+            held_out[inside] = by_stage[self.n_trees]
+        self.tilt = Tilt()
+        return self.tilt.fit(rows, held_out, dealt, n_folds)
+
+    def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
+        """Return the codes."""
+        return codes
+
+    def predict(self, number: int, encoded: FloatArray) -> FloatArray:
+        """Return the log odds after the chosen number of trees, tilted."""
+        scores = np.zeros(len(encoded))
+        if self.n_trees and len(encoded):
+            stages = self.models[number].staged_decision_function(self.bins.transform(encoded))
+            scores = np.asarray(next(islice(stages, self.n_trees - 1, None)))
+        return self.tilt.of(number, encoded, scores)
+
+
+class TreeBins:
+    """Numbers as quantile bins of all rows, and categories by their rank in frequency, from one on.
+
+    A missing value is zero. The boosted trees would bin by themselves, but with weights they sort
+    the rows once for each border, which takes far longer than growing the trees.
+    """
+
+    def fit(self, rows: TwoSamples) -> TreeBins:
+        """Learn borders from all rows, and categories from the sample's."""
+        self.is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
+        mine = rows.values[: rows.n_mine]
+        self.columns: list[Any] = []
+        for place, category in enumerate(self.is_category):
+            if category:
+                self.columns.append(Levels.learn(place, mine[:, place], MAX_CATEGORIES))
+                continue
+            column = rows.values[:, place]
+            ordered = np.sort(column[~np.isnan(column)])
+            borders = np.unique(ordered)
+            if len(borders) > N_BINS:
+                borders = np.unique(ordered[np.arange(1, N_BINS) * len(ordered) // N_BINS])
+            self.columns.append(borders)
+        return self
+
+    def transform(self, codes: FloatArray) -> FloatArray:
+        """Return the bins of rows."""
+        bins = np.zeros(codes.shape)
+        for place, learned in enumerate(self.columns):
+            column = codes[:, place]
+            if isinstance(learned, Levels):
+                bins[:, place] = learned.of(column) + 1
+            else:
+                here = ~np.isnan(column)
+                bins[here, place] = np.searchsorted(learned, column[here]) + 1.0
+        return bins
+
+
+class Tilt:
+    r"""Log ratios :math:`a + b s + \lambda^\top \varphi(x)` of scores s and the columns' features.
+
+    Fitted on held-out scores outside of each fold, by the balanced log loss with a ridge on λ. If
+    no ridge lowers the held-out loss, scores stay as they are.
+    """
+
+    def fit(
+        self, rows: TwoSamples, scores: FloatArray, dealt: IntArray, n_folds: int
+    ) -> FloatArray:
+        """Choose the ridge, and return the tilted held-out log ratios."""
+        self.coefficients: list[FloatArray] = []
+        if n_folds == 1:
+            return scores
+        self.features = SelectionFeatures().fit(rows, hinges=False)
+        inputs = self._inputs(rows.values, scores)
+        best, least = scores, ratio_loss(rows.split(scores), rows.shares).value
+        problems = [
+            self._problem(rows, inputs, outside(rows, dealt, number, n_folds))
+            for number in range(n_folds)
+        ]
+        for penalty in TILT_PENALTIES:
+            fitted = [problem.solve(0.5, penalty, tol=1e-8)[0] for problem in problems]
+            tilted = np.zeros(len(scores))
+            for number, beta in enumerate(fitted):
+                inside = dealt == number
+                tilted[inside] = -inputs[inside] @ beta
+            loss = ratio_loss(rows.split(tilted), rows.shares).value
+            if loss < least:
+                best, least, self.coefficients = tilted, loss, fitted
+        return best
+
+    def of(self, number: int, codes: FloatArray, scores: FloatArray) -> FloatArray:
+        """Return the log ratios of rows with these scores by the model of this number."""
+        if not self.coefficients:
+            return scores
+        return -self._inputs(codes, scores) @ self.coefficients[number]
+
+    def _inputs(self, codes: FloatArray, scores: FloatArray) -> FloatArray:
+        """Return one and the score, which have no penalty, and the other features."""
+        features = self.features.transform(codes)
+        return np.column_stack([features[:, 0], scores, features[:, 1:]])
+
+    def _problem(self, rows: TwoSamples, inputs: FloatArray, train: IntArray) -> LogisticProblem:
+        """Return the problem of telling both sides apart, each with half of the mass."""
+        mass = rebalanced(rows, train) / len(train)
+        mine = train < rows.n_mine
+        return LogisticProblem(inputs[train], mass, 2 * mass[mine] @ inputs[train[mine]], n_free=2)

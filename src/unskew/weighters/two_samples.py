@@ -1,0 +1,163 @@
+"""Sample and population rows as a model sees them that tells one from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.errors import OverlapError
+from unskew.numerics.ratio_loss import Sided
+from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.population.encode import ColumnCodes
+from unskew.population.forms import Form
+from unskew.population.kinds import in_common_form
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.weighters.value_folds import ValueFolds
+
+
+@dataclass(frozen=True)
+class TwoSamples:
+    """Rows of both sides in one encoding, without population rows that hold unseen values.
+
+    Attributes
+    ----------
+    codes : ColumnCodes
+    values : ndarray of shape (n_rows, n_columns)
+        The codes of the sample's rows, in an order that does not depend on how they were shuffled,
+        then of the population's.
+    shares : Sided
+        The mass of each row, which sums to one on either side.
+    order : ndarray of int
+        Which sample row is which.
+    marked : float or None
+        The share of the population that is marked as being in the sample; the rows are then those
+        of the rest. None without marks.
+    uncovered : float
+        The share of the population that holds unseen values.
+    sample : Sample
+        The sample's rows, in that order.
+    batch : pyarrow.RecordBatch
+        The population's rows.
+    """
+
+    codes: ColumnCodes
+    values: FloatArray
+    shares: Sided
+    order: IntArray
+    marked: float | None
+    uncovered: float
+    sample: Sample
+    batch: pa.RecordBatch
+
+    @classmethod
+    def of(cls, sample: Sample, drawn: Reservoir) -> TwoSamples:
+        """Encode the sample and the rows drawn from the population."""
+        counted = sample.order[sample.design[sample.order] > 0]
+        ordered = sample.take(counted)
+        batch, weight = drawn.rows, drawn.weight
+        theirs, unseen = sample.codes.transform(batch, side="population")
+        mass, uncovered, marked = float(weight.sum()), 0.0, None
+        kept = np.ones(len(weight), dtype=bool) if unseen is None else ~unseen
+        uncovered = float(weight[~kept].sum()) / mass
+        if not kept.any():
+            raise OverlapError(nothing_covered(sample.codes), 1.0)
+        if drawn.selected is not None:
+            marked = float(weight[kept & drawn.selected].sum() / weight[kept].sum())
+            if (kept & ~drawn.selected).any():
+                kept &= ~drawn.selected
+            else:  # the sample is the population
+                marked = None
+        shares = Sided(ordered.design, weight[kept])
+        return cls(
+            sample.codes,
+            np.concatenate([sample.values[counted], theirs[kept]]),
+            Sided(*(side / side.sum() for side in shares)),
+            counted,
+            marked,
+            uncovered,
+            ordered,
+            batch.filter(pa.array(kept)),
+        )
+
+    @property
+    def n_mine(self) -> int:
+        """The number of sample rows."""
+        return len(self.shares.mine)
+
+    def split(self, values: NDArray[Any]) -> Sided:
+        """Return numbers of all rows by their side."""
+        return Sided(values[: self.n_mine], values[self.n_mine :])
+
+    @cached_property
+    def is_mine(self) -> BoolArray:
+        """Which rows are the sample's."""
+        return np.arange(len(self.values)) < self.n_mine
+
+    @cached_property
+    def balanced(self) -> FloatArray:
+        """Weights under which both sides have the same mass, with a mean of one."""
+        return np.concatenate(self.shares) * (len(self.values) / 2)
+
+    @cached_property
+    def hashes(self) -> tuple[Words, Words]:
+        """A hash of the values of each row, of either side."""
+        hashes = hash_values(self.values)
+        return hashes[: self.n_mine], hashes[self.n_mine :]
+
+    def folds(self, n_folds: int | None) -> ValueFolds:
+        """Return folds by the values of a row."""
+        return ValueFolds.of(*self.hashes, n_folds)
+
+    def dealt(self, folds: ValueFolds) -> IntArray:
+        """Return the fold that each row is in, in training."""
+        return np.concatenate([folds.deal(hashes) for hashes in self.hashes])
+
+    @cached_property
+    def joined_table(self) -> pa.Table:
+        """All rows, in the types of the sample's where they can be compared."""
+        return _concatenated((self.sample.batch, self.batch))
+
+    def in_form(self, form: Form) -> Any:
+        """Return all rows as the caller gave X."""
+        return form.of(self.joined_table)
+
+
+def hash_values(codes: FloatArray) -> Words:
+    """Return a hash of the codes of each row."""
+    return hash_rows([np.ascontiguousarray(column) for column in codes.T])
+
+
+def nothing_covered(codes: ColumnCodes) -> str:
+    """Return the message for a population of which every row has a value that the sample lacks."""
+    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
+    first = max(sizes, key=sizes.__getitem__)
+    text = (
+        "Every row of the population has a value that no sample row has: an unseen category, or "
+        "none where the sample has no missing values. columns= chooses what to weigh by."
+    )
+    if sizes[first]:
+        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
+        text += "is an identifier, leave it out."
+    return text
+
+
+def _concatenated(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Return both in one table, in the types of the first where they can be compared."""
+    columns = []
+    for mine, theirs in zip(*(batch.columns for batch in batches), strict=True):
+        kind = mine.type.value_type if pa.types.is_dictionary(mine.type) else mine.type
+        try:
+            parts = [mine.cast(kind), theirs.cast(kind)]
+        except pa.ArrowException:
+            first, second = in_common_form(mine), in_common_form(theirs)
+            parts = [first, second.cast(first.type)]
+        columns.append(pa.chunked_array(parts))
+    return pa.table(columns, names=batches[0].schema.names)
