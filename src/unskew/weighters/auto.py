@@ -111,6 +111,7 @@ class AutoWeights(InductiveWeighter):
     assumes = "selection depends on the columns alone, and the candidates can learn its odds"
     uncovered_means = "the share of the population with values that no sample row has"
     judged_by = "smooth"
+    is_automatic = True
     smoothed_by = ("a smaller max_weight",)
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (

@@ -96,6 +96,8 @@ class Weighter(WithParameters, ABC):
     """What ``uncovered_`` counts."""
     judged_by: ClassVar[Family] = "smooth"
     """The family of classifiers that judges the weights: one that has not made them."""
+    is_automatic: ClassVar[bool] = False
+    """Whether it chooses among ways of weighing, so that a learner may choose their strength."""
     smoothed_by: ClassVar[tuple[str, ...]] = ()
     """Which parameters make the weights more even, for example "a larger ridge"."""
     _saved_types: ClassVar[tuple[str, ...]] = ()
