@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory bench-heckman docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -70,6 +70,9 @@ bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory tightness
 	$(BIN)/python -m benchmarks.theory leaves
 	$(BIN)/python -m benchmarks.theory cost
+
+bench-heckman: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.heckman
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures

@@ -15,6 +15,8 @@ from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
 from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnseenValueWarning as UnseenValueWarning
 from unskew.errors import UnskewError as UnskewError
+from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
+from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
 from unskew.numerics.trimming import trim_weights as trim_weights

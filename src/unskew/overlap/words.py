@@ -122,11 +122,12 @@ def count_unseen(
 
 
 def warn_of_unseen(
-    codes: ColumnCodes, rows: pa.RecordBatch, weights: FloatArray, how: str
+    codes: ColumnCodes, rows: pa.RecordBatch, weights: FloatArray, how: str, *, what: str = "weight"
 ) -> UnseenValueWarning | None:
     """Return a warning of new rows with values that no sample row has, or None without such rows.
 
-    ``how`` states how they were weighed.
+    ``how`` states how they were weighed. ``weights`` may be other numbers that rows get; ``what``
+    says what they are.
     """
     values, unseen = codes.transform(rows, side="new rows")
     if unseen is None:
@@ -142,7 +143,7 @@ def warn_of_unseen(
         more = [f"{len(shown) - _SHOWN:,} more"] if len(shown) > _SHOWN else []
         named.append(f"column '{name}': {', '.join(shown[:_SHOWN] + more)}")
     low, high = weights[unseen].min(), weights[unseen].max()
-    given = f"weight {low:.4g}" if low == high else f"weights from {low:.4g} to {high:.4g}"
+    given = f"{what} {low:.4g}" if low == high else f"{what}s from {low:.4g} to {high:.4g}"
     message = (
         f"{int(unseen.sum()):,} of {len(weights):,} new rows hold values that no sample row has "
         f"({'; '.join(named)}). They get {given}, which no row like them supports: {how}."

@@ -79,6 +79,32 @@ class FeatureSpace:
         one_hot_columns = sum(one_hot.width for one_hot in self._one_hots)
         return len(self._numbers) + len(self._indicators) + one_hot_columns
 
+    def labels(self) -> list[str]:
+        """Return what each dimension of the space is, in words.
+
+        Examples
+        --------
+        >>> sample = pa.record_batch({"town": ["Ulm", "Bonn"], "age": [30, None]})
+        >>> FeatureSpace(scaling=None).fit(sample).labels()
+        ['age', 'age is missing', 'town = Bonn', 'town = Ulm']
+        """
+        names = self.codes.names
+        labels = [names[position] for position in self._numbers]
+        labels += [f"{names[position]} is missing" for position in self._indicators]
+        for one_hot in self._one_hots:
+            labels += one_hot.labels(self.codes)
+        return labels
+
+    def first_categories(self) -> list[int]:
+        """Return the dimension of the first category of each column of categories.
+
+        With a constant, it is determined by the others: what equations leave out.
+        """
+        begin = len(self._numbers) + len(self._indicators)
+        widths = [one_hot.width for one_hot in self._one_hots]
+        begins = begin + np.cumsum([0, *widths])[:-1]
+        return [int(b) for b, width in zip(begins, widths, strict=True) if width]
+
     def of_codes(self, codes: FloatArray) -> FloatArray:
         """Return rows of codes as points of the space."""
         points = np.zeros((len(codes), self.n_features))
@@ -167,6 +193,17 @@ class _OneHot(NamedTuple):
     @property
     def width(self) -> int:
         return int(max(self.outputs.max(initial=-1), self.missing)) + 1
+
+    def labels(self, codes: ColumnCodes) -> list[str]:
+        """Return the name of each one-hot column."""
+        name = codes.names[self.position]
+        labels = [f"{name} is another value"] * self.width
+        for code, output in zip(self.codes, self.outputs, strict=True):
+            if (self.outputs == output).sum() == 1:
+                labels[output] = f"{name} = {codes.format_value(self.position, code)}"
+        if self.missing >= 0 and not (self.outputs == self.missing).any():
+            labels[self.missing] = f"{name} is missing"
+        return labels
 
     def of(self, column: FloatArray) -> IntArray:
         """Return each row's one-hot column."""

@@ -6,9 +6,44 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.utils import column_or_1d
 
 from unskew.errors import InputError, InputTypeError
+from unskew.numerics.typing import BoolArray
+
+_OTHERWISE = (
+    "Drop those rows, or let them join the population: split_labelled(X, y). HeckmanRegressor "
+    "takes y with missing labels as it is."
+)
+
+
+def is_labelled(y: Any) -> BoolArray:
+    """Return which labels are there: neither None nor NaN nor another missing value.
+
+    Examples
+    --------
+    >>> is_labelled(["yes", None, "no"]), is_labelled([1.0, np.nan])
+    (array([ True, False,  True]), array([ True, False]))
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.ma.MaskedArray(y.astype(object)).filled(None)
+    if hasattr(y, "to_arrow"):  # Polars
+        y = y.to_arrow()
+    if not isinstance(y, pa.Array | pa.ChunkedArray):
+        y = y if hasattr(y, "dtype") else np.asarray(y)
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+            y = np.asarray(y).ravel()
+        if getattr(y, "ndim", 1) != 1:
+            raise InputError(f"y must have one label per row; got shape {np.shape(y)}.")
+        if isinstance(y, np.ndarray) and y.dtype == object:
+            return np.array([not _is_missing(label) for label in y])
+        try:
+            y = pa.array(y, from_pandas=True)
+        except pa.ArrowException as error:
+            raise InputTypeError(f"y cannot be read: {error}") from error
+    return ~np.asarray(pc.is_null(y, nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def checked_labels(y: Any, n_rows: int) -> Any:
@@ -32,14 +67,15 @@ def checked_labels(y: Any, n_rows: int) -> Any:
         labels = np.where(np.isnat(labels), np.nan, labels.astype(np.int64).astype(np.float64))
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         kind = "NaN" if np.isnan(labels).any() else "infinity"
-        raise InputError(f"y contains {kind}; every sample row needs a label. Drop those rows.")
+        remedy = _OTHERWISE if kind == "NaN" else "Drop those rows."
+        raise InputError(f"y contains {kind}; every sample row needs a label. {remedy}")
     return labels
 
 
 def _plain_labels(labels: Any) -> Any:
     """Return an array of Python objects as numbers or text, none of them missing."""
     if any(_is_missing(label) for label in labels.flat):
-        raise InputError("y contains missing labels; every sample row needs one. Drop those rows.")
+        raise InputError(f"y contains missing labels; every sample row needs one. {_OTHERWISE}")
     if all(isinstance(label, Number) and not isinstance(label, bool) for label in labels.flat):
         plain = np.array(labels.tolist())
         return plain.astype(np.float64) if plain.dtype == object else plain  # decimals

@@ -1,0 +1,1 @@
+"""How HeckmanRegressor behaves on simulated data."""

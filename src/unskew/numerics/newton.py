@@ -1,0 +1,90 @@
+"""Newton's method for the maximum of a log-likelihood, with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from unskew.numerics.typing import FloatArray
+
+MAX_STEPS = 200
+CONVERGED = 1e-6
+"""The gradient, in units of standard errors, below which a maximum is reached."""
+_NEAR = 1e-3
+"""Below this gradient the last digits of the likelihood would reject steps that are right."""
+
+
+class Certificate(NamedTuple):
+    """How a maximum was found: what a check of it needs."""
+
+    steps: int
+    gradient: float
+    """The Newton decrement √(gᵀH⁻¹g): the gradient in units of standard errors."""
+    converged: bool
+
+
+class Climb(NamedTuple):
+    """Where Newton's method ended."""
+
+    params: FloatArray
+    value: float
+    certificate: Certificate
+
+
+def climb(
+    value: Callable[[FloatArray], float],
+    derivatives: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    start: FloatArray,
+    *,
+    limit: Callable[[FloatArray], float] = lambda move: 1.0,  # noqa: ARG005
+    outside: Callable[[FloatArray], bool] = lambda params: False,  # noqa: ARG005
+) -> Climb:
+    """Maximise a function; where it is not concave, climb along its mirrored curvature.
+
+    Parameters
+    ----------
+    value : function of params
+    derivatives : function of params
+        Returns the gradient, and minus the second derivative.
+    start : ndarray
+    limit : function of a step
+        The number to divide it by if that is above one.
+    outside : function of params
+        Whether they are where there is no maximum any more.
+
+    Examples
+    --------
+    >>> value = lambda x: -float(np.cosh(x[0] - 3))
+    >>> derivatives = lambda x: (-np.sinh(x - 3), np.cosh(x - 3)[:, None])
+    >>> end = climb(value, derivatives, np.zeros(1))
+    >>> end.params, end.certificate.converged
+    (array([3.]), True)
+    """
+    params, height = start, value(start)
+    best, decrement = np.inf, np.inf
+    for step in range(1, MAX_STEPS + 1):
+        gradient, information = derivatives(params)
+        sizes, axes = np.linalg.eigh(information)
+        concave = bool(sizes[0] > 0)
+        sizes = np.maximum(np.abs(sizes), 1e-12 * np.abs(sizes).max())
+        along = axes.T @ gradient
+        decrement = float(np.sqrt((along**2 / sizes).sum()))
+        near = concave and decrement < _NEAR
+        if concave and (decrement < 1e-10 or (near and decrement > best / 2)):
+            # Newton's method squares a small error: what does not shrink any more is rounding.
+            return Climb(params, height, Certificate(step, decrement, decrement < CONVERGED))
+        best = decrement if near else np.inf
+        move = axes @ (along / sizes)
+        move = move / max(1.0, limit(move))
+        new = value(params + move)
+        while not near and not new > height:
+            move = move / 2
+            if np.abs(move).max() < 1e-12 * max(1.0, np.abs(params).max()):
+                return Climb(params, height, Certificate(step, decrement, False))
+            new = value(params + move)
+        params, height = params + move, new
+        if outside(params):
+            break
+    return Climb(params, height, Certificate(step, decrement, False))
