@@ -19,6 +19,7 @@ from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
 from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
+from unskew.learning.split import split_labelled as split_labelled
 from unskew.numerics.trimming import trim_weights as trim_weights
 from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
 from unskew.overlap.overlap import Overlap as Overlap

@@ -204,6 +204,41 @@ class TestUnlabelled:
         judged = unskew("diagnose", "loans.csv", "people.parquet", *roles, "--weights", "w.csv")
         assert judged.code == 0, judged.err
 
+    @pytest.mark.parametrize("weight", [(), ("--sample-weight", "persons")])
+    def test_all_rows_of_the_file_are_the_population(self, unskew, loans, weight):
+        persons = np.random.default_rng(1).integers(1, 4, len(loans))
+        loans = loans.assign(persons=persons) if weight else loans
+        loans.to_csv("loans.csv", index=False)
+        roles = ("--target", "spend", "--id", "loan", *weight)
+        joined = unskew("weigh", "loans.csv", *roles, "--unlabelled", "population", "-o", "w.csv")
+        assert joined.code == 0, joined.err
+        labelled = loans["spend"].notna()
+        assert (
+            f"The population is all 4,000 rows of the file: {(~labelled).sum():,} without a label, "
+            f"and {labelled.sum():,} with one, which are the sample." in joined.err
+        )
+        assert "against 4,000 population rows" in joined.out
+        loans[labelled].to_csv("sample.csv", index=False)
+        loans.drop(columns=["loan", "spend"]).to_csv("everyone.csv", index=False)
+        other = ("--population-weight", "persons") if weight else ()
+        apart = unskew("weigh", "sample.csv", "everyone.csv", *roles, *other, "-o", "apart.csv")
+        assert apart.code == 0, apart.err
+        weights = [pd.read_csv(name)["weight"] for name in ("w.csv", "apart.csv")]
+        np.testing.assert_allclose(*weights)
+        judged = unskew("diagnose", "loans.csv", *roles, "--unlabelled", "population",
+                        "--weights", "w.csv")  # fmt: skip
+        assert judged.code == 0, judged.err
+
+    def test_a_population_beside_all_rows_of_the_file_is_refused(self, unskew, loans):
+        roles = ("--target", "spend", "--exclude", "loan", "--unlabelled", "population")
+        both = unskew(*weigh(*roles, sample="loans.csv"))
+        assert both.code == 2
+        assert "leave POPULATION out" in both.err
+        arguments = ("weigh", "loans.csv", *roles, "-o", "w.csv")
+        assert "names the weights of all" in unskew(*arguments, "--population-weight", "age").err
+        loans.assign(spend=1.0).to_csv("loans.csv", index=False)
+        assert "is there in every row" in unskew(*arguments).err
+
     def test_without_target_or_labels(self, unskew, loans):
         arguments = weigh("--method", "kmm", "--unlabelled", "drop", sample="loans.csv")
         assert "--unlabelled drop needs --target" in unskew(*arguments).err

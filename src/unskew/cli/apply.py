@@ -33,7 +33,8 @@ def apply(
     unskew apply weighter.skops later-answers.csv -o later-weights.csv
     """
     from unskew import InputError, UnskewError, load_weighter
-    from unskew.cli.inputs import read_rows, row_identifiers
+    from unskew.cli.columns import row_identifiers
+    from unskew.cli.inputs import read_rows
     from unskew.cli.outputs import (
         check_outputs,
         check_table,

@@ -72,7 +72,7 @@ def diagnose(
     roles = Roles(
         target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
     )
-    known = check_one_population(population, margins, roles)
+    known = check_one_population(sample, population, margins, roles)
     check_outputs(outputs, [sample, known, *([] if weights is None else [weights])])
     inputs = open_inputs(
         sample, population, roles, quiet=quiet, delimiter=delimiter, margins=margins

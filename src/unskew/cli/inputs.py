@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from unskew.cli.columns import decoded, named_column, numbers, row_identifiers
 from unskew.cli.outputs import print_note
 from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ class Unlabelled(StrEnum):
 
     RAISE = "raise"
     DROP = "drop"
+    POPULATION = "population"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class Roles:
     exclude: Sequence[str] | None = None
     population_weight: str | None = None
     unlabelled: Unlabelled = Unlabelled.RAISE
+
+
+class Everyone(NamedTuple):
+    """All rows of the sample's file, labelled or not: its population."""
+
+    features: pa.Table
+    labelled: Any
+    design: Any
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ class SampleFile:
     """Columns that hardly describe a row, unless the features were named."""
     notes: Sequence[str] = ()
     """What was done with the file."""
+    everyone: Everyone | None = None
+    """All rows of the file, where they are the population."""
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -82,6 +94,9 @@ def open_inputs(
 
     from unskew.cli.progress import population_progress, show_progress
 
+    if roles.unlabelled is Unlabelled.POPULATION:
+        yield _open_one_file(sample, roles, quiet, checkpoint, delimiter)
+        return
     if population is None:
         yield _open_margins(sample, margins, roles, quiet, delimiter)
         return
@@ -89,10 +104,7 @@ def open_inputs(
         rows = open_sample(sample, roles, delimiter)
     except NoSuchColumnError as error:
         raise error.unless_swapped(sample, population) from None
-    for note in () if quiet else rows.notes:
-        print_note(note)
-    if rows.doubts:
-        print_note(_describe(rows.doubts, named=roles.identifier is not None))
+    _print_notes(rows, rows.doubts, roles, quiet)
     console = Console(stderr=True, highlight=False)
     with show_progress("Reading the population", console, quiet=quiet) as show:
         options = {
@@ -109,8 +121,23 @@ def open_inputs(
         print_note(smaller_and_labelled(sample, population, roles.target, in_file, opened.size))
 
 
-def check_one_population(population: str | None, margins: str | None, roles: Roles) -> str:
+def check_one_population(
+    sample: str, population: str | None, margins: str | None, roles: Roles
+) -> str:
     """Return the file that describes the population; there must be exactly one."""
+    if roles.unlabelled is Unlabelled.POPULATION:
+        for given, name in ((population, "POPULATION"), (margins, "--margins")):
+            if given is not None:
+                raise ParameterError(
+                    "--unlabelled population makes all rows of SAMPLE the population, labelled or "
+                    f"not: leave {name} out."
+                )
+        if roles.population_weight is not None:
+            raise ParameterError(
+                "--population-weight is for another file; with --unlabelled population, "
+                "--sample-weight names the weights of all rows."
+            )
+        return sample
     if (population is None) == (margins is None):
         given = "both are given" if population is not None else "neither is given"
         raise ParameterError(
@@ -119,6 +146,27 @@ def check_one_population(population: str | None, margins: str | None, roles: Rol
     if margins is not None and roles.population_weight is not None:
         raise ParameterError("--population-weight is for rows; --margins has none.")
     return str(margins if population is None else population)
+
+
+def _open_one_file(
+    sample: str, roles: Roles, quiet: bool, checkpoint: Path | None, delimiter: str | None
+) -> tuple[SampleFile, Population]:
+    """Return the labelled rows as the sample, and all rows as the population."""
+    from unskew import Population
+
+    rows = open_sample(sample, roles, delimiter)
+    _print_notes(rows, rows.doubts, roles, quiet)
+    everyone = rows.everyone
+    assert everyone is not None  # as the option asks for it
+    marks, weight = everyone.labelled, everyone.design
+    return rows, Population(everyone.features, selected=marks, weight=weight, checkpoint=checkpoint)
+
+
+def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], roles: Roles, quiet: bool) -> None:
+    for note in () if quiet else rows.notes:
+        print_note(note)
+    if doubts:
+        print_note(_describe(doubts, named=roles.identifier is not None))
 
 
 def _open_margins(
@@ -130,11 +178,7 @@ def _open_margins(
     known = read_margins(margins)
     rows = open_sample(sample, roles, delimiter)
     shared = known.shared_with(rows.features.column_names)
-    for note in () if quiet else rows.notes:
-        print_note(note)
-    doubts = [doubt for doubt in rows.doubts if doubt.column in shared]
-    if doubts:
-        print_note(_describe(doubts, named=roles.identifier is not None))
+    _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], roles, quiet)
     return rows, known
 
 
@@ -164,14 +208,20 @@ def open_sample(source: str, roles: Roles, delimiter: str | None = None) -> Samp
     features, weight = _features(whole, roles), roles.sample_weight
     kept = _labelled_rows(whole, roles)
     table = whole if len(kept) == whole.num_rows else whole.take(kept)
+    everyone = None
+    if roles.unlabelled is Unlabelled.POPULATION:
+        design = None if weight is None else numbers(whole, weight, "--sample-weight")
+        labelled = np.isin(np.arange(whole.num_rows), kept)
+        everyone = Everyone(whole.select(features), labelled, design)
     return SampleFile(
         features=table.select(features),
-        labels=None if roles.target is None else _decoded(table.column(roles.target)).to_numpy(),
-        design=None if weight is None else _numbers(table, weight, "--sample-weight"),
+        labels=None if roles.target is None else decoded(table.column(roles.target)).to_numpy(),
+        design=None if weight is None else numbers(table, weight, "--sample-weight"),
         identifiers=row_identifiers(table, roles.identifier, np.asarray(kept)),
         unlabelled=whole.num_rows - table.num_rows,
         doubts=() if roles.columns else doubtful_columns(table.select(features)),
         notes=_notes(whole, table, features, roles),
+        everyone=everyone,
     )
 
 
@@ -186,10 +236,16 @@ def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], roles: Rol
     ]
     if _UNNAMED in set(whole.column_names) - {*features, *(roles.exclude or ())}:
         notes.append("Ignoring the sample's column without a name, as pandas writes its index.")
-    if table.num_rows < whole.num_rows:
+    lacking = whole.num_rows - table.num_rows
+    if roles.unlabelled is Unlabelled.POPULATION:
+        notes.append(
+            f"The population is all {whole.num_rows:,} rows of the file: {lacking:,} without a "
+            f"label, and {table.num_rows:,} with one, which are the sample."
+        )
+    elif lacking:
         notes.append(
             f"Using the {table.num_rows:,} rows of the sample that have a label; "
-            f"{whole.num_rows - table.num_rows:,} have none (--unlabelled drop)."
+            f"{lacking:,} have none (--unlabelled drop)."
         )
     return notes
 
@@ -266,34 +322,7 @@ def read_weights(source: str, sample: SampleFile) -> Any:
             f"The weights in '{source}' do not match the sample: they have {len(theirs):,} rows, "
             f"the sample {len(ours):,}, of which {len(lost):,} have no weight{example}."
         )
-    return _numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
-
-
-def row_identifiers(table: pa.Table, identifier: str | None, numbers: Any = None) -> pa.Table:
-    """Return the column that identifies the rows, or their numbers (by default from 0)."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if identifier is None:
-        return pa.table({"row": np.arange(table.num_rows) if numbers is None else numbers})
-    if identifier == "weight":
-        raise ParameterError("--id weight: the output's weights have this name. Rename the column.")
-    column = _decoded(_column(table, identifier, "--id"))
-    if column.null_count:
-        raise InputError(
-            f"Column '{identifier}' (--id) is missing in {column.null_count:,} rows; every row "
-            "needs an identifier."
-        )
-    counts = pc.value_counts(column.combine_chunks())
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(repeated):
-        value, count = repeated[0]["values"], repeated[0]["counts"].as_py()
-        raise InputError(
-            f"Column '{identifier}' (--id) does not identify rows: '{value}' occurs {count:,} "
-            "times."
-        )
-    return pa.table({identifier: column})
+    return numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
 def _features(table: pa.Table, roles: Roles) -> list[str]:
@@ -308,14 +337,14 @@ def _features(table: pa.Table, roles: Roles) -> list[str]:
         for name in names:
             if name is None:
                 continue
-            _column(table, name, option)
+            named_column(table, name, option)
             if name in option_of:
                 raise ParameterError(
                     f"{option_of[name]} and {option} both name '{name}'; a column has one role."
                 )
             option_of[name] = option
     for name in excluded:
-        _column(table, name, "--exclude")
+        named_column(table, name, "--exclude")
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     index = [*index, _UNNAMED]
     free = [name for name in table.column_names if name not in option_of and name not in index]
@@ -336,46 +365,24 @@ def _labelled_rows(table: pa.Table, roles: Roles) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 
-    drop = roles.unlabelled is Unlabelled.DROP
+    given = roles.unlabelled
     if roles.target is None:
-        if drop:
-            raise ParameterError("--unlabelled drop needs --target, the label's column.")
+        if given is not Unlabelled.RAISE:
+            raise ParameterError(f"--unlabelled {given} needs --target, the label's column.")
         return np.arange(table.num_rows)
-    missing = pc.is_null(_decoded(table.column(roles.target)), nan_is_null=True).to_numpy()
+    missing = pc.is_null(decoded(table.column(roles.target)), nan_is_null=True).to_numpy()
     kept = np.flatnonzero(~missing)
     if not len(kept):
         raise InputError(f"The target '{roles.target}' is missing in every row of the sample.")
-    if len(kept) < len(missing) and not drop:
+    if len(kept) < len(missing) and given is Unlabelled.RAISE:
         raise InputError(
             f"The target '{roles.target}' is missing in {missing.sum():,} of {len(missing):,} rows "
-            f"of the sample. --unlabelled drop uses only the {len(kept):,} rows that have it."
+            f"of the sample. --unlabelled drop uses only the {len(kept):,} rows that have it; "
+            "--unlabelled population, instead of POPULATION, weighs these against all rows."
+        )
+    if len(kept) == len(missing) and given is Unlabelled.POPULATION:
+        raise InputError(
+            f"The target '{roles.target}' is there in every row of the sample, so --unlabelled "
+            "population finds no other rows. Give a POPULATION."
         )
     return kept
-
-
-def _numbers(table: pa.Table, name: str, origin: str) -> Any:
-    """Return a column of numbers, missing ones as NaN."""
-    import pyarrow as pa
-
-    column = table.column(name)
-    try:
-        return column.cast(pa.float64()).to_numpy()
-    except pa.ArrowException as error:
-        raise InputTypeError(
-            f"Column '{name}' ({origin}) must hold numbers; its type is {column.type}."
-        ) from error
-
-
-def _column(table: pa.Table, name: str, option: str) -> Any:
-    if name not in table.column_names:
-        raise NoSuchColumnError(option, name, table.column_names)
-    return table.column(name)
-
-
-def _decoded(column: Any) -> Any:
-    """Return the values of a column that may be of categories."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column

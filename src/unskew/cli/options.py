@@ -87,7 +87,8 @@ UnlabelledRows = Annotated[
     Unlabelled,
     typer.Option(
         "--unlabelled",
-        help="What to do with rows of SAMPLE without a label: raise an error, or drop them.",
+        help="What to do with rows of SAMPLE without a label: raise an error, drop them, or take "
+        "all rows of SAMPLE as the population, instead of POPULATION.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]

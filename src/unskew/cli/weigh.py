@@ -119,7 +119,7 @@ def weigh(
     roles = Roles(
         target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
     )
-    known = check_one_population(population, margins, roles)
+    known = check_one_population(sample, population, margins, roles)
     method = method or (Method.TREE if margins is None else Method.RAKE)
     weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
     _check_method(weighter, method, target, save)

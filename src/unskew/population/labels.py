@@ -28,7 +28,7 @@ def is_labelled(y: Any) -> BoolArray:
     (array([ True, False,  True]), array([ True, False]))
     """
     if isinstance(y, np.ma.MaskedArray):
-        y = np.ma.MaskedArray(y.astype(object)).filled(None)
+        return ~np.ma.getmaskarray(y) & is_labelled(np.asarray(y.data))
     if hasattr(y, "to_arrow"):  # Polars
         y = y.to_arrow()
     if not isinstance(y, pa.Array | pa.ChunkedArray):
