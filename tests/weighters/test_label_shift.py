@@ -56,8 +56,26 @@ class TestEstimates:
     @pytest.mark.parametrize("k", [2, 4])
     def test_a_population_equal_to_the_sample(self, method, k):
         X, y, _, _ = shifted(np.full(k, 1 / k))
-        weighter = LabelShiftWeights(method=method).fit(X, y, population=Population(X))
+        weighter = LabelShiftWeights(method=method, shrink=False).fit(
+            X, y, population=Population(X)
+        )
         np.testing.assert_allclose(weighter.class_weights_, 1, atol=0.02)
+        shrunk = LabelShiftWeights(method=method).fit(X, y, population=Population(X))
+        np.testing.assert_allclose(shrunk.weights_, 1)
+        assert shrunk.shrinkage_ == 0
+
+    def test_what_chance_explains_is_left_out(self):
+        """Without shift, shrinking makes weights more precise; with a clear one, not less."""
+        errors = {True: [], False: []}
+        for seed in range(20):
+            X, y, U, _ = shifted((0.25,) * 4, m=400, n=400, seed=10 * seed)
+            for shrink, found in errors.items():
+                weighter = LabelShiftWeights(shrink=shrink, cv=2).fit(X, y, population=U)
+                wanted = 0.25 / weighter.sample_shares_
+                found.append(((weighter.class_weights_ - wanted) ** 2).mean())
+        assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+        X, y, U, _ = shifted((0.7, 0.1, 0.1, 0.1), m=400, n=400)
+        assert LabelShiftWeights().fit(X, y, population=U).shrinkage_ > 0.95
 
     def test_exact_where_the_confusion_matrix_is_known(self):
         """A prefit classifier that is wrong at known rates, on rows in exact proportions."""
@@ -76,11 +94,13 @@ class TestEstimates:
         y = np.array(list("aaaabbbb"))
         U = np.concatenate([np.tile(X[:4], (9, 1)), X[4:]])  # nine times as many of a
         for method, tolerance in (("bbse", 1e-9), ("rlls", 0.05)):
-            weighter = LabelShiftWeights(Known(), method=method, prefit=True, calibrate=False)
+            weighter = LabelShiftWeights(
+                Known(), method=method, prefit=True, calibrate=False, shrink=False
+            )
             weighter.fit(X, y, population=U)
             np.testing.assert_allclose(weighter.class_weights_, [1.8, 0.2], atol=tolerance)
         # p̂ is calibrated for an even prior if it says 0.25 and 0.75: then so is the likelihood.
-        calibrated = LabelShiftWeights(Known(), prefit=True)
+        calibrated = LabelShiftWeights(Known(), prefit=True, shrink=False)
         calibrated.fit(X, y, population=U)
         np.testing.assert_allclose(calibrated.class_weights_, [1.8, 0.2], atol=2e-3)
 
@@ -297,7 +317,7 @@ class TestErrors:
     def test_negative_solutions_are_warned_of(self):
         X, y, _, _ = shifted((0.5, 0.5), m=400)
         far = X[y == 0] - 0.5 * (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))
-        weighter = LabelShiftWeights(method="bbse")
+        weighter = LabelShiftWeights(method="bbse", shrink=False)
         with pytest.warns(UserWarning, match="class '1' a weight of -.* set to zero"):
             weighter.fit(X, y, population=far)
         assert weighter.class_weights_[1] == 0

@@ -189,6 +189,51 @@ def solve_regularised(
     return 1.0 + best
 
 
+def evidence(
+    probabilities: FloatArray,
+    labels: IntArray,
+    weight: FloatArray,
+    means: FloatArray,
+    n_rows: float,
+) -> float:
+    """Return how much of an estimated shift is more than chance, from 0 to 1.
+
+    That is (1 − (k − 1)/T)₊, the factor by which James and Stein shrink k − 1 numbers, with T the
+    squared distance of the mean predictions in sample and population, in standard errors. Without a
+    shift T is about k − 1, with a clear one far larger. The sample's classes are as they are: only
+    what varies within them adds to its error.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_samples, n_classes)
+        Of the sample.
+    labels, weight : ndarray of shape (n_samples,)
+    means : ndarray of shape (n_classes,)
+        The population's mean probabilities.
+    n_rows : float
+        The number of population rows.
+
+    Examples
+    --------
+    >>> p, labels = np.array([[0.9, 0.1], [0.2, 0.8]] * 50), np.array([0, 1] * 50)
+    >>> ones = np.ones(100)
+    >>> evidence(p, labels, ones, p.mean(axis=0), 100)
+    0.0
+    >>> evidence(p, labels, ones, np.array([0.9, 0.1]), 10_000) > 0.99
+    True
+    """
+    share = weight / weight.sum()
+    middle = share @ probabilities
+    centred = probabilities - middle
+    by_label = by_class(probabilities, labels, weight) / np.bincount(labels, share)
+    within = probabilities - by_label.T[labels]
+    effective = 1.0 / float(share @ share)
+    variance = (centred.T * share) @ centred / n_rows + (within.T * share) @ within / effective
+    distance = means - middle
+    size = float(distance @ np.linalg.pinv(variance, rcond=1e-10, hermitian=True) @ distance)
+    return max(0.0, 1.0 - (len(means) - 1) / size) if size > 0 else 0.0
+
+
 def adjusted(probabilities: FloatArray, weights: FloatArray) -> FloatArray:
     """Return probabilities for other class shares: each times its weight, normalised (Elkan 2001).
 

@@ -17,6 +17,7 @@ from unskew.errors import InputError, LabelShiftWarning, ParameterError, warn_ca
 from unskew.numerics.label_shift import (
     adjusted,
     by_class,
+    evidence,
     most_likely_shares,
     solve_confusion,
     solve_regularised,
@@ -73,6 +74,9 @@ class LabelShiftWeights(Weighter):
         population by all models, in one pass.
     prefit : bool, default=False
         Whether the classifier is fitted already, on other rows than the sample, and used as it is.
+    shrink : bool, default=True
+        Whether to shrink the estimated shift by what of it may be chance. A clear shift stays as it
+        is, and weights of a sample that was not selected stay near one.
     population_rows : int, default=20_000
         How many population rows are drawn for "mlls" with more than two classes. With two, all
         rows count, in a histogram.
@@ -91,6 +95,9 @@ class LabelShiftWeights(Weighter):
         The share of each class in the sample, and what is estimated for the population.
     shift_test_ : LabelShiftTest
         Whether p(x | y) is unchanged, as far as the columns' means can say.
+    shrinkage_ : float
+        The factor by which the estimated shift was multiplied: near 1 where it is clear, 0 where
+        chance explains it.
     gap_ : float
         For "mlls": how much larger the mean log-likelihood could be at most.
 
@@ -117,6 +124,7 @@ class LabelShiftWeights(Weighter):
     calibrate: bool = True
     cv: int = 5
     prefit: bool = False
+    shrink: bool = True
     population_rows: int = 20_000
     overlap: OnUncovered = "ignore"
 
@@ -132,6 +140,7 @@ class LabelShiftWeights(Weighter):
         "calibrate": [bool],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "prefit": [bool],
+        "shrink": [bool],
         "population_rows": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -212,6 +221,9 @@ class LabelShiftWeights(Weighter):
         else:
             weights = solve_regularised(learned.matrix, means, len(sample))
         weights = weights / (self.sample_shares_ @ weights)
+        chance = (learned.held_out, learned.labels, design, means, asked.effective_rows)
+        self.shrinkage_ = evidence(*chance) if self.shrink else 1.0
+        weights = 1.0 + self.shrinkage_ * (weights - 1.0)
         self.class_weights_: FloatArray = weights
         self.population_shares_ = weights * self.sample_shares_
         parts = (design * weights[learned.labels])[:, None] * learned.left

@@ -62,13 +62,13 @@ class AskedScores(Summary):
     """Means of every model's probabilities and of further columns, and rows or a histogram."""
 
     shared = frozenset({"n_models", "n_classes"})
-    added = ("n_rows", "squares")
+    added = ("n_rows", "n_broken", "squares")
 
     def __init__(self, n_models: int, n_classes: int, n_features: int) -> None:
         self.n_models, self.n_classes = n_models, n_classes
         self.moments = Moments(n_models * n_classes + n_features)
         self.rows: Binned | Reservoir | None = None
-        self.n_rows, self.squares = 0, 0.0
+        self.n_rows, self.n_broken, self.squares = 0, 0, 0.0
 
     def draw(self, n_rows: int) -> None:
         """Ask for the distribution of probabilities too."""
@@ -79,6 +79,7 @@ class AskedScores(Summary):
         """Add a block of encoded rows."""
         self.moments.update(rows)
         self.n_rows += len(rows)
+        self.n_broken += int((rows.weight % 1 != 0).sum())
         with np.errstate(over="ignore", under="ignore"):
             self.squares += float(rows.weight @ rows.weight)
         if self.rows is not None:
@@ -86,7 +87,9 @@ class AskedScores(Summary):
 
     @property
     def effective_rows(self) -> float:
-        """As many rows as the design weights leave."""
+        """As many rows as the design weights leave; whole numbers are taken as counts of rows."""
+        if not self.n_broken:
+            return float(self.moments.mass[0])
         if not 0 < self.squares < np.inf:  # weights too small or large for squares
             return self.n_rows
         return float(self.moments.mass[0] / np.sqrt(self.squares)) ** 2
