@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory bench-heckman docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory bench-heckman bench-label-shift docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -73,6 +73,9 @@ bench-theory: $(VENV)/.ready-dev
 
 bench-heckman: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.heckman
+
+bench-label-shift: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.label_shift
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures
