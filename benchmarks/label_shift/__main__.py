@@ -128,13 +128,16 @@ def cost(n_rows: int = 20_000_000) -> dict[str, Any]:
             rows = random.normal(size=(len(hidden), 8)) + hidden[:, None]
             columns = {f"x{place}": rows[:, place] for place in range(8)}
             pq.write_table(pa.table(columns), f"{folder}/{part:02d}.parquet")
-        begin = perf_counter()
-        weighter = LabelShiftWeights(model).fit(X, y, population=Population(folder))
-        fitting = perf_counter() - begin
-        models = [LogisticRegression().fit(X, y) for _ in range(weighter.cv)]
-        begin = perf_counter()
-        Population(folder).reduce(Scored(models))
-        scoring = perf_counter() - begin
+        fits, scorings = [], []
+        for _ in range(3):  # in turn, as other work on the machine slows both
+            begin = perf_counter()
+            weighter = LabelShiftWeights(model).fit(X, y, population=Population(folder))
+            fits.append(perf_counter() - begin)
+            models = [LogisticRegression().fit(X, y) for _ in range(weighter.cv)]
+            begin = perf_counter()
+            Population(folder).reduce(Scored(models))
+            scorings.append(perf_counter() - begin)
+        fitting, scoring = min(fits), min(scorings)
     ratio = round(fitting / scoring, 2)
     shares = weighter.population_shares_.round(4).tolist()
     seconds = {"fit": round(fitting, 1), "scoring": round(scoring, 1), "ratio": ratio}

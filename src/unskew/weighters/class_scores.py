@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from sklearn.utils.validation import has_fit_parameter
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.numerics.label_shift import Calibration, fit_calibration
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import Encoded
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.forms import Form
 from unskew.population.sample import Sample
@@ -41,37 +41,22 @@ class Scores:
     space: FeatureSpace
     calibration: Calibration | None = None
 
-    def of(self, model: Any, batch: pa.RecordBatch, points: FloatArray) -> FloatArray:
-        """Return the probabilities of one model."""
-        if self.form is None:
-            raw = model.predict_proba(points)
-        else:
-            raw = model.predict_proba(self.form.of(pa.Table.from_batches([batch])))
-        probabilities = np.asarray(raw, dtype=np.float64)[:, self.columns]
+    def rows(self, batch: pa.RecordBatch, *, side: str) -> Any:
+        """Return rows as the models take them."""
+        if self.form is not None:
+            return self.form.of(pa.Table.from_batches([batch]))
+        points = self.space.transform(batch, side=side).values
+        self.space.check_distances(points, side=side)
+        return points
+
+    def raw(self, rows: Any) -> Iterator[FloatArray]:
+        """Yield what each model says, as it says it."""
+        for model in self.models:
+            yield np.asarray(model.predict_proba(rows), dtype=np.float64)[:, self.columns]
+
+    def calibrated(self, probabilities: FloatArray) -> FloatArray:
+        """Return calibrated probabilities."""
         return probabilities if self.calibration is None else self.calibration(probabilities)
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """Encodes rows as the probabilities of every model, and features less what these explain.
-
-    Attributes
-    ----------
-    scores : Scores
-    explained : ndarray of shape (n_classes, n_features)
-        The features' means by class, as a linear function of mean probabilities.
-    """
-
-    scores: Scores
-    explained: FloatArray
-
-    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
-        """Return the rows as numbers."""
-        points, unseen = self.scores.space.transform(batch, side=side)
-        self.scores.space.check_distances(points, side=side)
-        each = [self.scores.of(model, batch, points) for model in self.scores.models]
-        left = points - np.mean(each, axis=0) @ self.explained
-        return Encoded(np.hstack([*each, left]), unseen)
 
 
 def check_classifier(classifier: Any, classes: Any, *, prefit: bool) -> None:
@@ -110,7 +95,7 @@ def cross_fit(
         rows_of_fold = _take(rows, table, form, train)
         model = _fit(classifier, rows_of_fold, sample.labels[train], sample.design[train])
         scores.models.append(model)
-        held_out[rest] = scores.of(model, sample.batch.take(pa.array(rest)), points[rest])
+        held_out[rest] = model.predict_proba(_take(rows, table, form, rest))
     return _calibrated(scores, held_out, labels, sample, calibrate)
 
 
@@ -118,12 +103,10 @@ def score_prefit(
     classifier: Any, sample: Sample, labels: IntArray, classes: Any, *, calibrate: bool
 ) -> tuple[Scores, FloatArray]:
     """Return the fitted classifier, and the sample's probabilities by it."""
-    space, points = sample.points("standard")
     columns = np.array([list(classifier.classes_).index(label) for label in classes])
-    scores = Scores([classifier], columns, sample.form, space)
-    return _calibrated(
-        scores, scores.of(classifier, sample.batch, points), labels, sample, calibrate
-    )
+    scores = Scores([classifier], columns, sample.form, sample.points("standard").space)
+    held_out = next(scores.raw(scores.rows(sample.batch, side="sample")))
+    return _calibrated(scores, held_out, labels, sample, calibrate)
 
 
 def _calibrated(
@@ -132,8 +115,7 @@ def _calibrated(
     if not calibrate:
         return scores, held_out
     calibration = fit_calibration(held_out, labels, sample.design)
-    models, columns, form, space = scores.models, scores.columns, scores.form, scores.space
-    return Scores(models, columns, form, space, calibration), calibration(held_out)
+    return replace(scores, calibration=calibration), calibration(held_out)
 
 
 def _take(rows: Any, table: pa.Table, form: Form | None, places: IntArray) -> Any:

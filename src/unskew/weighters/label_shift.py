@@ -24,17 +24,22 @@ from unskew.numerics.label_shift import (
 )
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
+from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import EncodedRows, Question, Summary
+from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.base import Weighter
 from unskew.weighters.class_scores import (
-    ScoredRows,
     Scores,
     check_classifier,
     cross_fit,
     score_prefit,
 )
-from unskew.weighters.label_shift_answer import AskedScores, find_difference
+from unskew.weighters.label_shift_answer import (
+    DrawnRows,
+    LabelShiftTest,
+    Predictions,
+    find_difference,
+)
 from unskew.weighters.typing import OnUncovered
 
 
@@ -46,8 +51,10 @@ class _Learned(NamedTuple):
     labels: IntArray
     held_out: FloatArray
     matrix: FloatArray
-    left: FloatArray
-    """The sample's features less what mean probabilities explain."""
+    explained: FloatArray
+    """How mean probabilities explain the features' means."""
+    points: FloatArray
+    """The sample's features."""
 
 
 class LabelShiftWeights(Weighter):
@@ -78,8 +85,9 @@ class LabelShiftWeights(Weighter):
         Whether to shrink the estimated shift by what of it may be chance. A clear shift stays as it
         is, and weights of a sample that was not selected stay near one.
     population_rows : int, default=20_000
-        How many population rows are drawn for "mlls" with more than two classes. With two, all
-        rows count, in a histogram.
+        How many population rows are drawn, for ``shift_test_`` and for "mlls" with more than two
+        classes. Otherwise all rows count: with two classes in a histogram, with "bbse" and "rlls"
+        in a mean.
     <Weighter parameters>
 
     Attributes
@@ -171,11 +179,11 @@ class LabelShiftWeights(Weighter):
         # E_U[φ] = M w and E_U[p̂] = C w, so φ − M C⁻¹ p̂ has a mean of zero in the population.
         means = by_class(points, labels, sample.design)
         explained = np.linalg.lstsq(matrix.T, means.T, rcond=None)[0]
-        learned = _Learned(scores, classes, labels, held_out, matrix, points - held_out @ explained)
-        asked = AskedScores(len(scores.models), len(classes), points.shape[1])
-        if self.method == "mlls":
-            asked.draw(self.population_rows)
-        return Question(EncodedRows(ScoredRows(scores, explained), asked), learned)
+        learned = _Learned(scores, classes, labels, held_out, matrix, explained, points)
+        asked: list[Summary] = [Reservoir(self.population_rows)]
+        if self.method != "mlls" or len(classes) == 2:
+            asked.append(Predictions(scores))
+        return Question(Summaries(asked), learned)
 
     def _classes(self, sample: Sample) -> tuple[NDArray[Any], IntArray]:
         """Return the classes, and the number of each row's."""
@@ -206,14 +214,17 @@ class LabelShiftWeights(Weighter):
 
     def _solve(self, sample: Sample, answer: Any) -> FloatArray:
         learned: _Learned = answer.learned
-        asked: AskedScores = answer.summary.summary
+        reservoir, *scored = answer.summary.parts
+        drawn = DrawnRows.of(reservoir, learned.scores)
+        asked: DrawnRows | Predictions = scored[0] if scored else drawn
         design = _counting(sample).design / len(learned.labels)
         prior = design @ learned.held_out
         self.classes_ = learned.classes
         self.sample_shares_ = np.bincount(learned.labels, design)
         means = asked.means()
         if self.method == "mlls":
-            found = most_likely_shares(*asked.drawn(), prior)
+            probabilities, mass = asked.distribution()
+            found = most_likely_shares(probabilities, mass, prior)
             weights: FloatArray = found.shares / prior
             self.gap_ = found.gap
         elif self.method == "bbse":
@@ -226,8 +237,10 @@ class LabelShiftWeights(Weighter):
         weights = 1.0 + self.shrinkage_ * (weights - 1.0)
         self.class_weights_: FloatArray = weights
         self.population_shares_ = weights * self.sample_shares_
-        parts = (design * weights[learned.labels])[:, None] * learned.left
-        self.shift_test_ = find_difference(asked, parts, learned.scores.space.labels())
+        left = learned.points - learned.held_out @ learned.explained
+        parts = (design * weights[learned.labels])[:, None] * left
+        names = learned.scores.space.labels()
+        self.shift_test_: LabelShiftTest = find_difference(drawn, learned.explained, parts, names)
         if not self.shift_test_.holds:
             warn_caller(LabelShiftWarning(str(self.shift_test_)))
         counts = sample.design > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import norm
@@ -10,7 +10,8 @@ from scipy.stats import norm
 from unskew.numerics.typing import FloatArray
 from unskew.population.binned import Binned
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Moments, RowBlock, Summary
+from unskew.population.summaries import RowBlock, Summary
+from unskew.weighters.class_scores import Scores
 
 _SIGNIFICANT = 0.01
 _LARGE = 0.1
@@ -58,59 +59,102 @@ class LabelShiftTest:
         )
 
 
-class AskedScores(Summary):
-    """Means of every model's probabilities and of further columns, and rows or a histogram."""
+class Predictions(Summary):
+    """What all models say of the population: with two classes a histogram, otherwise the mean.
 
-    shared = frozenset({"n_models", "n_classes"})
-    added = ("n_rows", "n_broken", "squares")
+    The histogram is of what they say before calibration, which is a function of it: that spares
+    calibrating every row.
+    """
 
-    def __init__(self, n_models: int, n_classes: int, n_features: int) -> None:
-        self.n_models, self.n_classes = n_models, n_classes
-        self.moments = Moments(n_models * n_classes + n_features)
-        self.rows: Binned | Reservoir | None = None
-        self.n_rows, self.n_broken, self.squares = 0, 0, 0.0
+    shared = frozenset({"scores"})
+    added = ("sums", "mass", "n_rows", "n_broken", "squares")
 
-    def draw(self, n_rows: int) -> None:
-        """Ask for the distribution of probabilities too."""
-        second = [1 + 2 * model for model in range(self.n_models)]
-        self.rows = Binned(second) if self.n_classes == 2 else Reservoir(n_rows)
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+        self.sums = np.zeros(len(scores.columns))
+        self.mass, self.n_rows, self.n_broken, self.squares = 0.0, 0, 0, 0.0
+        columns = list(range(len(scores.models) if len(scores.columns) == 2 else 0))
+        self.binned = Binned(columns)
 
     def update(self, rows: RowBlock) -> None:
-        """Add a block of encoded rows."""
-        self.moments.update(rows)
+        """Score a block."""
+        said = self.scores.raw(self.scores.rows(rows.batch, side="population"))
+        if self.binned.columns:
+            second = np.column_stack([probabilities[:, 1] for probabilities in said])
+            self.binned.update(replace(rows, batch=second))
+        else:
+            for probabilities in said:
+                self.sums += rows.weight @ self.scores.calibrated(probabilities)
+        self.mass += float(rows.weight.sum())
         self.n_rows += len(rows)
         self.n_broken += int((rows.weight % 1 != 0).sum())
         with np.errstate(over="ignore", under="ignore"):
             self.squares += float(rows.weight @ rows.weight)
-        if self.rows is not None:
-            self.rows.update(rows)
+
+    def means(self) -> FloatArray:
+        """Return the mean calibrated probabilities, over rows and models."""
+        if not self.binned.columns:
+            return self.sums / self.sums.sum()
+        probabilities, weight = self.distribution()
+        return np.average(probabilities, axis=0, weights=weight)
+
+    def distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated probabilities of the histogram's bins, and their weights."""
+        points = self.binned.points
+        return self.scores.calibrated(np.column_stack([1 - points, points])), self.binned.weight
 
     @property
     def effective_rows(self) -> float:
         """As many rows as the design weights leave; whole numbers are taken as counts of rows."""
         if not self.n_broken:
-            return float(self.moments.mass[0])
+            return self.mass
         if not 0 < self.squares < np.inf:  # weights too small or large for squares
             return self.n_rows
-        return float(self.moments.mass[0] / np.sqrt(self.squares)) ** 2
+        return float(self.mass / np.sqrt(self.squares)) ** 2
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """Population rows that were drawn, as all models and the features see them.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_rows, n_models, n_classes)
+        Calibrated.
+    points : ndarray of shape (n_rows, n_features)
+    weight : ndarray of shape (n_rows,)
+    """
+
+    probabilities: FloatArray
+    points: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, drawn: Reservoir, scores: Scores) -> DrawnRows:
+        """Score the rows of a reservoir."""
+        points = scores.space.transform(drawn.rows, side="population").values
+        scores.space.check_distances(points, side="population")
+        said = scores.raw(scores.rows(drawn.rows, side="population"))
+        each = np.stack([scores.calibrated(probabilities) for probabilities in said], axis=1)
+        return cls(each, points, drawn.weight / drawn.weight.max())
+
+    @property
+    def effective_rows(self) -> float:
+        """As many rows as the design weights leave."""
+        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
 
     def means(self) -> FloatArray:
-        """Return the mean probabilities, averaged over the models."""
-        width = self.n_models * self.n_classes
-        return self.moments.mean[:width].reshape(self.n_models, -1).mean(axis=0)
+        """Return the mean probabilities, over rows and models."""
+        return np.average(self.probabilities.mean(axis=1), axis=0, weights=self.weight)
 
-    def drawn(self) -> tuple[FloatArray, FloatArray]:
-        """Return probabilities of rows, one after another by each model, and their weights."""
-        if isinstance(self.rows, Binned):
-            points = self.rows.points
-            return np.column_stack([1 - points, points]), self.rows.weight
-        assert isinstance(self.rows, Reservoir)
-        each = self.rows.rows[:, : self.n_models * self.n_classes]
-        return each.reshape(-1, self.n_classes), np.repeat(self.rows.weight, self.n_models)
+    def distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities, one after another by each model, and their weights."""
+        _, n_models, n_classes = self.probabilities.shape
+        return self.probabilities.reshape(-1, n_classes), np.repeat(self.weight, n_models)
 
 
 def find_difference(
-    asked: AskedScores, sample_parts: FloatArray, names: list[str]
+    drawn: DrawnRows, explained: FloatArray, sample_parts: FloatArray, names: list[str]
 ) -> LabelShiftTest:
     """Test whether the features' means in the population are those of the classes in the sample.
 
@@ -119,18 +163,20 @@ def find_difference(
 
     Parameters
     ----------
-    asked : AskedScores
-        Filled; its last columns are what is left of the features.
+    drawn : DrawnRows
+    explained : ndarray of shape (n_classes, n_features)
+        The matrix (M C⁻¹)ᵀ.
     sample_parts : ndarray of shape (n_samples, n_features)
-        What each sample row adds to their weighted means.
+        What each sample row adds to the weighted means of what is left.
     names : list of str
         What the features are.
     """
-    n_features = sample_parts.shape[1]
-    mean, variance = asked.moments.mean[-n_features:], asked.moments.variance[-n_features:]
-    error = np.sqrt(variance / asked.effective_rows + (sample_parts**2).sum(axis=0))
+    left = drawn.points - drawn.probabilities.mean(axis=1) @ explained
+    mean = np.average(left, axis=0, weights=drawn.weight)
+    variance = np.average((left - mean) ** 2, axis=0, weights=drawn.weight)
+    error = np.sqrt(variance / drawn.effective_rows + (sample_parts**2).sum(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(error > 0, np.abs(mean) / error, 0.0)
     worst = int(z.argmax())
-    p_value = min(1.0, 2.0 * float(norm.sf(z[worst])) * n_features)
+    p_value = min(1.0, 2.0 * float(norm.sf(z[worst])) * len(names))
     return LabelShiftTest(p_value, names[worst], float(mean[worst]))
