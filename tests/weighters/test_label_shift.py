@@ -10,6 +10,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import log_loss
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -302,6 +303,15 @@ class TestErrors:
         with pytest.raises(InputError, match="does not know the class '2'"):
             LabelShiftWeights(fitted, prefit=True).fit(
                 self.X, np.append(self.y[:-2], [2, 2]), population=self.U
+            )
+
+    def test_a_classifier_that_cannot_be_trained(self):
+        frame = pd.DataFrame(self.X, columns=list("abcd")).assign(town="x")
+        with pytest.raises(LearnerError, match="could not be trained.*pipeline"):
+            LabelShiftWeights(LogisticRegression()).fit(frame, self.y, population=frame)
+        with pytest.raises(LearnerError, match="takes no sample_weight"):
+            LabelShiftWeights(KNeighborsClassifier()).fit(
+                self.X, self.y, population=self.U, sample_weight=1 + self.y
             )
 
     def test_a_classifier_that_knows_nothing(self):

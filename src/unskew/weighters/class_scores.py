@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import has_fit_parameter
 
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.numerics.label_shift import Calibration, fit_calibration
@@ -18,6 +17,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.forms import Form
 from unskew.population.sample import Sample
+from unskew.weighters.weight_keyword import weight_keyword
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,20 @@ def _fit(classifier: Any, rows: Any, labels: Any, design: FloatArray) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(max_iter=1000) if classifier is None else clone(classifier)
-    if has_fit_parameter(model, "sample_weight"):
-        return model.fit(rows, labels, sample_weight=design)
-    return model.fit(rows, labels)
+    name, options = type(model).__name__, {}
+    if np.ptp(design) > 1e-9:
+        keyword = weight_keyword(model)
+        if keyword is None:
+            raise LearnerError(
+                f"classifier: {name} takes no sample_weight, so the design weights could not reach "
+                "it. Use a classifier that takes weights, or rows without them."
+            )
+        options[keyword] = design
+    try:
+        return model.fit(rows, labels, **options)
+    except Exception as error:
+        raise LearnerError(
+            f"classifier: {name} could not be trained on {len(labels)} rows of the sample "
+            f"({type(error).__name__}: {error}). Put encoders of text and missing values into a "
+            "pipeline with it."
+        ) from error
