@@ -48,6 +48,8 @@ def test_its_figures_are_those_of_the_benchmarks():
 
 def test_label_shift_keeps_what_it_promises():
     shift = json.loads((ROOT / "benchmarks/label_shift/result.json").read_text())
+    assert shift["cost"]["rows"] == 20_000_000
+    assert shift["cost"]["ratio"] <= 1.2
     tables = shift["tables"].values()
     for one in tables:
         assert one["strong"]["mlls"] < one["strong"]["bbse"]

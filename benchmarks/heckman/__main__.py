@@ -6,8 +6,6 @@ exclusion column) and cost. Their results are stored beside this file.
 
 from __future__ import annotations
 
-import argparse
-import json
 import warnings
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.heckman.simulate import random_design, standard_design
+from benchmarks.parts import run_parts
 from unskew import HeckmanRegressor
 
 RESULT = Path(__file__).with_name("result.json")
@@ -97,16 +96,5 @@ def _steps(model: HeckmanRegressor) -> dict[str, Any]:
 PARTS = {"convergence": convergence, "coverage": coverage, "exclusion": exclusion, "cost": cost}
 
 
-def main() -> None:
-    """Run the given parts, or all, and store their results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="Default: all.")
-    for part in parser.parse_args().parts or PARTS:
-        result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-        result[part] = PARTS[part]()
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
-        print(part, json.dumps(result[part]))
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(PARTS, RESULT, __doc__)

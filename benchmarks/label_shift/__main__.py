@@ -7,8 +7,6 @@ file. A strong shift moves at least a quarter of the population to other classes
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -24,6 +22,7 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.parts import run_parts
 from unskew import LabelShiftWeights, Population, Summary
 
 RESULT = Path(__file__).with_name("result.json")
@@ -147,16 +146,5 @@ def cost(n_rows: int = 20_000_000) -> dict[str, Any]:
 PARTS = {"tables": tables, "cost": cost}
 
 
-def main() -> None:
-    """Run the given parts, or all, and store their results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="Default: all.")
-    for part in parser.parse_args().parts or PARTS:
-        result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-        result[part] = PARTS[part]()
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
-        print(part, json.dumps(result[part]))
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(PARTS, RESULT, __doc__)
