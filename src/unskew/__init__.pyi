@@ -3,6 +3,8 @@
 from unskew import theory as theory
 from unskew.diagnostics.diagnose import diagnose as diagnose
 from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
+from unskew.diagnostics.selection import SelectionComparison as SelectionComparison
+from unskew.diagnostics.selection import compare_selection as compare_selection
 from unskew.errors import ColumnWarning as ColumnWarning
 from unskew.errors import InputError as InputError
 from unskew.errors import InputFileError as InputFileError
