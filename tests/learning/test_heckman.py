@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from tests.references import reference
@@ -105,15 +107,34 @@ class TestPrintedResults:
         assert -1581.259 < best.log_likelihood_ < -1581.25
         assert best.coef_[2] == pytest.approx(0.4562471, rel=2e-3)
 
-    def test_hill_griffiths_lim_two_step(self, mroz):
-        """Principles of Econometrics, 4th edition, section 16.7.2."""
-        model = fitted(mroz, ["age", "educ", "kids", "mtr"], ["educ", "exper"])
-        selection = [model.selection_intercept_, *model.selection_coef_]
-        np.testing.assert_allclose(
-            selection, [1.1923, -0.0206, 0.0838, -0.3139, -1.3939], atol=5.1e-5
-        )
-        outcome = [model.intercept_, *model.coef_, model.mills_coef_]
-        np.testing.assert_allclose(outcome, [0.8105, 0.0585, 0.0163, -0.8664], atol=5.1e-5)
+    @pytest.mark.parametrize(
+        "selection", [["age", "educ", "kids", "mtr"], ["age", "kids5", "educ"]]
+    )
+    def test_other_specifications_by_another_solver(self, mroz, selection):
+        """Against SciPy on the likelihood in σ and ρ themselves, written out a second time."""
+        z, x = (sm - sm.mean() for sm in (mroz[selection], mroz[["educ", "exper"]]))
+        z, x = z / z.std(), x / x.std()
+        data = pd.concat([z.add_prefix("z_"), x.add_prefix("x_")], axis=1)
+        model = HeckmanRegressor(list(data.columns[: z.shape[1]]), list(data.columns[-2:]))
+        model = model.set_params(method="ml").fit(data, mroz.log_wage)
+        seen = mroz.log_wage.notna().to_numpy()
+        k = z.shape[1] + 1
+
+        def loss(p):
+            sigma, rho = p[-2:]
+            if sigma <= 0 or abs(rho) >= 1:
+                return np.inf
+            index = p[0] + z.to_numpy() @ p[1:k]
+            error = (mroz.log_wage - p[k] - x.to_numpy() @ p[k + 1 : -2])[seen] / sigma
+            inner = (index[seen] + rho * error) / np.sqrt(1 - rho**2)
+            rest = norm.logcdf(-index[~seen]).sum()
+            return -(rest + (norm.logcdf(inner) + norm.logpdf(error) - np.log(sigma)).sum())
+
+        start = np.append(model.params_[:-2] * 0.9, [0.7, -0.3])
+        found = minimize(loss, start, method="BFGS", options={"gtol": 1e-6})
+        np.testing.assert_allclose(found.x[:-2], model.params_[:-2], atol=2e-4)
+        np.testing.assert_allclose(found.x[-2:], [model.sigma_, model.rho_], atol=2e-4)
+        assert model.log_likelihood_ == pytest.approx(-found.fun, abs=1e-6)
 
 
 def simulated(n=2000, rho=0.7, seed=0):
