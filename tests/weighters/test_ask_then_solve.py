@@ -56,7 +56,10 @@ WEIGHTERS = [
     KernelMeanMatching(ridge=0.1),
     KernelMeanMatching(method="low-rank", ridge=0.1),
     DensityRatioWeights(),
-    DensityRatioWeights(bandwidth="paper"),
+    DensityRatioWeights("kl"),
+    DensityRatioWeights(centres="sample", relative=0.1),
+    DensityRatioWeights(constrained=True),
+    DensityRatioWeights(bandwidth="paper", constrained=True),
 ]
 every_weighter = pytest.mark.parametrize(
     "weighter", WEIGHTERS, ids=lambda weighter: str(weighter).partition("(probability")[0]

@@ -27,6 +27,8 @@ DEPENDING = [
     FrequencyWeights(),
     ClusterWeights(),
     DensityRatioWeights(),
+    DensityRatioWeights("kl"),
+    DensityRatioWeights(constrained=True),
 ]
 
 

@@ -51,8 +51,11 @@ WEIGHTERS = {
     "histogram": HistogramWeights(buckets={"income": [-1, 1], "rooms": 3}),
     "width": HistogramWeights(strategy="width", empty="drop"),
     "frequency": FrequencyWeights(),
-    "inductive": DensityRatioWeights(bandwidth="paper", total="population"),
-    "cv": DensityRatioWeights(kernel="laplace"),
+    "ratio": DensityRatioWeights(),
+    "kliep": DensityRatioWeights("kl", tilt=True, kernel="laplace"),
+    "summed": DensityRatioWeights(centres="sample"),
+    "inductive": DensityRatioWeights(bandwidth="paper", constrained=True, total="population"),
+    "cv": DensityRatioWeights(kernel="laplace", constrained=True),
     "calibration": CalibrationWeights(on_infeasible="relax"),
     "bounded": CalibrationWeights(distance="logit", bounds=(0.01, 50), ridge=0.1, max_weight=20),
     "boosted": ClassifierWeights(),
@@ -319,6 +322,8 @@ def _first(value):
         ("inductive", "function_.coefficients", _first(np.nan), "function_.coefficients holds nan"),
         ("inductive", "function_.centres", lambda rows: rows[:, 1:], "function_.centres has the"),
         ("inductive", "centre_", lambda centre: centre[1:], "centre_ has the shape"),
+        ("kliep", "function_.kernel.tilt", _first(np.nan), "function_.kernel.tilt holds nan"),
+        ("kliep", "function_.kernel.low", lambda low: low[1:], "function_.kernel.low has the"),
         ("unweighted", "scale_", lambda _: -1.0, "scale_ holds -1.0"),
         ("probability", "scale_", lambda _: -1.0, "scale_ holds -1.0"),
     ],
@@ -338,7 +343,7 @@ def test_numbers_that_no_fit_ends_with_are_refused_by_name(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["honest", "cluster", "inductive"])
+@pytest.mark.parametrize("name", ["honest", "cluster", "kliep", "inductive"])
 def test_whatever_array_of_a_file_is_changed_no_weight_is_negative(name, population, tmp_path):
     sample = population[population["income"].fillna(0) > -0.5].iloc[:60]
     labels = sample["rooms"].to_numpy() % 3

@@ -28,7 +28,10 @@ CONSTRUCTED = {
     "FrequencyWeights": [unskew.FrequencyWeights(), unskew.FrequencyWeights(empty="drop")],
     "DensityRatioWeights": [
         unskew.DensityRatioWeights(),
-        unskew.DensityRatioWeights(bandwidth="paper"),
+        unskew.DensityRatioWeights("kl"),
+        unskew.DensityRatioWeights(relative=0.2, centres="sample"),
+        unskew.DensityRatioWeights(constrained=True),
+        unskew.DensityRatioWeights(bandwidth="paper", constrained=True),
     ],
     "KernelMeanMatching": [
         unskew.KernelMeanMatching(),

@@ -77,6 +77,15 @@ class InductiveWeights:
     bound: float
     even: float = 0.0
 
+    def with_mean_one(self, values: FloatArray, design: FloatArray) -> InductiveWeights:
+        """Return the function scaled to a mean of one within the bound.
+
+        ``values`` are those of the sample rows, not negative and not all zero.
+        """
+        scale = _mean_one_factor(values, design, self.bound)
+        bound = min(self.bound, scale * float(values.max()))
+        return replace(self, coefficients=self.coefficients * scale, bound=bound)
+
     def weigh(self, points: FloatArray) -> FloatArray:
         """Return w(x) for each point."""
         points = np.clip(points, self.low, self.high)
@@ -188,15 +197,15 @@ class InductiveProblem:
         if not values.any():  # the smoothest function of all
             coefficients = np.ones(len(coefficients))
             values = np.maximum(self.basis.sum(axis=1), 0.0)
-        scale = _mean_one_factor(values, self.design, bound)
-        return InductiveWeights(
+        found = InductiveWeights(
             self.kernel,
             self.centres,
-            coefficients * scale,
+            coefficients,
             self.points.min(axis=0),
             self.points.max(axis=0),
-            min(bound, scale * float(values.max())),
+            bound,
         )
+        return found.with_mean_one(values, self.design)
 
     def _mixed(self, coefficients: FloatArray, bound: float) -> InductiveWeights:
         """Return the clipped function, mixed with as much uniform weight as the bound needs."""
@@ -249,6 +258,7 @@ def choose_smoothing(
     design: FloatArray,
     components: IntArray,
     random: np.random.RandomState,
+    smoothings: FloatArray = SMOOTHINGS,
 ) -> Smoothing:
     r"""Return the kernel and the smoothing with about the smallest held-out squared error.
 
@@ -264,7 +274,7 @@ def choose_smoothing(
     rows = np.concatenate([components, random.permutation(others)])[:MOST_ROWS_JUDGED]
     folds = random.permutation(len(rows)) % min(N_FOLDS, len(rows))
     # 2) The held-out loss of each kernel and smoothing.
-    losses = np.empty((len(kernels), len(SMOOTHINGS), folds.max() + 1))
+    losses = np.empty((len(kernels), len(smoothings), folds.max() + 1))
     for candidate, (kernel, mean) in enumerate(zip(kernels, means, strict=True)):
         for fold in range(folds.max() + 1):
             train, test = rows[folds != fold], rows[folds == fold]
@@ -272,26 +282,27 @@ def choose_smoothing(
             centres = np.flatnonzero(np.isin(train, components))
             centres = centres if len(centres) else np.arange(len(train))
             problem = InductiveProblem(kernel, points[train], mean[train], design[train], centres)
-            for place, smoothing in enumerate(SMOOTHINGS):
+            for place, smoothing in enumerate(smoothings):
                 fitted = problem.solve_cut(smoothing)
                 square = np.average(fitted.weigh(points[test]) ** 2, weights=design[test])
                 losses[candidate, place, fold] = (
                     0.5 * square - mean[train][centres] @ fitted.coefficients
                 )
     # 3) Of those that are as good as the best, the simplest.
-    return _simplest_of_the_best(losses)
+    return simplest_of_the_best(losses, smoothings)
 
 
-def _simplest_of_the_best(losses: FloatArray) -> Smoothing:
-    """Return the last kernel within one standard error of the best, with its own smoothing.
+def simplest_of_the_best(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
+    """Return the last candidate within one standard error of the best, with its own smoothing.
 
-    Kernels come from the narrowest to the widest, then those with stretched columns likewise.
+    Candidates come from the narrowest to the widest kernel, then those with stretched columns, or
+    with a tilt, likewise.
     """
     best = np.unravel_index(np.argmin(losses.mean(axis=2)), losses.shape[:2])
     behind = losses - losses[best]
     error = behind.std(axis=2) / np.sqrt(max(1, losses.shape[2] - 1))
     candidate = int(np.argwhere(behind.mean(axis=2) <= error)[-1][0])
-    return Smoothing(candidate, float(SMOOTHINGS[losses[candidate].mean(axis=1).argmin()]))
+    return Smoothing(candidate, float(smoothings[losses[candidate].mean(axis=1).argmin()]))
 
 
 def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> FloatArray:

@@ -167,6 +167,52 @@ class WithMeans(Kernel):
         return inner + self.strength * (1 + points @ mean_point / self.n_columns)
 
 
+class TiltedKernel(Kernel):
+    r"""A kernel between rows and centres, times :math:`e^{t^\top x - s}` of the row.
+
+    Functions of such a basis contain the exponential tilt itself, which a wide kernel hardly
+    changes. The tilt keeps its value at the edge outside of a range.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    tilt : ndarray of shape (d,)
+    shift : float
+    low, high : ndarray of shape (d,)
+
+    Examples
+    --------
+    >>> plain = GaussianKernel(1.0)
+    >>> kernel = TiltedKernel(plain, np.ones(1), 0.0, low=np.zeros(1), high=np.ones(1))
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.block(rows, rows).round(4)
+    array([[1.    , 0.6065], [1.6487, 2.7183]])
+    """
+
+    def __init__(
+        self, kernel: Kernel, tilt: FloatArray, shift: float, *, low: FloatArray, high: FloatArray
+    ) -> None:
+        self.kernel = kernel
+        self.tilt = tilt
+        self.shift = shift
+        self.low = low
+        self.high = high
+
+    def factors(self, rows: FloatArray) -> FloatArray:
+        """Return the factor of each row."""
+        with np.errstate(over="ignore"):
+            return np.exp(np.clip(rows, self.low, self.high) @ self.tilt - self.shift)
+
+    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
+        """Return the rows as the kernel prepares them, then their factors."""
+        return np.column_stack([self.kernel.prepare(rows, dtype=dtype), self.factors(rows)])
+
+    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the kernel between rows and centres, times the factors of the rows."""
+        inner = [np.ascontiguousarray(side[:, :-1]) for side in (left, right)]
+        return self.kernel.block(*inner) * left[:, -1:]
+
+
 class CustomKernel(Kernel):
     """Any positive definite function of two matrices, as scikit-learn's pairwise kernels are."""
 

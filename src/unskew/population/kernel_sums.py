@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class KernelSums(Summary):
     """
 
     shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
-    added = ("sums", "points", "waves", "mass", "uncovered")
+    added: ClassVar[tuple[str, ...]] = ("sums", "points", "waves", "mass", "uncovered")
 
     def __init__(
         self,
@@ -85,14 +85,18 @@ class KernelSums(Summary):
             block = self.kernel.block(
                 self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
             )
-            share, scale = _shares(weight[part], np.float64)
-            self.sums += scale * (share @ block.astype(np.float64))
+            self._add(values[part], weight[part], block.astype(np.float64))
             beyond[part] |= block.max(axis=1) < self.kernel.far
         self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
         self.mass += float(weight.sum())
         self.uncovered += float(weight[beyond].sum())
         if self.frequencies is not None:
             self.waves += sum_of_waves(values, weight, self.frequencies)
+
+    def _add(self, values: FloatArray, weight: FloatArray, block: FloatArray) -> None:  # noqa: ARG002
+        """Add the kernel between some rows and the points to the sums."""
+        share, scale = _shares(weight, np.float64)
+        self.sums += scale * (share @ block)
 
 
 def sum_of_waves(

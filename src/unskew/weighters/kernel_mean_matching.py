@@ -184,6 +184,7 @@ class KernelMeanMatching(KernelWeighter):
         weights = np.zeros(len(design))
         used = np.flatnonzero(design > 0)  # a replicate may leave rows out
         weights[used] = solve(answer.learned, answer.summary.parts[0], design[used], used)
+        self._check_certificate()
         return self._finish(sample, answer, weights)
 
     def _tolerance(self) -> float:

@@ -216,9 +216,11 @@ class KernelWeighter(Weighter, ABC):
         self.space_, self.centre_ = points.space, points.centre
         self.mmd_before_ = points.distance(points.design(sample), sums)
         self.mmd_after_ = points.distance(weights, sums)
+        return points.of_rows(weights, sample)
+
+    def _check_certificate(self) -> None:
         if not self.certificate_.converged:
             warn_caller(ConvergenceWarning(self._describe_failure()))
-        return points.of_rows(weights, sample)
 
     def _asked_at(self) -> str:
         return "sample row"

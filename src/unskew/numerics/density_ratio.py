@@ -1,0 +1,389 @@
+r"""Density ratios on a kernel basis: two losses, held out and minimised.
+
+The ratio is :math:`w(x) = \alpha^\top \phi(x)` with :math:`\phi_l(x) = e^{t(x)} K(x, c_l)`, where
+the tilt t is zero or linear. Kanamori, Hido and Sugiyama, "A least-squares approach to direct
+importance estimation", JMLR 10 (2009), minimise the squared loss
+
+.. math:: \tfrac12 \alpha^\top H \alpha - h^\top \alpha + \tfrac\lambda2 \alpha^\top \alpha, \quad
+          H = \mathrm{mean}_S\, \phi\phi^\top, \quad h = \mathrm{mean}_U\, \phi
+
+with the solution :math:`(H + \lambda I)^{-1} h`. For the relative ratio of Yamada and others (2011)
+:math:`H = \rho\, \mathrm{mean}_U\, \phi\phi^\top + (1 - \rho)\, \mathrm{mean}_S\, \phi\phi^\top`.
+The other loss is that of :mod:`~unskew.numerics.kliep`.
+
+Kernel, tilt and λ are chosen by the loss on folds that were held out on both sides. Of the bases
+within one standard error of the best, the last is taken: bases come from the narrowest to the
+widest kernel, then those with a tilt likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, lapack
+
+from unskew.numerics.calibration import CalibrationProblem
+from unskew.numerics.distances import Raking
+from unskew.numerics.inductive import Smoothing, cross_kernel, simplest_of_the_best
+from unskew.numerics.kernels import FAR, Kernel, TiltedKernel
+from unskew.numerics.kliep import solve_kliep
+from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.typing import FloatArray, IntArray
+
+SMOOTHINGS = 10.0 ** np.arange(-6.0, 1.5, 0.5)
+"""The λ among which cross-validation chooses. Kernel values are at most one: the first hardly
+smooths, and with the last the ratio is nearly a sum of equal kernels."""
+
+N_FOLDS = 5
+"""The usual number. Not tuned."""
+
+FREQUENT = 20
+"""Sample rows from which on a value is divided over all folds: holding it out would ask the others
+for what they cannot know."""
+
+EVERY = -1
+"""In place of a fold: the row is divided over all of them."""
+
+MOST_ROWS_JUDGED = {"squared": 10_000, "kl": 2_000}
+"""Rows of either side at most that cross-validation uses, to bound its time. Not tuned."""
+
+RIDGE_OF_TILT = 0.01
+"""In units of the variance of a column, so that a tilt is finite where the sides are apart."""
+
+MOST_COLUMNS_TILTED = 200
+
+NOTHING = 1e-9
+"""A share of a side's mass that is none, up to rounding."""
+
+LEAST_RATIO = 1e-3
+"""The logarithm of a held-out ratio is that of this at least: one row that no kernel reaches would
+otherwise decide alone."""
+
+Loss = Literal["squared", "kl"]
+
+
+ROWS_AT_ONCE = 1 << 14
+
+
+class Side(NamedTuple):
+    """The distinct points of one side in the order of their hashes, which is a random one.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+    weight : ndarray of shape (n,)
+        They sum to one.
+    fold : ndarray of int
+        Equal points of both sides have the same.
+    """
+
+    points: FloatArray
+    weight: FloatArray
+    fold: IntArray
+
+    @classmethod
+    def of(cls, points: FloatArray, weight: FloatArray, folds: PointFolds) -> Side:
+        """Bring points together that are equal, with the sum of their weights."""
+        hashes, first, place = np.unique(folds.hash(points), return_index=True, return_inverse=True)
+        mass = np.bincount(place.reshape(-1), weights=weight, minlength=len(first))
+        kept = np.flatnonzero(mass > 0)
+        shares = mass[kept] / mass.sum()
+        return cls(points[first[kept]], shares, folds.of_hashes(hashes[kept]))
+
+    def take(self, n_rows: int) -> Side:
+        """Return the first rows, which are a random choice."""
+        if n_rows >= len(self.fold):
+            return self
+        weight = self.weight[:n_rows]
+        return Side(self.points[:n_rows], weight / weight.sum(), self.fold[:n_rows])
+
+    def counting(self) -> Side:
+        """Return the rows with a positive weight."""
+        kept = np.flatnonzero(self.weight)
+        return Side(self.points[kept], self.weight[kept], self.fold[kept])
+
+    def held_out(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return the weight of each row in training and in testing."""
+        share = np.where(self.fold == EVERY, 1 / N_FOLDS, self.fold == fold)
+        return self.weight * (1 - share), self.weight * share
+
+
+class PointFolds(NamedTuple):
+    """Which fold a point is in, by a hash of its coordinates.
+
+    Attributes
+    ----------
+    seed : int
+    frequent : ndarray of uint64
+        The hashes of points that are divided over all folds, in sorted order.
+    """
+
+    seed: int
+    frequent: Words
+
+    @classmethod
+    def learn(
+        cls, points: FloatArray, n_rows: IntArray, random: np.random.RandomState
+    ) -> PointFolds:
+        """Divide the points over all folds that have many sample rows."""
+        seed = int(random.randint(2**31))
+        nobody = cls(seed, np.empty(0, dtype=np.uint64))
+        return cls(seed, np.sort(nobody.hash(points[n_rows >= FREQUENT])))
+
+    def hash(self, points: FloatArray) -> Words:
+        """Return the hash of each point."""
+        return hash_rows([np.ascontiguousarray(column) for column in points.T], seed=self.seed)
+
+    def of_hashes(self, hashes: Words) -> IntArray:
+        """Return the fold of each hash."""
+        fold = (hashes % np.uint64(N_FOLDS)).astype(np.int64)
+        if len(self.frequent):
+            place = np.minimum(np.searchsorted(self.frequent, hashes), len(self.frequent) - 1)
+            fold[self.frequent[place] == hashes] = EVERY
+        return fold
+
+
+class Sums(NamedTuple):
+    """Weighted sums of a basis over one side."""
+
+    mass: float
+    first: FloatArray
+    second: FloatArray | None = None
+
+    @classmethod
+    def of(cls, basis: FloatArray, weight: FloatArray, *, squares: bool) -> Sums:
+        """Add up the rows of a basis."""
+        second = (weight[:, None] * basis).T @ basis if squares else None
+        return cls(float(weight.sum()), weight @ basis, second)
+
+    def __sub__(self, other: Sums) -> Sums:
+        second = None
+        if self.second is not None and other.second is not None:
+            second = self.second - other.second
+        return Sums(self.mass - other.mass, self.first - other.first, second)
+
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        second = None
+        if self.second is not None and other.second is not None:
+            second = self.second + other.second
+        return Sums(self.mass + other.mass, self.first + other.first, second)
+
+
+Both = tuple[Sums, Sums]
+"""Of the sample and the population."""
+
+
+class SquaredLoss(NamedTuple):
+    """½ αᵀHα − hᵀα."""
+
+    quadratic: FloatArray
+    linear: FloatArray
+
+    @classmethod
+    def of(cls, mine: Sums, theirs: Sums, relative: float) -> SquaredLoss | None:
+        """Return the loss, or None if one of the sides is empty."""
+        if min(mine.mass, theirs.mass) <= NOTHING or mine.second is None:
+            return None
+        quadratic = (1 - relative) * mine.second / mine.mass
+        if theirs.second is not None:
+            quadratic = quadratic + relative * theirs.second / theirs.mass
+        return cls(quadratic, theirs.first / theirs.mass)
+
+    def minimise(self, smoothing: float) -> FloatArray:
+        """Return (H + λI)⁻¹ h."""
+        system = self.quadratic + smoothing * np.eye(len(self.linear))
+        factor, failed = lapack.dpotrf(system, lower=1, clean=1)
+        if failed:  # λ is beyond the rounding of H
+            return np.asarray(np.linalg.lstsq(system, self.linear, rcond=None)[0])
+        return np.asarray(cho_solve((factor, True), self.linear))
+
+    def minimisers(self, smoothings: FloatArray) -> FloatArray:
+        """Return the coefficients for many λ from one decomposition, a column each."""
+        values, vectors = np.linalg.eigh(self.quadratic)
+        projected = vectors.T @ self.linear
+        return np.asarray(vectors @ (projected[:, None] / (values.clip(0)[:, None] + smoothings)))
+
+    def at(self, coefficients: FloatArray) -> FloatArray:
+        """Return the loss of each column of coefficients."""
+        curved = 0.5 * np.einsum("ls,ls->s", coefficients, self.quadratic @ coefficients)
+        return np.asarray(curved - self.linear @ coefficients)
+
+
+class Candidate(NamedTuple):
+    """A basis that may be chosen."""
+
+    kernel: Kernel
+    tilted: bool
+
+
+class Task(NamedTuple):
+    """What is estimated, and how it is judged."""
+
+    loss: Loss
+    relative: float
+    smoothings: FloatArray
+
+    def held_out(
+        self,
+        candidates: Sequence[Candidate],
+        centres: FloatArray,
+        mine: Side,
+        theirs: Side,
+        bounds: tuple[FloatArray, FloatArray],
+    ) -> FloatArray:
+        """Return the loss of each candidate and λ in each fold; NaN where a side has no rows."""
+        most = MOST_ROWS_JUDGED[self.loss]
+        mine, theirs = mine.take(most), theirs.take(most)
+        tilts: list[TiltedKernel | None] = [None] * N_FOLDS
+        if any(candidate.tilted for candidate in candidates):
+            tilts = [
+                _tilt_of_fold(candidates[0].kernel, mine, theirs, fold, bounds)
+                for fold in range(N_FOLDS)
+            ]
+        losses = np.empty((len(candidates), len(self.smoothings), N_FOLDS))
+        judge = self._squared if self.loss == "squared" else self._likelihood
+        for place, (kernel, tilted) in enumerate(candidates):
+            plain = [cross_kernel(kernel, side.points, centres) for side in (mine, theirs)]
+            bases = _Bases(mine, theirs, plain, tilts if tilted else [None] * N_FOLDS)
+            losses[place] = judge(bases)
+        return losses
+
+    def _squared(self, bases: _Bases) -> FloatArray:
+        losses = np.empty((len(self.smoothings), N_FOLDS))
+        total = None
+        for fold in range(N_FOLDS):
+            if total is None or bases.tilts[fold] is not None:
+                total = self._sums(bases, fold, [side.weight for side in bases[:2]])
+            tested = self._sums(bases, fold, [side.held_out(fold)[1] for side in bases[:2]])
+            trained = total[0] - tested[0], total[1] - tested[1]
+            losses[:, fold] = self.losses_of_sums(trained, tested)
+        return losses
+
+    def _sums(self, bases: _Bases, fold: int, weights: Sequence[FloatArray]) -> Both:
+        """Return the sums of both sides with these weights and the tilt of a fold."""
+        found = []
+        for basis, weight, squares in zip(
+            bases.tilted(fold), weights, (True, self.relative > 0), strict=True
+        ):
+            rows = np.flatnonzero(weight)
+            found.append(Sums.of(basis[rows], weight[rows], squares=squares))
+        return found[0], found[1]
+
+    def losses_of_sums(self, trained: Both, tested: Both) -> FloatArray:
+        """Return the squared loss of each λ from the sums of both sides."""
+        train, test = (SquaredLoss.of(*both, self.relative) for both in (trained, tested))
+        if train is None or test is None:
+            return np.full(len(self.smoothings), np.nan)
+        return test.at(train.minimisers(self.smoothings))
+
+    def _likelihood(self, bases: _Bases) -> FloatArray:
+        losses = np.full((1, N_FOLDS), np.nan)
+        for fold in range(N_FOLDS):
+            (train, test), (their_train, their_test) = (s.held_out(fold) for s in bases[:2])
+            if min(one.sum() for one in (train, test, their_train, their_test)) <= NOTHING:
+                continue
+            mine, theirs = bases.tilted(fold)
+            means = means_in_reach(bases.plain[0], mine, train)
+            found = solve_kliep(theirs, their_train, means, tolerance=1e-4, max_iterations=20)
+            # Of all functions, not only those of mean one, the ratio is the one with the smallest
+            # mean_S w − mean_U log w.
+            average = np.average(mine @ found.coefficients, weights=test)
+            logs = np.log(np.maximum(theirs @ found.coefficients, LEAST_RATIO))
+            losses[0, fold] = average - np.average(logs, weights=their_test)
+        return losses
+
+
+class _Bases(NamedTuple):
+    """One kernel between both sides and the centres, and the tilt of each fold."""
+
+    mine: Side
+    theirs: Side
+    plain: list[FloatArray]
+    tilts: Sequence[TiltedKernel | None]
+
+    def tilted(self, fold: int) -> list[FloatArray]:
+        """Return the basis at the rows of both sides, with the tilt of a fold."""
+        tilt = self.tilts[fold]
+        if tilt is None:
+            return self.plain
+        sides = (self.mine, self.theirs)
+        return [
+            basis * tilt.factors(side.points)[:, None]
+            for basis, side in zip(self.plain, sides, strict=True)
+        ]
+
+
+def means_in_reach(plain: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the means of a basis over the sample, zero for centres that no sample row reaches."""
+    means = weight @ basis / weight.sum()
+    return np.asarray(np.where(plain[weight > 0].max(axis=0, initial=0.0) >= FAR, means, 0.0))
+
+
+def choose(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
+    """Return the last candidate within one standard error of the best, with its own best λ.
+
+    Without any fold that could be judged, it is the last candidate with the λ nearest to 0.1.
+    """
+    judged = losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
+    if judged.size:
+        return simplest_of_the_best(judged, smoothings)
+    return Smoothing(len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()]))
+
+
+def tilt_towards(
+    kernel: Kernel,
+    mine: Side,
+    theirs: Side,
+    bounds: tuple[FloatArray, FloatArray],
+) -> TiltedKernel:
+    """Return the kernel times the exponential tilt under which the columns' means match.
+
+    It is fitted within the sample's range, so that single far rows do not set it.
+    """
+    low, high = bounds
+    shares, target = mine.weight / mine.weight.sum(), theirs.weight / theirs.weight.sum()
+    points = np.clip(mine.points, low, high)
+    mean = target @ np.clip(theirs.points, low, high)
+    n_columns = points.shape[1]
+    found = CalibrationProblem(
+        points - mean, shares, Raking(), 1.0, np.zeros(n_columns), np.full(n_columns, RIDGE_OF_TILT)
+    ).solve()
+    tilt = found.multipliers
+    if not np.isfinite(tilt).all():
+        tilt = np.zeros(n_columns)
+    scores = points @ tilt
+    top = scores.max(initial=0.0)
+    shift = float(top + np.log(shares @ np.exp(scores - top)))
+    return TiltedKernel(kernel, tilt, shift, low=low, high=high)
+
+
+def _tilt_of_fold(
+    kernel: Kernel,
+    mine: Side,
+    theirs: Side,
+    fold: int,
+    bounds: tuple[FloatArray, FloatArray],
+) -> TiltedKernel | None:
+    parts = [side._replace(weight=side.held_out(fold)[0]).counting() for side in (mine, theirs)]
+    if not all(len(part.weight) for part in parts):
+        return None
+    return tilt_towards(kernel, parts[0], parts[1], bounds)
+
+
+def sum_basis(kernel: Kernel, centres: FloatArray, side: Side, *, squares: bool) -> Sums:
+    """Return the sums of a basis over one side, in blocks."""
+    size = len(centres)
+    total = Sums(0.0, np.zeros(size), np.zeros((size, size)) if squares else None)
+    for begin in range(0, len(side.weight), ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        basis = cross_kernel(kernel, side.points[part], centres)
+        total = total + Sums.of(basis, side.weight[part], squares=squares)
+    return total
+
+
+def minimise_squared(mine: Sums, theirs: Sums, relative: float, smoothing: float) -> FloatArray:
+    """Return the coefficients of the smallest squared loss; zeros if a side is empty."""
+    loss = SquaredLoss.of(mine, theirs, relative)
+    return np.zeros(len(theirs.first)) if loss is None else loss.minimise(smoothing)
