@@ -57,6 +57,9 @@ MOST_COLUMNS_TILTED = 200
 NOTHING = 1e-9
 """A share of a side's mass that is none, up to rounding."""
 
+NO_FUNCTION = 1e100
+"""The loss of a basis without a function."""
+
 LEAST_RATIO = 1e-3
 """The logarithm of a held-out ratio is that of this at least: one row that no kernel reaches would
 otherwise decide alone."""
@@ -287,6 +290,9 @@ class Task(NamedTuple):
             mine, theirs = bases.tilted(fold)
             means = means_in_reach(bases.plain[0], mine, train)
             found = solve_kliep(theirs, their_train, means, tolerance=1e-4, max_iterations=20)
+            if not found.coefficients.any():  # the training rows are out of each other's reach
+                losses[0, fold] = NO_FUNCTION
+                continue
             # Of all functions, not only those of mean one, the ratio is the one with the smallest
             # mean_S w − mean_U log w.
             average = np.average(mine @ found.coefficients, weights=test)
@@ -316,9 +322,18 @@ class _Bases(NamedTuple):
 
 
 def means_in_reach(plain: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the means of a basis over the sample, zero for centres that no sample row reaches."""
+    """Return the means of a basis over the sample, zero for centres that no sample row reaches.
+
+    Where none is reached, all count that are not negligible in floating point.
+    """
     means = weight @ basis / weight.sum()
-    return np.asarray(np.where(plain[weight > 0].max(axis=0, initial=0.0) >= FAR, means, 0.0))
+    reached = plain[weight > 0].max(axis=0, initial=0.0) >= FAR
+    return np.asarray(np.where(reached, means, 0.0) if reached.any() else means)
+
+
+def judged_folds(losses: FloatArray) -> FloatArray:
+    """Return the losses of the folds that have rows of both sides."""
+    return losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
 
 
 def choose(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
@@ -326,7 +341,7 @@ def choose(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
 
     Without any fold that could be judged, it is the last candidate with the λ nearest to 0.1.
     """
-    judged = losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
+    judged = judged_folds(losses)
     if judged.size:
         return simplest_of_the_best(judged, smoothings)
     return Smoothing(len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()]))
@@ -340,7 +355,8 @@ def tilt_towards(
 ) -> TiltedKernel:
     """Return the kernel times the exponential tilt under which the columns' means match.
 
-    It is fitted within the sample's range, so that single far rows do not set it.
+    It is fitted within the sample's range, so that single far rows do not set it, and is nowhere
+    larger than on the sample. Its mean there is one.
     """
     low, high = bounds
     shares, target = mine.weight / mine.weight.sum(), theirs.weight / theirs.weight.sum()
@@ -354,9 +370,9 @@ def tilt_towards(
     if not np.isfinite(tilt).all():
         tilt = np.zeros(n_columns)
     scores = points @ tilt
-    top = scores.max(initial=0.0)
-    shift = float(top + np.log(shares @ np.exp(scores - top)))
-    return TiltedKernel(kernel, tilt, shift, low=low, high=high)
+    top = float(scores.max())
+    shift = top + float(np.log(shares @ np.exp(scores - top)))
+    return TiltedKernel(kernel, tilt, shift, low=low, high=high, most=top - shift)
 
 
 def _tilt_of_fold(

@@ -171,7 +171,8 @@ class TiltedKernel(Kernel):
     r"""A kernel between rows and centres, times :math:`e^{t^\top x - s}` of the row.
 
     Functions of such a basis contain the exponential tilt itself, which a wide kernel hardly
-    changes. The tilt keeps its value at the edge outside of a range.
+    changes. Outside of a range the tilt keeps its value at the edge, and the factor is never above
+    a bound.
 
     Attributes
     ----------
@@ -179,29 +180,39 @@ class TiltedKernel(Kernel):
     tilt : ndarray of shape (d,)
     shift : float
     low, high : ndarray of shape (d,)
+    most : float
+        The logarithm of the bound.
 
     Examples
     --------
-    >>> plain = GaussianKernel(1.0)
-    >>> kernel = TiltedKernel(plain, np.ones(1), 0.0, low=np.zeros(1), high=np.ones(1))
+    >>> plain, zero, one = GaussianKernel(1.0), np.zeros(1), np.ones(1)
+    >>> kernel = TiltedKernel(plain, one, 0.0, low=zero, high=one, most=9.0)
     >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
     >>> kernel.block(rows, rows).round(4)
     array([[1.    , 0.6065], [1.6487, 2.7183]])
     """
 
     def __init__(
-        self, kernel: Kernel, tilt: FloatArray, shift: float, *, low: FloatArray, high: FloatArray
+        self,
+        kernel: Kernel,
+        tilt: FloatArray,
+        shift: float,
+        *,
+        low: FloatArray,
+        high: FloatArray,
+        most: float,
     ) -> None:
         self.kernel = kernel
         self.tilt = tilt
         self.shift = shift
         self.low = low
         self.high = high
+        self.most = most
 
     def factors(self, rows: FloatArray) -> FloatArray:
         """Return the factor of each row."""
-        with np.errstate(over="ignore"):
-            return np.exp(np.clip(rows, self.low, self.high) @ self.tilt - self.shift)
+        scores = np.clip(rows, self.low, self.high) @ self.tilt - self.shift
+        return np.exp(np.minimum(scores, self.most))
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
         """Return the rows as the kernel prepares them, then their factors."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapError, ParameterError
-from unskew.numerics.density_ratio import SMOOTHINGS, Candidate, Task, choose
+from unskew.numerics.density_ratio import SMOOTHINGS, Candidate, Task, choose, judged_folds
 from unskew.numerics.inductive import InductiveWeights, Smoothing
 from unskew.numerics.kernels import FARTHEST, Kernel, TiltedKernel, blocks
 from unskew.numerics.typing import FloatArray
@@ -242,20 +242,17 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         if losses is None:
             self.smoothing_ = float(smoothings[0])
             return Smoothing(0, self.smoothing_)
-        used = losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
-        n_used = used.shape[2]
-        widths = np.array([getattr(one.kernel, "bandwidth", np.nan) for one in candidates])
-        self.cv_scores_ = {
-            "bandwidth": np.repeat(widths, len(smoothings)),
-            "tilted": np.repeat([one.tilted for one in candidates], len(smoothings)),
-            "smoothing": np.tile(smoothings, len(candidates)),
-            "loss": used.mean(axis=2).ravel() if n_used else np.full(losses[..., 0].size, np.nan),
-            "standard_error": (
-                used.std(axis=2).ravel() / np.sqrt(n_used - 1)
-                if n_used > 1
-                else np.full(losses[..., 0].size, np.nan)
-            ),
-        }
+        judged = judged_folds(losses)
+        if judged.size:
+            widths = np.array([getattr(one.kernel, "bandwidth", np.nan) for one in candidates])
+            error = judged.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
+            self.cv_scores_ = {
+                "bandwidth": np.repeat(widths, len(smoothings)),
+                "tilted": np.repeat([one.tilted for one in candidates], len(smoothings)),
+                "smoothing": np.tile(smoothings, len(candidates)),
+                "loss": judged.mean(axis=2).ravel(),
+                "standard_error": error.ravel(),
+            }
         choice = choose(losses, smoothings)
         self.smoothing_ = choice.smoothing
         return choice
