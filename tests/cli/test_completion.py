@@ -29,7 +29,7 @@ def test_commands_options_and_methods(offered):
     assert {"weigh", "apply", "demo", "reproduce"} <= set(offered(""))
     assert set(offered("weigh", "--sa")) == {"--sample-weight", "--save"}
     assert offered("weigh", "a.csv", "b.csv", "--method", "") == [
-        "auto", "classifier", "logistic", "tree", "kmm", "ratio", "cluster", "histogram",
+        "auto", "classifier", "logistic", "tree", "kmm", "ratio", "kliep", "cluster", "histogram",
         "frequency", "rake", "propensity", "linear", "logit",
     ]  # fmt: skip
     assert offered("weigh", "--method", "hi") == ["histogram"]

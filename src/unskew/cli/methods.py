@@ -19,6 +19,7 @@ class Method(StrEnum):
     TREE = "tree"
     KMM = "kmm"
     RATIO = "ratio"
+    KLIEP = "kliep"
     CLUSTER = "cluster"
     HISTOGRAM = "histogram"
     FREQUENCY = "frequency"
@@ -42,6 +43,7 @@ _CLASSES = {
     Method.TREE: "TreeWeights",
     Method.KMM: "KernelMeanMatching",
     Method.RATIO: "DensityRatioWeights",
+    Method.KLIEP: "DensityRatioWeights",
     Method.CLUSTER: "ClusterWeights",
     Method.HISTOGRAM: "HistogramWeights",
     Method.FREQUENCY: "FrequencyWeights",
@@ -53,6 +55,8 @@ _CLASSES = {
 _PRESETS: dict[Method, dict[str, Any]] = {
     Method.CLASSIFIER: {"classifier": "boosted"},
     Method.LOGISTIC: {"classifier": "logistic"},
+    Method.RATIO: {"loss": "squared"},
+    Method.KLIEP: {"loss": "kl"},
     Method.RAKE: {"distance": "raking"},
     Method.PROPENSITY: {"distance": "propensity"},
     Method.LINEAR: {"distance": "linear"},

@@ -158,7 +158,10 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, basis: FloatArray, weight: FloatArray, *, squares: bool) -> Sums:
         """Add up the rows of a basis."""
-        second = (weight[:, None] * basis).T @ basis if squares else None
+        second = None
+        if squares:
+            scaled = np.sqrt(weight)[:, None] * basis
+            second = scaled.T @ scaled  # of which BLAS computes one half
         return cls(float(weight.sum()), weight @ basis, second)
 
     def __sub__(self, other: Sums) -> Sums:
@@ -257,21 +260,21 @@ class Task(NamedTuple):
         losses = np.empty((len(self.smoothings), N_FOLDS))
         total = None
         for fold in range(N_FOLDS):
+            both = bases.tilted(fold)
             if total is None or bases.tilts[fold] is not None:
-                total = self._sums(bases, fold, [side.weight for side in bases[:2]])
-            tested = self._sums(bases, fold, [side.held_out(fold)[1] for side in bases[:2]])
+                total = self._sums(both, [side.weight for side in bases[:2]])
+            tested = self._sums(both, [side.held_out(fold)[1] for side in bases[:2]])
             trained = total[0] - tested[0], total[1] - tested[1]
             losses[:, fold] = self.losses_of_sums(trained, tested)
         return losses
 
-    def _sums(self, bases: _Bases, fold: int, weights: Sequence[FloatArray]) -> Both:
-        """Return the sums of both sides with these weights and the tilt of a fold."""
+    def _sums(self, bases: Sequence[FloatArray], weights: Sequence[FloatArray]) -> Both:
+        """Return the sums of the bases of both sides with these weights."""
         found = []
-        for basis, weight, squares in zip(
-            bases.tilted(fold), weights, (True, self.relative > 0), strict=True
-        ):
+        for basis, weight, squares in zip(bases, weights, (True, self.relative > 0), strict=True):
             rows = np.flatnonzero(weight)
-            found.append(Sums.of(basis[rows], weight[rows], squares=squares))
+            part = (basis, weight) if len(rows) == len(weight) else (basis[rows], weight[rows])
+            found.append(Sums.of(*part, squares=squares))
         return found[0], found[1]
 
     def losses_of_sums(self, trained: Both, tested: Both) -> FloatArray:

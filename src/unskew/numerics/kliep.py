@@ -88,27 +88,31 @@ def solve_kliep(
     array([1.5, 0.5])
     """
     used = np.flatnonzero(means > 0)
-    ratios = basis[:, used] / means[used]
-    tops = ratios.max(axis=1, initial=0.0)
-    seen = (tops > 0) & (weight > 0)
+    if len(used) < len(means):
+        basis = basis[:, used]
+    seen = (basis.max(axis=1, initial=0.0) > 0) & (weight > 0)
     coefficients = np.zeros(len(means))
     if not seen.any():
         return Kliep(coefficients, -np.inf, np.inf, 0, False)
     if not seen.all():
-        ratios, tops, weight = ratios[seen], tops[seen], weight[seen]
-    ratios /= tops[:, None]  # a factor of a row moves the objective alone
-    likelihood = _Likelihood(ratios, weight / weight.sum())
+        basis, weight = basis[seen], weight[seen]
+    likelihood = _Likelihood(basis, 1 / means[used], weight / weight.sum())
     proportions, gap, iterations = likelihood.maximise(tolerance, max_iterations)
     coefficients[used] = proportions / means[used]
-    objective = likelihood.of(ratios @ proportions) + float(likelihood.shares @ np.log(tops))
+    objective = likelihood.of(likelihood.values(proportions))
     return Kliep(coefficients, objective, gap, iterations, gap <= tolerance)
 
 
 class _Likelihood(NamedTuple):
-    """Of the proportions of a mixture."""
+    """Of the proportions of a mixture with the components ψ, which are the basis times a scale."""
 
-    ratios: FloatArray
+    basis: FloatArray
+    scale: FloatArray
     shares: FloatArray
+
+    def values(self, proportions: FloatArray) -> FloatArray:
+        """Return the values of the mixture, Σ p ψ, at each row."""
+        return np.asarray(self.basis @ (self.scale * proportions))
 
     def of(self, values: FloatArray) -> float:
         """Return the mean log likelihood of a mixture with these values."""
@@ -117,14 +121,13 @@ class _Likelihood(NamedTuple):
 
     def maximise(self, tolerance: float, max_iterations: int) -> tuple[FloatArray, float, int]:
         """Return the proportions, the duality gap and the number of steps."""
-        n_basis = self.ratios.shape[1]
-        proportions = np.full(n_basis, 1 / n_basis)
+        proportions = np.full(len(self.scale), 1 / len(self.scale))
         for _ in range(_EM_STEPS):
-            proportions = proportions * self._gradient(self.ratios @ proportions)
-        proportions = self._pruned(proportions)
+            proportions = proportions * self._gradient(self.values(proportions))
+        proportions = self._pruned(proportions / proportions.sum())
         best, gap, steps = proportions, np.inf, 0
         while True:
-            values = self.ratios @ proportions
+            values = self.values(proportions)
             gradient = self._gradient(values)
             now = float(gradient.max()) - 1.0
             if now < gap:
@@ -135,15 +138,15 @@ class _Likelihood(NamedTuple):
             steps += 1
 
     def _gradient(self, values: FloatArray) -> FloatArray:
-        return (self.shares / values) @ self.ratios
+        return np.asarray(((self.shares / values) @ self.basis) * self.scale)
 
     def _pruned(self, proportions: FloatArray) -> FloatArray:
         """Leave out small proportions, as far as no row loses most of its likelihood."""
-        values = self.ratios @ proportions
+        values = self.values(proportions)
         for limit in (1e-2, 1e-4, 1e-6):
             kept: BoolArray = proportions >= limit * proportions.max()
             fewer = np.where(kept, proportions, 0.0)
-            if (self.ratios @ fewer > 0.1 * values).all():
+            if (self.values(fewer) > 0.1 * values).all():
                 return fewer / fewer.sum()
         return proportions
 
@@ -154,28 +157,27 @@ class _Likelihood(NamedTuple):
         promising = np.argsort(-gradient, kind="stable")[:_ADDED]
         promising = promising[gradient[promising] > 1.0]
         support = np.union1d(np.flatnonzero(proportions), promising)
-        target = self._newton(support, values)
-        before = self.of(values)
         direction = -proportions
-        direction[support] += target
-        change = self.ratios @ direction
+        direction[support] += self._newton(support, values, gradient[support])
+        change = self.values(direction)
         # The likelihood less the sum of p, whose maximum has the sum one, is what Newton models.
+        before = self.of(values) - proportions.sum()
         slope = float(gradient @ direction - direction.sum())
         length = 1.0
         while length > 1e-8 and slope > 0:
             moved = proportions + length * direction
             value = self.of(np.maximum(values + length * change, 0.0)) - moved.sum()
-            if value >= before - proportions.sum() + 1e-4 * length * slope:
+            if value >= before + 1e-4 * length * slope:
                 moved[moved < 1e-15] = 0.0
                 return moved / moved.sum()
             length /= 2
         return proportions * gradient  # never lowers the likelihood, and keeps the sum
 
-    def _newton(self, support: IntArray, values: FloatArray) -> FloatArray:
+    def _newton(self, support: IntArray, values: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the maximiser of the second-order model over non-negative p on the support."""
-        relative = self.ratios[:, support] / values[:, None]
-        hessian = (self.shares[:, None] * relative).T @ relative
-        linear = 2 * (self.shares @ relative) - 1
+        relative = self.basis[:, support] * self.scale[support]
+        relative *= (np.sqrt(self.shares) / values)[:, None]
+        hessian = relative.T @ relative
         jitter = 1e-12 * float(np.trace(hessian)) / len(support)
         while True:
             try:
@@ -183,5 +185,6 @@ class _Likelihood(NamedTuple):
                 break
             except LinAlgError:
                 jitter *= 100
+        linear = 2 * gradient - 1
         found, _ = nnls(factor, solve_triangular(factor, linear, trans="T"), maxiter=10**4)
         return np.asarray(found)

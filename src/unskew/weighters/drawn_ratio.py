@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 N_TILTED = 4
 """How many of the kernels are also tried with a tilt, the widest: a narrow kernel makes up any
 smooth function by itself."""
-MOST_PAIRS = 2 * 10**8
+MOST_PAIRS = 5 * 10**7
 """Pairs of population and sample rows at most on which coverage and distances are measured."""
 
 
