@@ -1,0 +1,1 @@
+"""Benchmarks of density ratios on a kernel basis."""
