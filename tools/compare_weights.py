@@ -91,7 +91,10 @@ def weighters() -> dict[str, Callable[[], Any]]:
 
     def ratio(**options: Any) -> Any:
         if hasattr(unskew, "DensityRatioWeights"):
-            return unskew.DensityRatioWeights(**options)
+            weighter = unskew.DensityRatioWeights(**options)
+            if "constrained" in weighter.get_params():
+                weighter.set_params(constrained=True)
+            return weighter
         matching: Any = unskew.KernelMeanMatching  # as it was before that class
         return matching(method="inductive", **options)
 

@@ -201,7 +201,10 @@ def cost(timeout: float) -> None:
             quiet = "Xt=[[0.0]], verbose=0, random_state=0"
             for name, peer in (
                 ("adapt KLIEP, 7 bandwidths", f"KLIEP({grid}, {quiet})"),
-                ("adapt uLSIF, 7 bandwidths, 3 λ", f"ULSIF({grid}, lambdas=[.01, .1, 1], {quiet})"),
+                (
+                    "adapt uLSIF, 7 bandwidths, 15 λ",
+                    f"ULSIF({grid}, lambdas=10.0 ** np.arange(-6, 1.5, 0.5), {quiet})",
+                ),
             ):
                 code = f"{peer}.fit_weights(sample, population)"
                 _once(name, code, m, n, d, timeout)

@@ -144,7 +144,7 @@ def same(n_rows: int) -> None:
         for weighter in (
             unskew.TreeWeights(max_leaf_nodes=LEAVES),
             unskew.HistogramWeights(buckets=3, empty="drop"),
-            unskew.DensityRatioWeights(bandwidth="paper", n_centres=50, precision="double"),
+            unskew.DensityRatioWeights(centres="sample", n_centres=50),
         ):
             few = slice(0, 500 if isinstance(weighter, unskew.KernelMeanMatching) else 5000)
             sample, y = first.slice(0, few.stop), labels[few]
@@ -272,7 +272,9 @@ def plan(n_rows: int) -> None:
         "TreeWeights, 300 leaves": unskew.TreeWeights(max_leaf_nodes=LEAVES),
         "TreeWeights, 20,000 sample rows, leaves of 4": unskew.TreeWeights(),
         "KernelMeanMatching, exact, 5,000 sample rows": unskew.KernelMeanMatching(method="exact"),
-        "DensityRatioWeights: a reservoir of 20,000 rows": unskew.DensityRatioWeights(),
+        "DensityRatioWeights: a reservoir of 20,000 rows": unskew.DensityRatioWeights(
+            population_rows=20_000
+        ),
     }
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as log:
         write_population(Path(folder), n_rows, row_group=ROWS_A_FILE // 16)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from unskew.numerics.density_ratio import N_FOLDS, PointFolds
 from unskew.numerics.kernels import GaussianKernel
+from unskew.numerics.point_folds import N_FOLDS, PointFolds
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.fold_sums import FoldSums
 from unskew.population.summaries import RowBlock

@@ -18,6 +18,7 @@ from sklearn.cluster import BisectingKMeans
 
 from unskew import (
     ClusterWeights,
+    DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -128,10 +129,13 @@ def test_uncovered_rows_are_merged_without_scipy(sample, labels, people, on_spar
 
 def test_sums_are_those_of_the_rows_in_memory(sample, people, on_spark):
     few = sample.iloc[:60]
-    weighter = KernelMeanMatching(precision="double")
-    expected = weighter.fit(few, population=people).weights_.copy()
-    found = weighter.fit(few, population=on_spark).weights_
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)  # the solver's own tolerance
+    for weighter in (
+        KernelMeanMatching(precision="double"),
+        DensityRatioWeights(centres="sample", smoothing=0.1, relative=0.1),
+    ):
+        expected = weighter.fit(few, population=people).weights_.copy()
+        found = weighter.fit(few, population=on_spark).weights_
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)  # the solver's own tolerance
     codes = ColumnCodes().fit(as_rows(sample, name="X").batch)
     numbers = [
         Population(data).matched(as_rows(sample, name="X")).reduce(EncodedRows(codes, Moments(8)))

@@ -66,7 +66,9 @@ INDUCTIVE = {
     "honest": TreeWeights(honest=True),
     "histogram": HistogramWeights(buckets=3),
     "frequency": FrequencyWeights(empty="drop"),
-    "matching": DensityRatioWeights(bandwidth="paper", n_centres=20),
+    "matching": DensityRatioWeights(bandwidth="paper", n_centres=20, constrained=True),
+    "ratio": DensityRatioWeights(n_centres=20),
+    "summed": DensityRatioWeights(n_centres=20, centres="sample"),
     "unweighted": Unweighted(),
 }
 

@@ -29,22 +29,12 @@ from unskew.numerics.distances import Raking
 from unskew.numerics.inductive import Smoothing, cross_kernel, simplest_of_the_best
 from unskew.numerics.kernels import FAR, Kernel, TiltedKernel
 from unskew.numerics.kliep import solve_kliep
-from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
 from unskew.numerics.typing import FloatArray, IntArray
 
 SMOOTHINGS = 10.0 ** np.arange(-6.0, 1.5, 0.5)
 """The λ among which cross-validation chooses. Kernel values are at most one: the first hardly
 smooths, and with the last the ratio is nearly a sum of equal kernels."""
-
-N_FOLDS = 5
-"""The usual number. Not tuned."""
-
-FREQUENT = 20
-"""Sample rows from which on a value is divided over all folds: holding it out would ask the others
-for what they cannot know."""
-
-EVERY = -1
-"""In place of a fold: the row is divided over all of them."""
 
 MOST_ROWS_JUDGED = {"squared": 10_000, "kl": 2_000}
 """Rows of either side at most that cross-validation uses, to bound its time. Not tuned."""
@@ -111,70 +101,6 @@ class Side(NamedTuple):
         """Return the weight of each row in training and in testing."""
         share = np.where(self.fold == EVERY, 1 / N_FOLDS, self.fold == fold)
         return self.weight * (1 - share), self.weight * share
-
-
-class PointFolds(NamedTuple):
-    """Which fold a point is in, by a hash of its coordinates.
-
-    Attributes
-    ----------
-    seed : int
-    frequent : ndarray of uint64
-        The hashes of points that are divided over all folds, in sorted order.
-    """
-
-    seed: int
-    frequent: Words
-
-    @classmethod
-    def learn(
-        cls, points: FloatArray, n_rows: IntArray, random: np.random.RandomState
-    ) -> PointFolds:
-        """Divide the points over all folds that have many sample rows."""
-        seed = int(random.randint(2**31))
-        nobody = cls(seed, np.empty(0, dtype=np.uint64))
-        return cls(seed, np.sort(nobody.hash(points[n_rows >= FREQUENT])))
-
-    def hash(self, points: FloatArray) -> Words:
-        """Return the hash of each point."""
-        return hash_rows([np.ascontiguousarray(column) for column in points.T], seed=self.seed)
-
-    def of_hashes(self, hashes: Words) -> IntArray:
-        """Return the fold of each hash."""
-        fold = (hashes % np.uint64(N_FOLDS)).astype(np.int64)
-        if len(self.frequent):
-            place = np.minimum(np.searchsorted(self.frequent, hashes), len(self.frequent) - 1)
-            fold[self.frequent[place] == hashes] = EVERY
-        return fold
-
-
-class Sums(NamedTuple):
-    """Weighted sums of a basis over one side."""
-
-    mass: float
-    first: FloatArray
-    second: FloatArray | None = None
-
-    @classmethod
-    def of(cls, basis: FloatArray, weight: FloatArray, *, squares: bool) -> Sums:
-        """Add up the rows of a basis."""
-        second = None
-        if squares:
-            scaled = np.sqrt(weight)[:, None] * basis
-            second = scaled.T @ scaled  # of which BLAS computes one half
-        return cls(float(weight.sum()), weight @ basis, second)
-
-    def __sub__(self, other: Sums) -> Sums:
-        second = None
-        if self.second is not None and other.second is not None:
-            second = self.second - other.second
-        return Sums(self.mass - other.mass, self.first - other.first, second)
-
-    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
-        second = None
-        if self.second is not None and other.second is not None:
-            second = self.second + other.second
-        return Sums(self.mass + other.mass, self.first + other.first, second)
 
 
 Both = tuple[Sums, Sums]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unskew.numerics.density_ratio import EVERY, N_FOLDS, PointFolds, Sums
+from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
 from unskew.numerics.typing import FloatArray
 from unskew.population.kernel_sums import KernelSums
 

@@ -162,7 +162,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     population_rows: int | Literal["auto"] = "auto"
 
     assumes = "selection depends on the columns alone, and the density ratio is smooth"
-    smoothed_by = ("relative=0.1", "a smaller bound")
+    smoothed_by = ("a smaller bound",)
     _saved_types = (
         "unskew.numerics.box_simplex.Certificate",
         "unskew.numerics.inductive.InductiveWeights",

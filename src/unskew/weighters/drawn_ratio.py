@@ -13,7 +13,6 @@ from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.density_ratio import (
     MOST_COLUMNS_TILTED,
     Candidate,
-    PointFolds,
     Side,
     means_in_reach,
     minimise_squared,
@@ -23,6 +22,7 @@ from unskew.numerics.density_ratio import (
 from unskew.numerics.inductive import cross_kernel
 from unskew.numerics.kernels import Kernel
 from unskew.numerics.kliep import TOLERANCE, solve_kliep
+from unskew.numerics.point_folds import PointFolds
 from unskew.numerics.typing import FloatArray
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample

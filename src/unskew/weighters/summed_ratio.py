@@ -9,13 +9,12 @@ from sklearn.utils import check_random_state
 
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.density_ratio import (
-    N_FOLDS,
     Candidate,
-    PointFolds,
     Side,
     minimise_squared,
     sum_basis,
 )
+from unskew.numerics.point_folds import N_FOLDS, PointFolds
 from unskew.numerics.typing import FloatArray
 from unskew.population.fold_sums import FoldSums
 from unskew.population.sample import Sample
