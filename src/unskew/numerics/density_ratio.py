@@ -18,7 +18,7 @@ widest kernel, then those with a tilt likewise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from unskew.numerics.calibration import CalibrationProblem
 from unskew.numerics.distances import Raking
 from unskew.numerics.inductive import Smoothing, cross_kernel, simplest_of_the_best
 from unskew.numerics.kernels import FAR, Kernel, TiltedKernel
-from unskew.numerics.kliep import solve_kliep
+from unskew.numerics.kliep import Kliep, solve_kliep
 from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
 from unskew.numerics.typing import FloatArray, IntArray
 
@@ -96,6 +96,12 @@ class Side(NamedTuple):
         """Return the rows with a positive weight."""
         kept = np.flatnonzero(self.weight)
         return Side(self.points[kept], self.weight[kept], self.fold[kept])
+
+    def parts(self) -> Iterator[Side]:
+        """Yield the rows, some at a time."""
+        for begin in range(0, len(self.weight), ROWS_AT_ONCE):
+            part = slice(begin, begin + ROWS_AT_ONCE)
+            yield Side(self.points[part], self.weight[part], self.fold[part])
 
     def held_out(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """Return the weight of each row in training and in testing."""
@@ -217,7 +223,8 @@ class Task(NamedTuple):
             if min(one.sum() for one in (train, test, their_train, their_test)) <= NOTHING:
                 continue
             mine, theirs = bases.tilted(fold)
-            means = means_in_reach(bases.plain[0], mine, train)
+            tops = bases.plain[0][train > 0].max(axis=0)
+            means = means_in_reach(train @ mine / train.sum(), tops)
             found = solve_kliep(theirs, their_train, means, tolerance=1e-4, max_iterations=20)
             if not found.coefficients.any():  # the training rows are out of each other's reach
                 losses[0, fold] = NO_FUNCTION
@@ -250,14 +257,28 @@ class _Bases(NamedTuple):
         ]
 
 
-def means_in_reach(plain: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
+def means_in_reach(means: FloatArray, tops: FloatArray) -> FloatArray:
     """Return the means of a basis over the sample, zero for centres that no sample row reaches.
 
-    Where none is reached, all count that are not negligible in floating point.
+    ``tops`` are the kernel's largest values between each centre and a sample row. Where none is
+    reached, all count that are not negligible in floating point.
     """
-    means = weight @ basis / weight.sum()
-    reached = plain[weight > 0].max(axis=0, initial=0.0) >= FAR
+    reached = tops >= FAR
     return np.asarray(np.where(reached, means, 0.0) if reached.any() else means)
+
+
+def maximise_likelihood(
+    plain: Kernel, kernel: Kernel, centres: FloatArray, mine: Side, theirs: Side
+) -> Kliep:
+    """Return the coefficients of largest likelihood on the basis of a kernel.
+
+    ``plain`` is the kernel without its tilt.
+    """
+    tops = np.zeros(len(centres))
+    for part in mine.parts():
+        tops = np.maximum(tops, cross_kernel(plain, part.points, centres).max(axis=0))
+    means = means_in_reach(sum_basis(kernel, centres, mine, squares=False).first, tops)
+    return solve_kliep(cross_kernel(kernel, theirs.points, centres), theirs.weight, means)
 
 
 def judged_folds(losses: FloatArray) -> FloatArray:
@@ -321,10 +342,9 @@ def sum_basis(kernel: Kernel, centres: FloatArray, side: Side, *, squares: bool)
     """Return the sums of a basis over one side, in blocks."""
     size = len(centres)
     total = Sums(0.0, np.zeros(size), np.zeros((size, size)) if squares else None)
-    for begin in range(0, len(side.weight), ROWS_AT_ONCE):
-        part = slice(begin, begin + ROWS_AT_ONCE)
-        basis = cross_kernel(kernel, side.points[part], centres)
-        total = total + Sums.of(basis, side.weight[part], squares=squares)
+    for part in side.parts():
+        basis = cross_kernel(kernel, part.points, centres)
+        total = total + Sums.of(basis, part.weight, squares=squares)
     return total
 
 

@@ -14,14 +14,13 @@ from unskew.numerics.density_ratio import (
     MOST_COLUMNS_TILTED,
     Candidate,
     Side,
-    means_in_reach,
+    maximise_likelihood,
     minimise_squared,
     sum_basis,
     tilt_towards,
 )
-from unskew.numerics.inductive import cross_kernel
 from unskew.numerics.kernels import Kernel
-from unskew.numerics.kliep import TOLERANCE, solve_kliep
+from unskew.numerics.kliep import TOLERANCE
 from unskew.numerics.point_folds import PointFolds
 from unskew.numerics.typing import FloatArray
 from unskew.population.reservoir import Reservoir
@@ -107,11 +106,9 @@ def _solve_likelihood(
     mine: Side,
     theirs: Side,
 ) -> FloatArray:
-    inner, basis = (cross_kernel(one, mine.points, centres) for one in (plain, kernel))
-    means = means_in_reach(inner, basis, mine.weight)
-    found = solve_kliep(cross_kernel(kernel, theirs.points, centres), theirs.weight, means)
+    found = maximise_likelihood(plain, kernel, centres, mine, theirs)
     weighter.gap_, weighter.objective_ = found.gap, found.objective
-    if not found.converged and means.any():
+    if found.coefficients.any() and not found.converged:
         warn_caller(
             ConvergenceWarning(
                 f"The likelihood was maximised to a duality gap of {found.gap:.2g} in "
