@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-theory bench-heckman bench-label-shift docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -64,6 +64,13 @@ bench-kmm:
 	.venv-peers/bin/python -m benchmarks.kmm peers
 	.venv-peers/bin/python -m benchmarks.kmm sizes
 	.venv-peers/bin/python -m benchmarks.kmm toy
+
+bench-ratio:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -r benchmarks/density_ratio/requirements.txt -e .
+	.venv-peers/bin/python -m benchmarks.density_ratio toy
+	.venv-peers/bin/python -m benchmarks.density_ratio agree
+	.venv-peers/bin/python -m benchmarks.density_ratio cost
 
 bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory validity

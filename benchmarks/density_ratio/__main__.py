@@ -35,7 +35,7 @@ Weigh = Callable[[np.ndarray], np.ndarray]
 OURS = {
     "`DensityRatioWeights()`": {},
     '`DensityRatioWeights("kl")`': {"loss": "kl"},
-    "the same, `tilt=False`": {"tilt": False},
+    "`tilt=False`": {"tilt": False},
     '`"kl"`, `tilt=False`': {"loss": "kl", "tilt": False},
     "`relative=0.1`": {"relative": 0.1},
     '`centres="sample"`': {"centres": "sample"},

@@ -272,7 +272,7 @@ def plan(n_rows: int) -> None:
         "TreeWeights, 300 leaves": unskew.TreeWeights(max_leaf_nodes=LEAVES),
         "TreeWeights, 20,000 sample rows, leaves of 4": unskew.TreeWeights(),
         "KernelMeanMatching, exact, 5,000 sample rows": unskew.KernelMeanMatching(method="exact"),
-        "DensityRatioWeights: a reservoir of 20,000 rows": unskew.DensityRatioWeights(
+        "DensityRatioWeights(population_rows=20_000): a reservoir": unskew.DensityRatioWeights(
             population_rows=20_000
         ),
     }
