@@ -50,14 +50,14 @@ def features(arguments: argparse.Namespace) -> None:
     frame = pd.DataFrame(rows)
     mechanisms = frame.groupby(["mechanism", "features"], sort=False).mean(numeric_only=True)
     sets = frame.groupby(["set", "features"], sort=False)["weight_error"].mean().unstack()
-    print(mechanisms.round(3).to_markdown() if arguments.markdown else mechanisms.round(3))
-    print(sets.round(3))
     summary = {
         "draws": arguments.draws,
         "by_mechanism": json.loads(mechanisms.round(4).reset_index().to_json(orient="records")),
         "weight_error_by_set": json.loads(sets.round(4).to_json(orient="index")),
     }
     arguments.output.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    print(mechanisms.round(3))
+    print(sets.round(3))
 
 
 def _draws(name: str, X: Any, y: Any, draws: int) -> Any:
@@ -209,7 +209,6 @@ def main() -> None:
     one = parts.add_parser("features")
     one.add_argument("data", type=Path)
     one.add_argument("--draws", type=int, default=20)
-    one.add_argument("--markdown", action="store_true")
     one.add_argument("--output", type=Path, default=RESULTS)
     one.set_defaults(run=features)
     for run in (solve, rake):

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from unskew.numerics.calibration import CalibrationProblem, independent
 from unskew.numerics.distances import Linear, Logit, Propensity, Raking, Truncated
+from unskew.numerics.row_features import Indicators, RowFeatures
 
 DISTANCES = {
     "raking": Raking(),
@@ -53,7 +54,8 @@ def problem(distance, *, slack=0.0, ridge=0.0, seed=0):
     shares = random.uniform(0.5, 1.5, 120)
     ratio = 6.0 if isinstance(distance, Propensity) else 1.0
     ends = np.full(4, slack), np.full(4, ridge)
-    return CalibrationProblem(features, shares / shares.sum(), distance, ratio, *ends)
+    rows = RowFeatures.of([features])
+    return CalibrationProblem(rows, shares / shares.sum(), distance, ratio, *ends)
 
 
 def primal(distance, factors):
@@ -72,6 +74,7 @@ def primal(distance, factors):
 def test_the_dual_solves_the_program(distance, low, high, seed):
     bounded = Truncated(distance, low, high) if np.isfinite(high) else distance
     given = problem(bounded, seed=seed)
+    features = given.features.dense()
     solved = given.solve()
     assert solved.certificate.converged
     reference = minimize(
@@ -80,8 +83,8 @@ def test_the_dual_solves_the_program(distance, low, high, seed):
         jac=lambda f: given.shares * (f - 1 if isinstance(distance, Linear) else np.log(f)),
         bounds=[(max(low, 1e-9) if isinstance(distance, Raking) else low, high)] * 120,
         constraints=[
-            {"type": "eq", "fun": lambda f: (given.shares * f) @ given.features,
-             "jac": lambda f: given.features.T * given.shares},
+            {"type": "eq", "fun": lambda f: (given.shares * f) @ features,
+             "jac": lambda f: features.T * given.shares},
             {"type": "eq", "fun": lambda f: given.shares @ f - 1, "jac": lambda f: given.shares},
         ],
         method="SLSQP",
@@ -112,3 +115,40 @@ def test_collinear_features_are_found():
         [columns, columns @ [1.0, 2.0, -1.0], np.ones(50), columns[:, 0] * 3]
     )
     assert independent(np.cov(features, rowvar=False)).tolist() == [True] * 3 + [False] * 3
+
+
+def test_features_by_tables_are_those_of_the_matrix():
+    random = np.random.default_rng(0)
+    sizes = [3, 700, 2, 11, 20, 9, 5]
+    levels = [Indicators(random.integers(-(size == 5), size, 2000), size) for size in sizes]
+    parts = [*levels[:2], random.normal(size=(2000, 3)), *levels[2:], random.normal(size=(2000, 1))]
+    matrix = np.hstack(
+        [
+            (p.places[:, None] == np.arange(p.width)).astype(float)
+            if isinstance(p, Indicators)
+            else p
+            for p in parts
+        ]
+    )
+    weights, kept = random.uniform(size=2000), random.uniform(size=matrix.shape[1]) < 0.7
+    rows, centre = random.uniform(size=2000) < 0.8, random.normal(size=matrix.shape[1])
+    scale = random.uniform(1, 2, matrix.shape[1])
+    features = RowFeatures.of(parts)
+    features.gram(weights)  # what it keeps for the next call must not outlive the cells
+    given = [(features, matrix, weights)]
+    given += [(features.of_columns(kept), matrix[:, kept], weights)]
+    given += [(features.of_rows(rows), matrix[rows], weights[rows])]
+    given += [(features.standardised(centre, scale), (matrix - centre) / scale, weights)]
+    for one, expected, w in given:
+        assert np.array_equal(one.dense(), expected)
+        assert np.allclose(one.sums(w), w @ expected, atol=1e-10)
+        assert np.allclose(one.gram(w), expected.T @ (expected * w[:, None]), atol=1e-9)
+        x = random.normal(size=one.width)
+        assert np.allclose(one.scores(x), expected @ x, atol=1e-12)
+    spread = np.sqrt(np.cov(matrix, rowvar=False, aweights=weights, bias=True).diagonal())
+    constant = spread == 0
+    assert np.allclose(features.spread(weights / weights.sum())[~constant], spread[~constant])
+    assert features.are_indicators().tolist() == [j < 703 or 706 <= j < 753 for j in range(754)]
+    one = np.zeros(754, dtype=bool)
+    one[[1, 740]] = True
+    assert np.array_equal(features.any_one(one), (matrix[:, [1, 740]] == 1).any(axis=1))

@@ -19,18 +19,17 @@ Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from unskew.numerics.distances import Distance
+from unskew.numerics.distances import Curves, Distance
+from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
-BLOCK_ENTRIES = 2**18
 MAX_STEPS = 60
 COLLINEAR = 1e-11
 """A feature is collinear if others leave less than this share of its variance unexplained."""
@@ -72,13 +71,22 @@ class Solution(NamedTuple):
     certificate: CalibrationCertificate
 
 
+class _Point(NamedTuple):
+    """The multipliers, and the dual there."""
+
+    point: FloatArray
+    scores: FloatArray
+    curves: Curves
+    value: float
+
+
 @dataclass(frozen=True)
 class CalibrationProblem:
     """A calibration problem whose features are centred at their targets, and scaled.
 
     Parameters
     ----------
-    features : ndarray of shape (n_rows, n_features)
+    features : RowFeatures
     shares : ndarray of shape (n_rows,)
         Design weights that sum to one.
     distance : Distance
@@ -91,88 +99,77 @@ class CalibrationProblem:
     Of two rows at -1 and 2, the first must count twice as much for a mean of 0.
 
     >>> from unskew.numerics.distances import Raking
-    >>> features = np.array([[-1.0], [2.0]])
+    >>> features = RowFeatures.of([np.array([[-1.0], [2.0]])])
     >>> none = np.zeros(1)
     >>> problem = CalibrationProblem(features, np.full(2, 0.5), Raking(), 1.0, none, none)
     >>> problem.solve().factors.round(6)
     array([1.333333, 0.666667])
     """
 
-    features: FloatArray
+    features: RowFeatures
     shares: FloatArray
     distance: Distance
     ratio: float
     slack: FloatArray
     ridge: FloatArray
 
-    def solve(self, start: Solution | None = None) -> Solution:
+    def solve(self) -> Solution:
         """Minimise the dual by Newton's method with step halving."""
-        point = self._start(start)
-        value = self._value(point)
-        steps = 0
-        while steps < MAX_STEPS:
-            factors = self.distance.factors(self._scores(point))
-            gradient = self._gradient(point, factors)
-            violation = self._violation(point, gradient)
-            if violation <= TOLERANCE or not np.isfinite(value) or self._separates(point):
+        at = self._at(np.append(self.distance.start(self.ratio), np.zeros(self.features.width)))
+        gradient, steps = self._gradient(at), 0
+        while self._violation(at.point, gradient) > TOLERANCE and steps < MAX_STEPS:
+            if not np.isfinite(at.value) or self._separates(at):
                 break
-            direction = self._direction(point, gradient)
+            direction = self._direction(at, gradient)
             if not np.isfinite(direction).all():
                 break
-            moved = self._halve(point, value, direction, gradient)
+            moved = self._halve(at, direction, gradient)
             if moved is None:
                 break
-            point, value = moved
-            steps += 1
-        factors = self.distance.factors(self._scores(point))
-        violation = self._violation(point, self._gradient(point, factors))
+            at, steps = moved, steps + 1
+            gradient = self._gradient(at)
+        factors, violation = at.curves.factors, self._violation(at.point, gradient)
         imbalance = np.abs(self.imbalances(factors)).max(initial=0.0)
         certificate = CalibrationCertificate(
             float(imbalance), violation, steps, TOLERANCE, violation <= TOLERANCE
         )
-        return Solution(float(point[0]), point[1:], factors, certificate)
+        return Solution(float(at.point[0]), at.point[1:], factors, certificate)
 
-    def _separates(self, point: FloatArray) -> bool:
+    def _at(self, point: FloatArray) -> _Point:
+        """Return the dual at a point."""
+        scores = self.features.scores(point[1:]) + point[0]
+        penalty = self.slack @ np.abs(point[1:]) + self.ridge @ point[1:] ** 2 / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            curves = self.distance.curves(scores)
+            potential = self.shares @ curves.potential
+        value = float(potential - self.ratio * point[0] + self.ratio * penalty)
+        return _Point(point, scores, curves, value)
+
+    def _separates(self, at: _Point) -> bool:
         """Whether multipliers prove that no positive weights balance the features.
 
         Without slack and ridge, all rows then lie on one side of the target.
         """
-        if self.slack.any() or self.ridge.any() or not point[1:].any():
+        if self.slack.any() or self.ridge.any() or not at.point[1:].any():
             return False
-        return bool(self.distance.lowest >= 0 and (self._scores(point) < point[0]).all())
+        return bool(self.distance.lowest >= 0 and (at.scores < at.point[0]).all())
 
     def imbalances(self, factors: FloatArray) -> FloatArray:
         """Return the weighted means of the features, which are to be zero."""
         counted = self.shares * factors
-        return counted @ self.features / counted.sum()
+        return self.features.sums(counted) / counted.sum()
 
     def restricted(self, kept: BoolArray) -> CalibrationProblem:
         """Return the problem with some of the features only."""
         if kept.all():
             return self
-        features = np.ascontiguousarray(self.features[:, kept])
+        features = self.features.of_columns(kept)
         return replace(self, features=features, slack=self.slack[kept], ridge=self.ridge[kept])
 
-    def _start(self, start: Solution | None) -> FloatArray:
-        if start is not None:
-            return np.concatenate([[start.intercept], start.multipliers])
-        point = np.zeros(self.features.shape[1] + 1)
-        point[0] = self.distance.start(self.ratio)
-        return point
-
-    def _scores(self, point: FloatArray) -> FloatArray:
-        return self.features @ point[1:] + point[0]
-
-    def _value(self, point: FloatArray) -> float:
-        penalty = self.slack @ np.abs(point[1:]) + self.ridge @ point[1:] ** 2 / 2
-        with np.errstate(over="ignore", invalid="ignore"):
-            potential = self.shares @ self.distance.potential(self._scores(point))
-        return float(potential - self.ratio * point[0] + self.ratio * penalty)
-
-    def _gradient(self, point: FloatArray, factors: FloatArray) -> FloatArray:
+    def _gradient(self, at: _Point) -> FloatArray:
         """Return the gradient without the slack, in standard deviations of a mean."""
-        counted = self.shares * factors
-        smooth = counted @ self.features / self.ratio + self.ridge * point[1:]
+        counted = self.shares * at.curves.factors
+        smooth = self.features.sums(counted) / self.ratio + self.ridge * at.point[1:]
         return np.concatenate([[counted.sum() / self.ratio - 1.0], smooth])
 
     def _violation(self, point: FloatArray, gradient: FloatArray) -> float:
@@ -182,35 +179,34 @@ class CalibrationProblem:
         violations = np.where((multipliers == 0.0) & (self.slack > 0), at_zero, away)
         return float(max(abs(gradient[0]), violations.max(initial=0.0)))
 
-    def _direction(self, point: FloatArray, gradient: FloatArray) -> FloatArray:
+    def _direction(self, at: _Point, gradient: FloatArray) -> FloatArray:
         """Return where the second-order model of the dual is smallest."""
-        curvature = self.shares * self.distance.slopes(self._scores(point)) / self.ratio
+        point = at.point
+        curvature = self.shares * at.curves.slopes / self.ratio
         hessian = np.empty((len(point), len(point)))
-        hessian[1:, 1:] = weighted_gram(self.features, curvature)
+        hessian[1:, 1:] = self.features.gram(curvature)
         hessian[1:, 1:].flat[:: len(point)] += self.ridge
         hessian[0, 0] = curvature.sum()
-        hessian[0, 1:] = hessian[1:, 0] = curvature @ self.features
+        hessian[0, 1:] = hessian[1:, 0] = self.features.sums(curvature)
         if self.slack.any():
             slack = np.concatenate([[0.0], self.slack])
             return minimise_model(hessian, gradient, slack, point) - point
         return -solve_psd(hessian, gradient)
 
-    def _halve(
-        self, point: FloatArray, value: float, direction: FloatArray, gradient: FloatArray
-    ) -> tuple[FloatArray, float] | None:
+    def _halve(self, at: _Point, direction: FloatArray, gradient: FloatArray) -> _Point | None:
         """Return the first point along the direction with Armijo's decrease; None if there is none.
 
         With slack the promised decrease includes that of the absolute values.
         """
+        point, value = at.point, at.value
         kinks = np.abs(point[1:] + direction[1:]) - np.abs(point[1:])
         promised = self.ratio * float(gradient @ direction + self.slack @ kinks)
         size = 1.0
         while size > 1e-12:
-            new = point + size * direction
-            reached = self._value(new)
+            new = self._at(point + size * direction)
             # Near the minimum, the decrease is lost in the rounding of the value.
-            if reached <= value + 1e-4 * size * promised + 1e-14 * max(abs(value), 1.0):
-                return new, reached
+            if new.value <= value + 1e-4 * size * promised + 1e-14 * max(abs(value), 1.0):
+                return new
             size /= 2
         return None
 
@@ -264,39 +260,6 @@ def minimise_model(
             new = exact
             slope = gradient + hessian @ (new - point)
     return new
-
-
-def row_blocks(matrix: FloatArray) -> Iterator[slice]:
-    """Yield blocks of rows that fit a core's cache."""
-    step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
-    return (slice(begin, begin + step) for begin in range(0, len(matrix), step))
-
-
-def weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted sum of the products of all pairs of features."""
-    gram = np.zeros((features.shape[1],) * 2)
-    roots = np.sqrt(weights)
-    for rows in row_blocks(features):
-        scaled = features[rows] * roots[rows, None]
-        gram += scaled.T @ scaled
-    return gram
-
-
-def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the standard deviations of features; never zero, so that one can divide by them.
-
-    A feature whose spread is within the rounding error of its mean counts as constant.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = shares @ features
-        ends = np.abs([features.min(axis=0) - means, features.max(axis=0) - means])
-        largest = np.maximum(ends.max(axis=0), np.finfo(float).tiny)
-        squares = np.zeros(features.shape[1])
-        for rows in row_blocks(features):  # scaled, so that no square overflows or vanishes
-            squares += shares[rows] @ ((features[rows] - means) / largest) ** 2
-        spread = largest * np.sqrt(squares)
-        constant = spread <= 1e-14 * np.sqrt(len(features)) * np.abs(means)
-    return np.where(constant, np.maximum(np.abs(means), 1.0), spread)
 
 
 def independent(covariance: FloatArray) -> BoolArray:

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from unskew.numerics.typing import FloatArray
+
+
+class Curves(NamedTuple):
+    """G(u), F(u) and F'(u)."""
+
+    potential: FloatArray
+    factors: FloatArray
+    slopes: FloatArray
 
 
 class Distance(ABC):
@@ -36,6 +45,10 @@ class Distance(ABC):
     def inverse(self, factors: FloatArray) -> FloatArray:
         """Return the score at which F takes a value; infinite beyond its range."""
 
+    def curves(self, scores: FloatArray) -> Curves:
+        """Return all three at once."""
+        return Curves(self.potential(scores), self.factors(scores), self.slopes(scores))
+
     def range(self) -> tuple[FloatArray | float, FloatArray | float]:
         """Return the infimum and the supremum of the factor."""
         return self.lowest, np.inf
@@ -54,6 +67,11 @@ class Raking(Distance):
             return np.exp(scores)
 
     potential = slopes = factors
+
+    def curves(self, scores: FloatArray) -> Curves:
+        """Return all three, which are the same."""
+        factors = self.factors(scores)
+        return Curves(factors, factors, factors)
 
     def inverse(self, factors: FloatArray) -> FloatArray:
         """Return log F."""

@@ -122,5 +122,5 @@ def scale_to_total(weights: FloatArray, total: float) -> float:
     0.5
     """
     largest = float(weights.max())
-    factor = total / (math.fsum(weights / largest) * largest)
+    factor = total / (math.fsum((weights / largest).tolist()) * largest)
     return 1.0 if abs(factor - 1.0) < 1e-12 else factor

@@ -65,14 +65,16 @@ def doubtful_columns(rows: pa.Table | pa.RecordBatch) -> list[Doubt]:
     """
     found = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         present = column.drop_null()
         if len(present) < FEWEST_ROWS:
             continue
-        if is_text(present.type):
+        is_dictionary = types.is_dictionary(present.type)
+        if is_text(present.type.value_type if is_dictionary else present.type):
             found.append(_doubt_of_text(name, present))
-        elif types.is_integer(present.type) and _is_identifier(name, present):
+            continue
+        if is_dictionary:
+            present = present.cast(present.type.value_type)
+        if types.is_integer(present.type) and _is_identifier(name, present):
             found.append(Doubt(name, "an identifier", len(present), len(present)))
     return [doubt for doubt in found if doubt is not None]
 
@@ -111,8 +113,13 @@ def warn_of_doubtful_columns(doubts: Sequence[Doubt]) -> None:
 
 
 def _doubt_of_text(name: str, column: pa.ChunkedArray) -> Doubt | None:
-    rows, values = len(column), pc.count_distinct(column).as_py()
-    words = pc.mean(pc.count_substring(column[:1000], " ")).as_py() + 1
+    rows, values = len(column), _n_distinct(column)
+    if values < min(rows / 2, _FEWEST_CATEGORIES):
+        return None
+    first = column[:1000]
+    if types.is_dictionary(first.type):
+        first = first.cast(first.type.value_type)
+    words = pc.mean(pc.count_substring(first, " ")).as_py() + 1
     if values >= rows / 2 and words >= _WORDS_OF_A_TEXT:
         return Doubt(name, "free text", values, rows)
     if values >= _NEARLY_ALL * rows:
@@ -120,6 +127,13 @@ def _doubt_of_text(name: str, column: pa.ChunkedArray) -> Doubt | None:
     if values > _FEWEST_CATEGORIES and rows < _FEWEST_PER_CATEGORY * values:
         return Doubt(name, "very many categories", values, rows)
     return None
+
+
+def _n_distinct(column: pa.Array | pa.ChunkedArray) -> int:
+    """Return how many values there are, or an upper bound that is small."""
+    if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < _FEWEST_CATEGORIES:
+        return len(column.dictionary)
+    return len(column.unique())
 
 
 def _is_identifier(name: str, column: pa.ChunkedArray) -> bool:

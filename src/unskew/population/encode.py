@@ -86,12 +86,18 @@ class ColumnCodes:
         self.fit_transform(sample)
         return self
 
-    def fit_transform(self, sample: pa.RecordBatch) -> FloatArray:
-        """Learn from the sample and return its codes."""
+    def fit_transform(
+        self, sample: pa.RecordBatch, *, encoded: pa.RecordBatch | None = None
+    ) -> FloatArray:
+        """Learn from the sample and return its codes.
+
+        ``encoded`` is the sample with dictionaries of its texts, where there are such.
+        """
         self.__dict__.pop("kinds", None)
         self.names: list[str] = sample.schema.names
         self.types: list[pa.DataType] = sample.schema.types
         self._check_kinds(sample, side="sample")
+        sample = sample if encoded is None else encoded
         self.columns = [_column_code(column) for column in sample.columns]
         self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is unseen yet
         values = self.transform(sample, side="sample").values
@@ -368,7 +374,9 @@ def _column_code(sample: pa.Array) -> _Code:
 
 
 def _present(column: pa.Array) -> BoolArray:
-    present: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
+    present: BoolArray = np.ones(len(column), dtype=bool)
+    if column.null_count:
+        present = column.is_valid().to_numpy(zero_copy_only=False)
     if types.is_floating(column.type):
         present &= ~np.isnan(column.to_numpy(zero_copy_only=False))
     return present

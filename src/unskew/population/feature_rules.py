@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Literal, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.feature_space import MAX_CATEGORIES
 from unskew.population.features import (
@@ -25,6 +26,7 @@ from unskew.population.features import (
     Term,
     ValueGroups,
     combined,
+    distinct,
 )
 from unskew.population.known_levels import KnownLevels
 from unskew.population.sample import Sample
@@ -65,6 +67,13 @@ class FeatureRules:
     def is_category(self, position: int) -> bool:
         """Whether a column holds categories."""
         return self.codes.counts_categories(position)
+
+    def distinct_codes(self, position: int) -> FloatArray:
+        """Return the codes of a column's values, sorted; a missing value last."""
+        if not self.is_category(position) or not self.counted.all():
+            return np.unique(self.values[self.counted, position])
+        gap = [np.nan] if self.codes.has_missing[position] else []
+        return np.append(np.arange(float(self.codes.n_categories(position))), gap)
 
     def means(self, most: int = MAX_CATEGORIES) -> list[Term]:
         """Return the mean of each number, and the share of each category and of missing values.
@@ -145,12 +154,12 @@ class FeatureRules:
         for position, name in zip(positions, known.columns, strict=True):
             column = known.rows[name].combine_chunks()
             codes[:, position] = self.codes.encode_column(column, position, side="population")
-            own = np.unique(np.append(self.values[self.counted, position], codes[:, position]))
+            own = np.unique(np.append(self.distinct_codes(position), codes[:, position]))
             groupings.append(
                 known.bands.get(name) or ValueGroups(own, np.arange(len(own)), [""] * len(own))
             )
         combinations = combined(codes, positions, groupings)
-        mine = combined(self.values[self.counted], positions, groupings)
+        mine = self._combinations(positions, groupings)
         # In the order of the sample's own levels, so that rows and margins give the same weights.
         order = np.argsort(combinations, kind="stable")
         seen = known.groups[order][np.isin(combinations[order], mine)]
@@ -259,8 +268,7 @@ class FeatureRules:
 
     def levels(self, positions: tuple[int, ...], groupings: tuple[Grouping, ...]) -> Levels:
         """Return indicators of the combinations of groups that the sample has."""
-        known = np.unique(combined(self.values[self.counted], positions, groupings))
-        known = known[known >= 0]
+        known = self._combinations(positions, groupings)
         names = []
         for combination in known:
             parts = []
@@ -270,6 +278,17 @@ class FeatureRules:
                 parts.append(f"{name}={groupings[place].labels[group]}")
             names.append(", ".join(reversed(parts)))
         return Levels(positions, names, groupings, known, np.arange(len(known)))
+
+    def _combinations(self, positions: tuple[int, ...], groupings: Sequence[Grouping]) -> IntArray:
+        """Return the combinations of groups that the sample has, sorted."""
+        if len(positions) == 1:
+            rows = self.distinct_codes(positions[0])[:, None]
+        else:
+            rows = self.values[:, positions]
+            rows = rows if self.counted.all() else rows[self.counted]
+        found = combined(rows, range(len(positions)), groupings)
+        size = math.prod(len(one.labels) for one in groupings)
+        return distinct(found[found >= 0], size)[0]
 
     def curves(self, position: int) -> list[Term]:
         """Return the square and the knots of a column of numbers that has enough values."""

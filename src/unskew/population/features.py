@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,15 @@ from unskew.population.encode import ColumnCodes
 from unskew.population.forms import Form
 from unskew.population.summaries import RowBlock, Summary
 
+if TYPE_CHECKING:
+    from unskew.numerics.row_features import RowFeatures
+
 BLOCK = 8192
 """Rows whose features are computed at a time; a block of 40 features then fits a core's cache."""
+
+
+MAX_TABLE = 4096
+"""Whole numbers of a range up to this are looked up in a table."""
 
 
 class Grouping(ABC):
@@ -55,10 +62,11 @@ class ValueGroups(Grouping):
 
     def of(self, column: FloatArray) -> IntArray:
         """Return the group of each code; -1 for none."""
-        place = np.minimum(np.searchsorted(self.values, column), len(self.values) - 1)
-        found = self.values[place]
-        known = (found == column) | (np.isnan(found) & np.isnan(column))
-        return np.where(known, self.groups[place], -1)
+        numbers = self.values[~np.isnan(self.values)]
+        groups = looked_up(numbers, self.groups[: len(numbers)], column)
+        if len(numbers) < len(self.values):
+            groups[np.isnan(column)] = self.groups[-1]
+        return groups
 
 
 @dataclass(frozen=True)
@@ -182,9 +190,7 @@ class Levels(Term):
 
     def places(self, codes: FloatArray) -> IntArray:
         """Return the feature that is one at each row; -1 if there is none."""
-        combination = self.combine(codes)
-        place = np.minimum(np.searchsorted(self.known, combination), len(self.known) - 1)
-        return np.where(self.known[place] == combination, self.outputs[place], -1)
+        return looked_up(self.known, self.outputs, self.combine(codes))
 
     def of(self, rows: Block) -> FloatArray:
         """Return the indicators."""
@@ -294,6 +300,20 @@ class FeatureSet:
         with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite sums
             return np.hstack([np.empty((len(codes), 0)), *(term.of(rows) for term in self.terms)])
 
+    def of_rows(self, codes: FloatArray, batch: pa.RecordBatch) -> RowFeatures:
+        """Return the same, with levels as each row's place among them."""
+        from unskew.numerics.row_features import Indicators, RowFeatures  # needs SciPy
+
+        rows = Block(codes, batch)
+        parts: list[FloatArray | Indicators] = [np.empty((len(codes), 0))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for term in self.terms:
+                if isinstance(term, Levels):
+                    parts.append(Indicators(term.places(codes), len(term.names)))
+                else:
+                    parts.append(term.of(rows))
+        return RowFeatures.of(parts)
+
 
 class FeatureSums(Summary):
     """The sums of features over rows whose values the sample has, by folds of the rows.
@@ -347,14 +367,54 @@ def filled(column: FloatArray, fill: float) -> FloatArray:
     return column
 
 
+def looked_up(keys: FloatArray | IntArray, values: IntArray, asked: Any) -> IntArray:
+    """Return the value of each key that is asked for; -1 for those that are not there.
+
+    ``keys`` are sorted. A table of the whole numbers between them is much faster than a search.
+
+    Examples
+    --------
+    >>> looked_up(np.array([2, 5]), np.array([7, 8]), np.array([5.0, 3.0, 2.0, 2.5, np.nan]))
+    array([ 8, -1,  7, -1, -1])
+    """
+    if not len(keys):
+        return np.full(len(asked), -1)
+    first, last = float(keys[0]), float(keys[-1])
+    if last - first >= MAX_TABLE or (keys != np.floor(keys)).any():
+        place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        return np.where(keys[place] == asked, values[place], -1)
+    before = int(first) - 1
+    table = np.full(int(last - first) + 3, -1)  # with room for what lies before and after
+    table[np.asarray(keys - before, dtype=np.intp)] = values
+    shifted = asked - before
+    with np.errstate(invalid="ignore"):  # of missing values
+        places = shifted.astype(np.intp, copy=False)
+    found = table.take(places, mode="clip")
+    if shifted.dtype.kind == "f" and not (whole := places == shifted).all():
+        found[~whole] = -1
+    return found
+
+
+def distinct(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return the different ones of whole numbers from 0 to ``size``, and how often each occurs."""
+    if size > max(MAX_TABLE, len(codes)):
+        values, counts = np.unique(codes, return_counts=True)
+        return values, counts
+    counts = np.bincount(codes, minlength=1)
+    present = np.flatnonzero(counts)
+    return present, counts[present]
+
+
 def combined(
     codes: FloatArray, positions: Sequence[int], groupings: Sequence[Grouping]
 ) -> IntArray:
     """Return each row's combination of groups as one number; -1 if a column has none."""
-    total = np.zeros(len(codes), dtype=np.int64)
+    total: IntArray = np.zeros(len(codes), dtype=np.int64)
     outside = np.zeros(len(codes), dtype=bool)
     for position, grouping in zip(positions, groupings, strict=True):
         group = grouping.of(codes[:, position])
+        if len(positions) == 1:
+            return group
         outside |= group < 0
         total = total * len(grouping.labels) + group
     return np.where(outside, -1, total)

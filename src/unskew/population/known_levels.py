@@ -12,7 +12,7 @@ import pyarrow as pa
 from unskew.errors import InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.band_labels import bands_between, parse_bands
-from unskew.population.features import Bands
+from unskew.population.features import Bands, distinct
 from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
 
@@ -58,7 +58,11 @@ class KnownLevels:
 
 
 def match_levels(
-    columns: Key, table: Table, sample: pa.Table, borders: dict[str, Any], collapse: int | None
+    columns: Key,
+    table: Table,
+    sample: pa.RecordBatch,
+    borders: dict[str, Any],
+    collapse: int | None,
 ) -> KnownLevels:
     """Match a table of counts with a sample; a value that the margin lacks is an error."""
     levels = list(table)
@@ -67,7 +71,7 @@ def match_levels(
     places: list[IntArray] = []
     for position, name in enumerate(columns):
         labels = list(dict.fromkeys(level[position] for level in levels))
-        column = sample[name].combine_chunks()
+        column = sample.column(name)
         values_of, own_bands, found = _match_column(name, labels, column, borders.get(name))
         places.append(found)
         values[name] = values_of.take(pa.array([labels.index(level[position]) for level in levels]))
@@ -120,18 +124,16 @@ def _match_column(
 
 def _match_text(name: str, labels: list[Any], column: pa.Array) -> tuple[pa.Array, IntArray]:
     texts = pa.array([_as_text(label) for label in labels], pa.large_string())
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if kind_of(column.type) == Kind.NUMBER:  # a category of numbers
-        column = as_doubles(column)
-    column = column.cast(pa.large_string())
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    values = column.dictionary
+    if kind_of(values.type) == Kind.NUMBER:  # a category of numbers
+        values = as_doubles(values)
+    values = values.cast(pa.large_string())
     table = {text: place for place, text in enumerate(texts.to_pylist())}
-    distinct = column.dictionary_encode()
-    places = np.array([table.get(text, -1) for text in distinct.dictionary.to_pylist()] + [-1])
-    places[-1] = table.get(None, -1)
-    indices = distinct.indices.fill_null(len(places) - 1).to_numpy(zero_copy_only=False)
-    found = places[indices]
-    _check_found(name, labels, found, column)
+    places = np.array([table.get(text, -1) for text in [*values.to_pylist(), None]])
+    found = places[column.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    _check_found(name, labels, found, pa.DictionaryArray.from_arrays(column.indices, values))
     return texts, found
 
 
@@ -168,7 +170,8 @@ def _count(
         np.ravel_multi_index([o.index(v) for o, v in zip(labels, level, strict=True)], shape)
         for level in levels
     ]
-    tally = dict(zip(*np.unique(flat, return_counts=True), strict=True))
+    present, counts = distinct(flat, int(np.prod(shape)))
+    tally = dict(zip(present.tolist(), counts.tolist(), strict=True))
     lost = set(tally) - set(ids)
     if lost:
         one = np.unravel_index(min(lost), shape)

@@ -304,7 +304,7 @@ class Margins:
         twin._tables = {key: t for key, t in twin._tables.items() if set(key) <= set(names)}
         twin._totals = {name: total for name, total in twin._totals.items() if name in names}
         twin._known = [
-            match_levels(key, table, sample.table, self.bands, self.collapse)
+            match_levels(key, table, sample.encoded, self.bands, self.collapse)
             for key, table in twin._tables.items()
         ]
         return twin

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
-from unskew.population.kinds import without_views
+from unskew.population.kinds import is_text, without_views
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,15 @@ class Rows:
                 "large_string or to categories."
             )
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self.table.schema)
+
+    @cached_property
+    def encoded(self) -> pa.RecordBatch:
+        """The same with each text stored once: a dictionary, and a place in it for each row."""
+        columns = [
+            column.dictionary_encode() if is_text(column.type) else column
+            for column in self.batch.columns
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.batch.schema.names)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

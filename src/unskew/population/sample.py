@@ -103,7 +103,7 @@ class Sample:
     @cached_property
     def _codes_and_values(self) -> tuple[ColumnCodes, FloatArray]:
         codes = ColumnCodes()
-        return codes, codes.fit_transform(self.batch)
+        return codes, codes.fit_transform(self.batch, encoded=self.rows.encoded)
 
     @property
     def codes(self) -> ColumnCodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,10 @@ from unskew.numerics.calibration import (
     CalibrationProblem,
     Solution,
     independent,
-    weighted_gram,
-    weighted_spread,
 )
 from unskew.numerics.distances import Distance, Truncated
 from unskew.numerics.reach import Reach, farthest_mean, smallest_imbalance
+from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
 
 MATCHED = 1e-8
@@ -63,7 +63,7 @@ class Balancing:
 
     Parameters
     ----------
-    features : ndarray of shape (n_rows, n_features)
+    features : RowFeatures
     design : ndarray of shape (n_rows,)
     names : list of str
         Of the features.
@@ -82,7 +82,7 @@ class Balancing:
 
     def __init__(
         self,
-        features: FloatArray,
+        features: RowFeatures,
         design: FloatArray,
         names: list[str],
         targets: FloatArray,
@@ -96,14 +96,17 @@ class Balancing:
         self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
         self.n_rows, self.max_weight = len(design), max_weight
         self.origins = np.broadcast_to(origins, targets.shape)
+        self.present = design > 0
+        features = features.of_rows(self.present)  # others may have values that cannot be summed
         self.absent = _absent_levels(features, targets, distance) & (slack == 0.0)
-        self.present = (design > 0) & ~(features[:, self.absent] == 1.0).any(axis=1)
-        if not self.present.any():
+        lost = features.any_one(self.absent)
+        if lost.all():
             raise OverlapError("Every sample row has a level that the population lacks.", 1.0)
-        self.features = features if self.present.all() else features[self.present]
+        self.present[self.present] = ~lost
+        self.features = features.of_rows(~lost)
         counted = float(design[self.present].sum())
         self.shares = design[self.present] / counted
-        self.spread = weighted_spread(self.features, self.shares)
+        self.spread = self.features.spread(self.shares)
         for name, *numbers in zip(names, self.spread, targets, strict=True):
             if not np.isfinite(numbers).all():
                 raise InputError(
@@ -140,9 +143,14 @@ class Balancing:
             ridge, solution, kept = self._limited(design_effect, ridge, solution, kept)
         return self._solved(solution, kept, slack, ridge)
 
+    @cached_property
+    def _scaled(self) -> RowFeatures:
+        """The features from their targets, in standard deviations."""
+        return self.features.standardised(self.targets, self.spread)
+
     def _problem(self, slack: float, ridge: float) -> CalibrationProblem:
         return CalibrationProblem(
-            (self.features - self.targets) / self.spread,
+            self._scaled,
             self.shares,
             self.distance,
             self.ratio,
@@ -155,15 +163,14 @@ class Balancing:
         problem = self._problem(slack, ridge)
         kept = np.ones(len(self.names), dtype=bool)
         if not ridge and not problem.slack.any():
-            means = problem.shares @ problem.features
-            gram = weighted_gram(problem.features, problem.shares)
-            kept = independent(gram - np.outer(means, means))
+            means = self._scaled.sums(self.shares)
+            kept = independent(self._scaled.gram(self.shares) - np.outer(means, means))
         return problem.restricted(kept).solve(), kept
 
     def _imbalance(self, factors: FloatArray) -> FloatArray:
         counted = self.shares * factors
         counted /= counted.sum()
-        return np.asarray((counted @ self.features - self.targets) / self.spread)
+        return (self.features.sums(counted) - self.targets) / self.spread
 
     def _is_matched(self, solution: Solution) -> bool:
         beyond = np.abs(self._imbalance(solution.factors)) - self.slack
@@ -225,8 +232,7 @@ class Balancing:
 
     def reach(self) -> Reach:
         """Return how near any weights within the bounds come."""
-        scaled = (self.features - self.targets) / self.spread
-        return smallest_imbalance(scaled, *self._share_bounds(), self.slack)
+        return smallest_imbalance(self._scaled.dense(), *self._share_bounds(), self.slack)
 
     def explain(self, reach: Reach) -> str:
         """Return why no weights match the targets, in the features' names."""
@@ -236,7 +242,7 @@ class Balancing:
         target = self.targets[first] + origin
         sign = -np.sign(reach.direction[first])  # in which direction the sample does not reach
         word, beyond = ("above", "above") if sign > 0 else ("below", "below")
-        scaled = (self.features - self.targets) / self.spread
+        scaled = self._scaled.dense()
         farthest = farthest_mean(scaled, first, sign, *self._share_bounds())
         text = (
             f"No weights match the population: the nearest that any come is {reach.slack:.3g} "
@@ -256,7 +262,7 @@ class Balancing:
                 if weight[j] > 0.05 * weight.max()
             ]
             text += f" The population has {' and '.join(sides)} than the sample can reach at once."
-        column = self.features[:, first] + origin
+        column = self.features.dense()[:, first] + origin
         count = int((column > target).sum() if sign > 0 else (column < target).sum())
         text += f" {count} of {len(column)} sample rows are {beyond} {target:.6g}."
         if self.max_weight is not None or isinstance(self.distance, Truncated):
@@ -267,9 +273,9 @@ class Balancing:
         )
 
 
-def _absent_levels(features: FloatArray, targets: FloatArray, distance: Distance) -> BoolArray:
+def _absent_levels(features: RowFeatures, targets: FloatArray, distance: Distance) -> BoolArray:
     """Return the indicators whose target is zero, if weights of zero are allowed."""
-    if distance.lowest != 0.0:
+    absent: BoolArray = targets == 0.0
+    if distance.lowest != 0.0 or not absent.any():
         return np.zeros(len(targets), dtype=bool)
-    is_level = ((features == 0.0) | (features == 1.0)).all(axis=0)
-    return np.asarray(is_level & (targets == 0.0))
+    return absent & features.are_indicators()

@@ -176,7 +176,7 @@ class Weighter(WithParameters, ABC):
         self.columns_ = sample.rows.table.column_names
         answer, drawn = self._ask(sample, target)
         if answer is not None and (self.columns is None or isinstance(self.columns, str)):
-            warn_of_doubtful_columns(doubtful_columns(sample.batch))
+            warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         raw = self._solve(sample, answer)
         self._measure_overlap(sample, target, drawn)
         _check_marks(target, sample.size)

@@ -197,42 +197,32 @@ class CalibrationWeights(InductiveWeighter):
         self.uncovered_ = asked.uncovered / mass
         if covered <= 0:
             raise OverlapError(nothing_covered(asked.features.codes), 1.0)
-        values = asked.features.of_codes(sample.values, sample.batch)
-        values[sample.design == 0] = 0.0
-        solved = self._balance(asked, values, sample, answer.learned)
+        solved = self._balance(asked, sample, answer.learned)
         self._describe(solved)
         weights = solved.factors * sample.design
         self._check_negative(weights)
         return weights
 
-    def _balance(
-        self, asked: FeatureSums, values: FloatArray, sample: Sample, n_base: int | None
-    ) -> Solved:
+    def _balance(self, asked: FeatureSums, sample: Sample, n_base: int | None) -> Solved:
         """Match the features, or those that are chosen among them."""
         terms = asked.features.terms
         widths = [len(term.names) for term in terms]
         relax, design = self.on_infeasible == "relax", sample.design
         if n_base is None:
-            return self._solve_terms(asked, values, design, range(len(terms)), relax=relax)
+            return self._solve_terms(asked, sample, range(len(terms)), relax=relax)
         # Folds go by an order of the rows that does not depend on how they were shuffled.
-        order = sample.order
+        order, values = sample.order, asked.features.of_codes(sample.values, sample.batch)
         chosen = choose_terms(values[order], design[order], widths, n_base, asked.sums, asked.mass)
         base = [place for place in chosen if place < n_base]
         if chosen != base:
             try:
-                return self._solve_terms(asked, values, design, chosen, relax=False)
+                return self._solve_terms(asked, sample, chosen, relax=False)
             except OverlapError:
                 pass  # what cannot be matched is not kept
-        return self._solve_terms(asked, values, design, base, relax=relax)
+        return self._solve_terms(asked, sample, base, relax=relax)
 
     def _solve_terms(
-        self,
-        asked: FeatureSums,
-        values: FloatArray,
-        design: FloatArray,
-        places: Sequence[int],
-        *,
-        relax: bool,
+        self, asked: FeatureSums, sample: Sample, places: Sequence[int], *, relax: bool
     ) -> Solved:
         terms = asked.features.terms
         kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
@@ -241,13 +231,13 @@ class CalibrationWeights(InductiveWeighter):
         with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
             targets = asked.sums[:, kept].sum(axis=0) / mass
         balancing = Balancing(
-            values if kept.all() else values[:, kept],
-            design,
+            features.of_rows(sample.values, sample.batch),
+            sample.design,
             features.names,
             targets,
             self._distance(),
             _slacks(self.slack, features),
-            ratio=self._ratio(mass, float(design.sum())),
+            ratio=self._ratio(mass, float(sample.design.sum())),
             max_weight=self.max_weight,
             origins=features.origins,
         )

@@ -11,9 +11,9 @@ from unskew.numerics.calibration import (
     CalibrationProblem,
     independent,
     solve_psd,
-    weighted_spread,
 )
 from unskew.numerics.distances import Raking
+from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
 
@@ -176,7 +176,7 @@ class _Choice:
         if not width:
             return np.zeros(0)
         problem = CalibrationProblem(
-            features - target,
+            RowFeatures.of([features - target]),
             shares / shares.sum(),
             Raking(),
             1.0,
