@@ -2,7 +2,7 @@
 
     python -m benchmarks.calibration features DATA    "auto" against "means" and "margins"
     python -m benchmarks.calibration solve            the solver at m = 100,000 with 200 features
-    python -m benchmarks.calibration rake             raking against balance and a plain IPF loop
+    python -m benchmarks.calibration rake             raking against balance and a loop as in R
 
 Protocol, written down before the runs:
 
@@ -14,9 +14,7 @@ Protocol, written down before the runs:
   that size; the effective share; the share of draws in which no exact weights exist ("relaxed").
 - solve: standard normal features, targets at 0.02 standard deviations of noise and one at 0.8; five
   runs, median; the time of one multiplication ΦᵀΦ beside it.
-- rake: ten margins of 2 to 11 levels, 100,000 sample rows that a logistic selection drew; each tool
-  in the same process, in turn, three times; the largest relative error of a margin beside it. Peers
-  run only where they are installed (requirements.txt).
+- rake: see rake.py.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.calibration.rake import add_options, rake
 from unskew import CalibrationWeights, Margins, effective_sample_size
 from unskew.experiments import datasets, sampling
 
@@ -125,83 +123,6 @@ def solve(arguments: argparse.Namespace) -> None:
         )
 
 
-def rake(arguments: argparse.Namespace) -> None:
-    """Compare raking to ten margins with other tools."""
-    del arguments
-    random = np.random.default_rng(0)
-    levels = range(2, 12)
-    population = pd.DataFrame({f"v{k}": random.integers(0, k, 300_000).astype(str) for k in levels})
-    score = sum((population[name] == "0") for name in population) - 2.0
-    sample = population[random.uniform(size=len(population)) < 1 / (1 + np.exp(-score))]
-    sample = sample.iloc[:100_000].reset_index(drop=True)
-    counts = {name: population[name].value_counts().to_dict() for name in population}
-    tools: dict[str, Callable[[], Any]] = {
-        "unskew": lambda: (
-            CalibrationWeights(total="population").fit(sample, population=Margins(counts)).weights_
-        ),
-        "IPF loop": lambda: _ipf(sample, counts),
-    }
-    try:
-        import balance  # noqa: F401
-
-        tools["balance"] = lambda: _balance(sample, population)
-    except ImportError:
-        print("balance is not installed here, so it is left out.")
-    times: dict[str, list[float]] = {name: [] for name in tools}
-    errors = {}
-    for _ in range(3):
-        for name, run in tools.items():
-            started = time.perf_counter()
-            weights = np.asarray(run(), dtype=float)
-            times[name].append(time.perf_counter() - started)
-            errors[name] = _margin_error(sample, counts, weights)
-    ours = statistics.median(times["unskew"])
-    for name, taken in times.items():
-        middle = statistics.median(taken)
-        print(f"{name}: {middle:.3f} s, {middle / ours:.1f} times ours; error {errors[name]:.1e}")
-
-
-def _ipf(sample: pd.DataFrame, counts: dict[str, dict[str, int]]) -> Any:
-    """Scale to each margin in turn until all agree within 1e-6, with pandas, as scripts do."""
-    weights = pd.Series(1.0, index=sample.index)
-    for _ in range(500):
-        largest = 0.0
-        for name, margin in counts.items():
-            sums = weights.groupby(sample[name]).sum()
-            factors = pd.Series(margin) / sums
-            largest = max(largest, float((factors - 1).abs().max()))
-            weights = weights * sample[name].map(factors)
-        if largest < 1e-6:
-            break
-    return weights
-
-
-def _balance(sample: pd.DataFrame, population: pd.DataFrame) -> Any:
-    import logging
-
-    from balance import Sample
-
-    logging.getLogger("balance").setLevel(logging.ERROR)
-    given = [
-        Sample.from_frame(rows.assign(id=np.arange(len(rows)).astype(str)), id_column="id")
-        for rows in (sample, population)
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        adjusted = given[0].adjust(given[1], method="rake", transformations=None)
-    return adjusted.weights().df.iloc[:, 0]
-
-
-def _margin_error(sample: pd.DataFrame, counts: dict[str, dict[str, int]], weights: Any) -> float:
-    weights = weights / weights.sum()
-    errors = []
-    for name, margin in counts.items():
-        total = sum(margin.values())
-        sums = pd.Series(weights).groupby(sample[name]).sum()
-        errors += [abs(sums[level] * total / count - 1) for level, count in margin.items()]
-    return max(errors)
-
-
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -211,8 +132,10 @@ def main() -> None:
     one.add_argument("--draws", type=int, default=20)
     one.add_argument("--output", type=Path, default=RESULTS)
     one.set_defaults(run=features)
-    for run in (solve, rake):
-        parts.add_parser(run.__name__).set_defaults(run=run)
+    parts.add_parser("solve").set_defaults(run=solve)
+    one = parts.add_parser("rake")
+    add_options(one)
+    one.set_defaults(run=rake)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -134,7 +134,7 @@ def test_features_by_tables_are_those_of_the_matrix():
     rows, centre = random.uniform(size=2000) < 0.8, random.normal(size=matrix.shape[1])
     scale = random.uniform(1, 2, matrix.shape[1])
     features = RowFeatures.of(parts)
-    features.gram(weights)  # what it keeps for the next call must not outlive the cells
+    features.moments(weights)  # what it keeps for the next call must not outlive the cells
     given = [(features, matrix, weights)]
     given += [(features.of_columns(kept), matrix[:, kept], weights)]
     given += [(features.of_rows(rows), matrix[rows], weights[rows])]
@@ -142,7 +142,9 @@ def test_features_by_tables_are_those_of_the_matrix():
     for one, expected, w in given:
         assert np.array_equal(one.dense(), expected)
         assert np.allclose(one.sums(w), w @ expected, atol=1e-10)
-        assert np.allclose(one.gram(w), expected.T @ (expected * w[:, None]), atol=1e-9)
+        sums, gram = one.moments(w)
+        assert np.allclose(sums, w @ expected, atol=1e-10)
+        assert np.allclose(gram, expected.T @ (expected * w[:, None]), atol=1e-9)
         x = random.normal(size=one.width)
         assert np.allclose(one.scores(x), expected @ x, atol=1e-12)
     spread = np.sqrt(np.cov(matrix, rowvar=False, aweights=weights, bias=True).diagonal())

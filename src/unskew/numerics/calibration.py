@@ -20,13 +20,14 @@ Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from unskew.numerics.distances import Curves, Distance
-from unskew.numerics.row_features import RowFeatures
+from unskew.numerics.row_features import Moments, RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
@@ -164,7 +165,15 @@ class CalibrationProblem:
         if kept.all():
             return self
         features = self.features.of_columns(kept)
-        return replace(self, features=features, slack=self.slack[kept], ridge=self.ridge[kept])
+        fewer = replace(self, features=features, slack=self.slack[kept], ridge=self.ridge[kept])
+        if "design_moments" in self.__dict__:
+            fewer.__dict__["design_moments"] = self.design_moments.of_columns(kept)
+        return fewer
+
+    @cached_property
+    def design_moments(self) -> Moments:
+        """The moments of the features under the design weights."""
+        return self.features.moments(self.shares)
 
     def _gradient(self, at: _Point) -> FloatArray:
         """Return the gradient without the slack, in standard deviations of a mean."""
@@ -182,12 +191,16 @@ class CalibrationProblem:
     def _direction(self, at: _Point, gradient: FloatArray) -> FloatArray:
         """Return where the second-order model of the dual is smallest."""
         point = at.point
-        curvature = self.shares * at.curves.slopes / self.ratio
+        slopes = at.curves.slopes / self.ratio
         hessian = np.empty((len(point), len(point)))
-        hessian[1:, 1:] = self.features.gram(curvature)
+        if (slopes == slopes[0]).all():  # as they are at the start
+            hessian[1:, 1:] = self.design_moments.gram * slopes[0]
+            hessian[0, 1:] = self.design_moments.sums * slopes[0]
+        else:
+            hessian[0, 1:], hessian[1:, 1:] = self.features.moments(self.shares * slopes)
+        hessian[1:, 0] = hessian[0, 1:]
+        hessian[0, 0] = self.shares @ slopes
         hessian[1:, 1:].flat[:: len(point)] += self.ridge
-        hessian[0, 0] = curvature.sum()
-        hessian[0, 1:] = hessian[1:, 0] = self.features.sums(curvature)
         if self.slack.any():
             slack = np.concatenate([[0.0], self.slack])
             return minimise_model(hessian, gradient, slack, point) - point

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -58,6 +59,17 @@ class _Table:
         return _counted(self.cells, weights, len(self.values))
 
 
+class Moments(NamedTuple):
+    """Sums of features, and of their products."""
+
+    sums: FloatArray
+    gram: FloatArray
+
+    def of_columns(self, chosen: BoolArray) -> Moments:
+        """Return those of some of the features."""
+        return Moments(self.sums[chosen], self.gram[np.ix_(chosen, chosen)])
+
+
 @dataclass(frozen=True)
 class RowFeatures:
     """The features of rows.
@@ -68,7 +80,7 @@ class RowFeatures:
     >>> features = RowFeatures.of([numbers, towns])
     >>> features.dense()
     array([[3., 1., 0.], [1., 0., 1.], [2., 0., 1.]])
-    >>> features.gram(np.ones(3))
+    >>> features.moments(np.ones(3)).gram
     array([[14.,  3.,  3.], [ 3.,  1.,  0.], [ 3.,  0.,  2.]])
     """
 
@@ -111,21 +123,24 @@ class RowFeatures:
             sums[table.columns] = table.sums(weights) @ table.values
         return sums
 
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted sum of the products of all pairs of features."""
-        gram = np.empty((self.width, self.width))
-        gram[np.ix_(self.columns, self.columns)] = weighted_gram(self.matrix, weights)
+    def moments(self, weights: FloatArray) -> Moments:
+        """Return the weighted sums of the features and of the products of all pairs of them."""
+        sums, gram = np.empty(self.width), np.empty((self.width, self.width))
+        sums[self.columns] = weights @ self.matrix
+        if len(self.columns):
+            gram[np.ix_(self.columns, self.columns)] = weighted_gram(self.matrix, weights)
         for one in self.tables:
-            own = one.values.T @ (one.sums(weights)[:, None] * one.values)
-            gram[np.ix_(one.columns, one.columns)] = own
+            mass = one.sums(weights)
+            sums[one.columns] = mass @ one.values
+            gram[np.ix_(one.columns, one.columns)] = one.values.T @ (mass[:, None] * one.values)
             if len(self.columns):
-                sums = _sums_by_cell(one, self.matrix, weights)
-                _set_both(gram, one.columns, self.columns, one.values.T @ sums)
+                joint = one.values.T @ _sums_by_cell(one, self.matrix, weights)
+                _set_both(gram, one.columns, self.columns, joint)
         for (one, other), cells in zip(_pairs(self.tables), self._pair_cells, strict=True):
             shape = len(one.values), len(other.values)
-            joint = _counted(cells, weights, shape[0] * shape[1]).reshape(shape)
-            _set_both(gram, one.columns, other.columns, one.values.T @ (joint @ other.values))
-        return gram
+            counts = _counted(cells, weights, shape[0] * shape[1]).reshape(shape)
+            _set_both(gram, one.columns, other.columns, one.values.T @ (counts @ other.values))
+        return Moments(sums, gram)
 
     @cached_property
     def _pair_cells(self) -> list[IntArray]:

@@ -299,7 +299,8 @@ class _CategoryCode:
     def __init__(self, sample: pa.Array) -> None:
         self.precision = precision_of(sample.type)
         indices, values = self._indices_and_values(sample)
-        present = values.take(pc.unique(indices.drop_null()))  # a dictionary may list more
+        counts = np.bincount(indices.drop_null().to_numpy(), minlength=len(values))
+        present = values.filter(pa.array(counts > 0))  # a dictionary may list more
         self.categories = pc.unique(present).drop_null().sort()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -314,7 +315,8 @@ class _CategoryCode:
         codes = np.full(len(values) + 1, np.nan)  # the last one serves rows that are missing
         ranks = pc.index_in(values, value_set=self.categories).fill_null(-1)
         codes[:-1] = np.where(_present(values), ranks.to_numpy(zero_copy_only=False), np.nan)
-        numbers = codes[indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+        indices = indices.fill_null(len(values)) if indices.null_count else indices
+        numbers = codes[indices.to_numpy()]
         unknown: BoolArray = numbers == -1.0
         return numbers, unknown if unknown.any() else None
 

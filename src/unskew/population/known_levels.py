@@ -165,7 +165,7 @@ def _count(
 ) -> IntArray:
     """Return the number of sample rows of each level; refuse one that is not listed."""
     shape = [len(one) for one in labels]
-    flat = np.ravel_multi_index(places, shape) if len(places[0]) else np.empty(0, np.int64)
+    flat = places[0] if len(places) == 1 else np.ravel_multi_index(places, shape)
     ids = [
         np.ravel_multi_index([o.index(v) for o, v in zip(labels, level, strict=True)], shape)
         for level in levels

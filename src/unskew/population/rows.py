@@ -23,6 +23,10 @@ from numpy.typing import NDArray
 from unskew.errors import InputError, InputTypeError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import is_text, without_views
+from unskew.population.threads import in_order, n_threads
+
+_MANY_VALUES = 100_000
+"""For fewer, it is not worth starting threads."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,9 @@ class Rows:
     @cached_property
     def encoded(self) -> pa.RecordBatch:
         """The same with each text stored once: a dictionary, and a place in it for each row."""
-        columns = [
-            column.dictionary_encode() if is_text(column.type) else column
-            for column in self.batch.columns
-        ]
+        large = self.batch.num_rows * self.batch.num_columns > _MANY_VALUES
+        threads = n_threads(None) if large else 1
+        columns = list(in_order(_with_dictionary, self.batch.columns, threads))
         return pa.RecordBatch.from_arrays(columns, names=self.batch.schema.names)
 
     def __len__(self) -> int:
@@ -64,6 +67,10 @@ class Rows:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Fields of a frozen dataclass cannot be assigned.
         self.__dict__.update(table=table_of_bytes(state["table"]), named=state["named"])
+
+
+def _with_dictionary(column: pa.Array) -> pa.Array:
+    return column.dictionary_encode() if is_text(column.type) else column
 
 
 def is_rows(data: Any) -> bool:
@@ -195,7 +202,8 @@ def _arrow_column(values: Any, column: str, *, name: str) -> pa.ChunkedArray | p
     try:
         if hasattr(values, "to_arrow"):  # Polars
             return values.to_arrow()
-        if "interval" in str(getattr(getattr(values, "cat", None), "categories", "")):
+        categories = getattr(getattr(values, "cat", None), "categories", None)
+        if "interval" in str(getattr(categories, "dtype", "")):
             values = values.cat.rename_categories(str)  # the result of pandas.cut
         if isinstance(values, pa.ChunkedArray):
             return values

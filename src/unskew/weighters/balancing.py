@@ -163,8 +163,8 @@ class Balancing:
         problem = self._problem(slack, ridge)
         kept = np.ones(len(self.names), dtype=bool)
         if not ridge and not problem.slack.any():
-            means = self._scaled.sums(self.shares)
-            kept = independent(self._scaled.gram(self.shares) - np.outer(means, means))
+            means, gram = problem.design_moments
+            kept = independent(gram - np.outer(means, means))
         return problem.restricted(kept).solve(), kept
 
     def _imbalance(self, factors: FloatArray) -> FloatArray:
