@@ -2,14 +2,14 @@
 
 Protocol, written down before the runs:
 
-- Ten margins of 2 to 11 levels, independent; 100,000 sample rows that a logistic selection drew from
-  300,000, as a pandas table of text, and of categories.
+- Ten margins of 2 to 11 levels, independent; 100,000 sample rows that a logistic selection drew
+  from 300,000, as a pandas table of text, and of categories.
 - unskew: the whole fit, from the table and a dict of counts to weights.
 - loop: post-stratify to one margin after the other until no weight changes by more than 1e-6 in a
   round, in plain pandas, as `survey::rake` does and survey offices write it; and the same with the
   levels made categories beforehand, which is not counted.
-- balance: `Sample.adjust(method="rake")` with its defaults, without the conversion of the rows, in an
-  environment of its own, because its dependencies contradict ours. It is made at the first run
+- balance: `Sample.adjust(method="rake")` with its defaults, without the conversion of the rows, in
+  an environment of its own, because its dependencies contradict ours. It is made at the first run
   (`python -m venv`), from requirements.txt. The time is taken inside that process.
 - The tools run in turn, five rounds; the medians are compared. balance takes minutes: one round.
 - Beside each: the largest relative error of a margin.

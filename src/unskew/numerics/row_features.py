@@ -9,6 +9,7 @@ are. Other features are columns of a matrix.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csc_array
 
+from unskew.numerics.cores import available_cores
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 BLOCK_ENTRIES = 2**18
@@ -126,9 +128,9 @@ class RowFeatures:
     def moments(self, weights: FloatArray) -> Moments:
         """Return the weighted sums of the features and of the products of all pairs of them."""
         sums, gram = np.empty(self.width), np.empty((self.width, self.width))
-        sums[self.columns] = weights @ self.matrix
         if len(self.columns):
-            gram[np.ix_(self.columns, self.columns)] = weighted_gram(self.matrix, weights)
+            inner = np.ix_(self.columns, self.columns)
+            sums[self.columns], gram[inner] = weighted_moments(self.matrix, weights)
         for one in self.tables:
             mass = one.sums(weights)
             sums[one.columns] = mass @ one.values
@@ -282,14 +284,32 @@ def row_blocks(matrix: FloatArray) -> Iterator[slice]:
     return (slice(begin, begin + step) for begin in range(0, len(matrix), step))
 
 
-def weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted sum of the products of all pairs of features."""
-    gram = np.zeros((features.shape[1],) * 2)
+def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
+    """Return the weighted sums of features and of the products of all pairs of them.
+
+    Large matrices are shared among threads of our own: those of BLAS wait for each other after
+    every block, which takes many times as long where other processes keep a core busy. Parts are
+    added in the order of the rows, however many threads there are.
+    """
     roots = np.sqrt(weights)
-    for rows in row_blocks(features):
+    blocks = list(row_blocks(features))
+    parts = [blocks[begin : begin + 8] for begin in range(0, len(blocks), 8)]
+    total = Moments(np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2))
+    with ThreadPoolExecutor(min(available_cores(), len(parts) or 1)) as pool:
+        run = map if len(parts) < 2 else pool.map
+        for sums, gram in run(lambda part: _moments_of(features, roots, part), parts):
+            np.add(total.sums, sums, out=total.sums)
+            np.add(total.gram, gram, out=total.gram)
+    return total
+
+
+def _moments_of(features: FloatArray, roots: FloatArray, blocks: Sequence[slice]) -> Moments:
+    sums, gram = np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2)
+    for rows in blocks:
         scaled = features[rows] * roots[rows, None]
+        sums += roots[rows] @ scaled
         gram += scaled.T @ scaled
-    return gram
+    return Moments(sums, gram)
 
 
 def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from unskew.errors import InputError
-from unskew.population.features import Bands
+from unskew.population.groupings import Bands
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _PATTERNS = (

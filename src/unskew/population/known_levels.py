@@ -12,7 +12,7 @@ import pyarrow as pa
 from unskew.errors import InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.band_labels import bands_between, parse_bands
-from unskew.population.features import Bands, distinct
+from unskew.population.groupings import Bands, distinct
 from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
 

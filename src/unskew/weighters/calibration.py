@@ -17,6 +17,7 @@ from unskew.errors import (
     ParameterError,
     warn_caller,
 )
+from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
@@ -151,16 +152,16 @@ class CalibrationWeights(InductiveWeighter):
         *(
             f"unskew.population.features.{name}"
             for name in (
-                "Bands",
                 "Curve",
                 "FeatureSet",
                 "Levels",
                 "Missing",
                 "Number",
                 "Product",
-                "ValueGroups",
             )
         ),
+        "unskew.population.groupings.Bands",
+        "unskew.population.groupings.ValueGroups",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
@@ -197,7 +198,8 @@ class CalibrationWeights(InductiveWeighter):
         self.uncovered_ = asked.uncovered / mass
         if covered <= 0:
             raise OverlapError(nothing_covered(asked.features.codes), 1.0)
-        solved = self._balance(asked, sample, answer.learned)
+        with one_blas_thread():  # products are small, or shared among threads of our own
+            solved = self._balance(asked, sample, answer.learned)
         self._describe(solved)
         weights = solved.factors * sample.design
         self._check_negative(weights)
