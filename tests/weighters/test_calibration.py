@@ -290,6 +290,23 @@ def test_features_may_be_functions(shifted):
     assert np.average(np.log(sample.income), weights=w) == pytest.approx(mean, rel=1e-9)
 
 
+def test_only_the_columns_that_features_name_are_needed(shifted):
+    sample, population = shifted
+    features = ["age", ("age", "town")]
+    given = population[["town", "age"]].assign(other=0)
+    weighter = CalibrationWeights(features=features, **QUIET).fit(sample, population=given)
+    expected = CalibrationWeights(features=features, columns=["age", "town"], **QUIET)
+    assert weighter.columns_ == ["age", "town"]
+    expected.fit(sample, population=population)
+    assert np.array_equal(weighter.weights_, expected.weights_)
+    new = sample[["town", "age"]]
+    assert np.allclose(weighter.weigh(new), weighter.weights_, rtol=1e-10)
+    numbers = ["age", "income"]
+    by_position = CalibrationWeights(features=[1], **QUIET)
+    by_position.fit(sample[numbers].to_numpy(), population=population[numbers].to_numpy())
+    assert by_position.columns_ == ["x1"]
+
+
 def test_new_rows_and_saved_weighters(shifted, tmp_path):
     from unskew import load_weighter, save_weighter
 

@@ -172,10 +172,13 @@ class Weighter(WithParameters, ABC):
         given = self._open(X, y, sample_weight)
         target = population if isinstance(population, Margins) else Population.of(population)
         apart = self._own_column_names()
-        sample, target = match_columns(given, target, self.columns, apart=apart)
+        chosen = self.columns  # margins need none but those that they know
+        if isinstance(target, Population):
+            chosen = self._chosen_columns(given.rows.table.column_names)
+        sample, target = match_columns(given, target, chosen, apart=apart)
         self.columns_ = sample.rows.table.column_names
         answer, drawn = self._ask(sample, target)
-        if answer is not None and (self.columns is None or isinstance(self.columns, str)):
+        if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         raw = self._solve(sample, answer)
         self._measure_overlap(sample, target, drawn)
@@ -262,6 +265,10 @@ class Weighter(WithParameters, ABC):
     def coarser(self) -> NextStep | None:
         """Return how to leave less of the population uncovered; None if the method is not why."""
         return None
+
+    def _chosen_columns(self, names: Sequence[str]) -> Columns:  # noqa: ARG002
+        """Return the columns to weigh by among those of X, as the parameters choose them."""
+        return self.columns
 
     def _own_column_names(self) -> list[str]:
         """Return the columns of X that are not features, and that the population may lack."""
@@ -390,13 +397,14 @@ class InductiveWeighter(Weighter, ABC):
         """Return new rows with the columns of the sample, under its names and in its order."""
         fitted = list(getattr(self, "feature_names_in_", ()))
         by_name = rows.named and bool(fitted)
-        if rows.table.num_columns != self.n_features_in_ and not (by_name and self.columns):
+        chosen = self._chosen_columns(fitted)
+        if rows.table.num_columns != self.n_features_in_ and not (by_name and chosen):
             raise InputError(
                 f"X has {rows.table.num_columns} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
         if by_name:  # of columns that are not weighed by, those that are there
-            needed = fitted if self.columns is None else self.columns_
+            needed = fitted if chosen is None else self.columns_
             missing = [name for name in needed if name not in rows.table.column_names]
             if missing:
                 raise InputError(

@@ -30,7 +30,7 @@ from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
 from unskew.weighters.saved_state import check_numbers
-from unskew.weighters.two_samples import nothing_covered
+from unskew.weighters.typing import Columns
 
 
 class CalibrationWeights(InductiveWeighter):
@@ -60,7 +60,8 @@ class CalibrationWeights(InductiveWeighter):
         "auto": "means", and of squares, knots and pairs of columns those that lower the held-out
         loss, at most a tenth as many features as sample rows and 200; see Notes. A list holds
         columns (as in "means"), pairs such as ``("age", "region")``, and functions of a table of
-        rows in the form of X. With :class:`unskew.Margins`, "auto" is everything that they know.
+        rows in the form of X; without functions, the population needs only the columns that it
+        names. With :class:`unskew.Margins`, "auto" is everything that they know.
     bounds : (low, high), optional
         Bounds of the ratio of a weight to its design weight, both scaled to the same total; None
         for no bound on a side. "linear" with ``bounds=(0, None)`` gives stable balancing weights.
@@ -175,6 +176,18 @@ class CalibrationWeights(InductiveWeighter):
         "on_infeasible": [StrOptions({"raise", "relax"})],
         "negative": [StrOptions({"raise", "allow"})],
     }
+
+    def _chosen_columns(self, names: Sequence[str]) -> Columns:
+        """Return ``columns``, or else those that a list of features names, if it has no function.
+
+        A function is given all columns. What is no column is refused with the features.
+        """
+        listed = [] if isinstance(self.features, str) else list(self.features)
+        if self.columns is not None or any(map(callable, listed)):
+            return self.columns
+        parts = [[one] if isinstance(one, str | int) else list(one) for one in listed]
+        named = [f"x{one}" if isinstance(one, int) else one for part in parts for one in part]
+        return [one for one in dict.fromkeys(named) if one in names] or None
 
     def _question(self, sample: Sample, about: About) -> Question[FeatureSums]:
         self._distance()  # its parameters are checked before the pass
