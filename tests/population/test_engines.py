@@ -14,9 +14,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from unskew import Population, TreeWeights
+from unskew import CalibrationWeights, Population, TreeWeights
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
+from unskew.population.features import FeatureSet, FeatureSums, Number
 from unskew.population.rows import as_rows
 
 
@@ -99,6 +100,37 @@ def test_every_form_gives_the_same_tree_weights(mixed, folder, form, threads, mo
     assert weighter.uncovered_ == expected.uncovered_ == 0
     assert np.array_equal(weighter.population_counts_, expected.population_counts_)
     assert weighter.population_counts_.sum() == len(mixed)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("features", ["auto", "margins"])
+def test_every_form_gives_the_same_calibration_weights(mixed, folder, form, features):
+    chance = 1 / (1 + np.exp(-mixed["income"].fillna(0) - mixed["rooms"] / 2))
+    drawn = np.random.default_rng(0).uniform(size=len(mixed)) < chance
+    sample = mixed[drawn].iloc[:600]
+    weighter = CalibrationWeights(features=features, overlap="ignore")
+    expected = weighter.fit(sample, population=mixed).weights_
+    weights = weighter.fit(sample, population=FORMS[form](mixed, folder)).weights_
+    assert np.allclose(weights, expected, rtol=1e-12)
+    assert np.ptp(weights) > 1
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_sums_of_features_do_not_depend_on_the_cut(cut):
+    codes = ColumnCodes().fit(as_rows(pd.DataFrame({"x": [0.0, 1.0]}), name="X").batch)
+    features = FeatureSet(codes, [Number((0,), ["x"], 0.0, np.nan)])
+    parts = []
+    for value in (1e16, 1.0, -1e16, 2.0):
+        parts.append(FeatureSums(features))
+        batch = pa.record_batch({"x": [value]})
+        parts[-1].update(RowBlock(batch, np.ones(1)))
+    for part in parts[1:cut]:
+        parts[0].merge(part)
+    for part in parts[cut + 1 :]:
+        parts[cut].merge(part)
+    parts[0].merge(parts[cut])
+    parts[0].finish()
+    assert parts[0].sums.tolist() == [[3.0]]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from unskew import (
+    CalibrationWeights,
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
@@ -62,6 +63,7 @@ def sample_frame(spark, frames):
 
 FEATURES = ["a.b", "town"]
 INDUCTIVE = {
+    "calibration": CalibrationWeights(),
     "tree": TreeWeights(),
     "honest": TreeWeights(honest=True),
     "histogram": HistogramWeights(buckets=3),
@@ -169,6 +171,31 @@ def test_a_part_grows_the_tree_and_all_rows_are_counted(frames, sample_frame):
     weighter.fit(sample[FEATURES], sample["label"], population=population)
     assert len(weighter.weights_) == M
     assert not hasattr(weighter, "subsample_size_")
+
+
+@pytest.mark.parametrize("options", [{}, {"features": "margins", "max_weight": 3.0}], ids=str)
+def test_calibration_says_what_its_subsample_leaves(options, spark, frames, sample_frame):
+    _, population = frames
+    rows = sample_frame.select("`a.b`", "town", "design")
+    weighter = CalibrationWeights(**options, overlap="ignore")
+    weighter.fit(SparkSample(rows, subsample=150), population=population, sample_weight="design")
+    assert weighter.certificate_.imbalance < 1e-9  # of the subsample
+    weighed = weighter.weigh(rows).toArrow().to_pandas()
+    w = weighed["design"] * weighed["weight"]
+    ulm = np.average(weighed["town"] == "Ulm", weights=w)
+    place = weighter.features_.index("town=Ulm")
+    spread = weighter.tilt_.spread[place]
+    assert abs(weighter.imbalance_[place]) > 1e-6
+    expected = (ulm - weighter.targets_[place]) / spread
+    assert weighter.imbalance_[place] == pytest.approx(expected, rel=1e-9)
+    # A population on Spark gives the same.
+    there = CalibrationWeights(**options, overlap="ignore").fit(
+        SparkSample(rows, subsample=150),
+        population=spark.createDataFrame(population),
+        sample_weight="design",
+    )
+    again = there.weigh(weighed[FEATURES])
+    assert np.allclose(again, weighed["weight"], rtol=1e-12)
 
 
 def test_the_population_may_be_on_spark_as_well(spark, frames, sample_frame):

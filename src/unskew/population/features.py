@@ -287,11 +287,12 @@ class FeatureSums(Summary):
     """
 
     shared = frozenset({"features"})
-    added = ("sums", "mass", "uncovered")
+    added = ("mass", "uncovered")
 
     def __init__(self, features: FeatureSet, n_folds: int = 1) -> None:
         self.features = features
         self.sums = np.zeros((n_folds, len(features)))
+        self.lost = np.zeros((n_folds, len(features)))  # in rounding, so far
         self.mass = np.zeros(n_folds)
         self.uncovered = 0.0
 
@@ -314,8 +315,30 @@ class FeatureSums(Summary):
                 weight = np.where(unseen, 0.0, weight)
             for fold in range(n_folds):
                 own = slice((fold - rows.start - begin) % n_folds, None, n_folds)
-                self.sums[fold] += weight[own] @ values[own]
+                self._add_sums(fold, weight[own] @ values[own])
                 self.mass[fold] += weight[own].sum()
+
+    def _add_sums(self, fold: int | slice, sums: FloatArray) -> None:
+        """Add sums and keep what rounding takes, so that the cut of the rows does not matter.
+
+        Knuth's exact error of an addition.
+        """
+        before = self.sums[fold]
+        total = before + sums
+        share = total - before
+        self.lost[fold] += (before - (total - share)) + (sums - share)
+        self.sums[fold] = total
+
+    def merge(self, other: FeatureSums) -> None:
+        """Add the sums of later rows."""
+        super().merge(other)
+        self._add_sums(slice(None), other.sums)
+        self.lost += other.lost
+
+    def finish(self) -> None:
+        """Add what rounding took."""
+        self.sums, self.lost = self.sums + self.lost, np.zeros_like(self.lost)
+        super().finish()
 
 
 def filled(column: FloatArray, fill: float) -> FloatArray:

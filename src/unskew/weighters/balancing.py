@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,31 +18,12 @@ from unskew.numerics.distances import Distance, Truncated
 from unskew.numerics.reach import Reach, farthest_mean, smallest_imbalance
 from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.weighters.tilt import Tilt
 
 MATCHED = 1e-8
 """The imbalance, in standard deviations, up to which a feature without slack is matched."""
 RELAXED = 1.01
 """Weights of the smallest slack are on the border of those that exist; this allows a bit more."""
-
-
-@dataclass(frozen=True)
-class Tilt:
-    """The factor of a row's design weight, as a function of its features."""
-
-    targets: FloatArray
-    spread: FloatArray
-    intercept: float
-    multipliers: FloatArray
-    distance: Distance
-    absent: BoolArray
-    """Levels that the population does not have."""
-
-    def factors(self, features: FloatArray) -> FloatArray:
-        """Return F(u); an unknown feature (NaN) counts as the target."""
-        scaled = np.nan_to_num((features - self.targets) / self.spread, nan=0.0)
-        factors = self.distance.factors(scaled @ self.multipliers + self.intercept)
-        factors[(features[:, self.absent] == 1.0).any(axis=1)] = 0.0
-        return factors
 
 
 class Solved(NamedTuple):

@@ -28,8 +28,10 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.calibration_parameters import checked_bounds, slacks
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
 from unskew.weighters.saved_state import check_numbers
+from unskew.weighters.tilt import TiltedSums, TiltRule
 from unskew.weighters.typing import Columns
 
 
@@ -92,7 +94,8 @@ class CalibrationWeights(InductiveWeighter):
     targets_ : ndarray of shape (n_features,)
         The population's means of them.
     imbalance_ : ndarray of shape (n_features,)
-        The weighted mean of the sample minus the target, in standard deviations of the sample.
+        The weighted mean of the sample minus the target, in standard deviations of the sample. Of
+        a sample on Spark, whose subsample the weights are solved on: the mean over all its rows.
     collinear_ : list of str
         Features that are linear combinations of others, and so are matched with them.
     multipliers_ : ndarray of shape (n_features,)
@@ -149,7 +152,7 @@ class CalibrationWeights(InductiveWeighter):
         "unskew.numerics.distances.Propensity",
         "unskew.numerics.distances.Raking",
         "unskew.numerics.distances.Truncated",
-        "unskew.weighters.balancing.Tilt",
+        "unskew.weighters.tilt.Tilt",
         *(
             f"unskew.population.features.{name}"
             for name in (
@@ -185,7 +188,11 @@ class CalibrationWeights(InductiveWeighter):
         listed = [] if isinstance(self.features, str) else list(self.features)
         if self.columns is not None or any(map(callable, listed)):
             return self.columns
-        parts = [[one] if isinstance(one, str | int) else list(one) for one in listed]
+        parts = [
+            [one] if isinstance(one, str | int) else list(one)
+            for one in listed
+            if not callable(one)
+        ]
         named = [f"x{one}" if isinstance(one, int) else one for part in parts for one in part]
         return [one for one in dict.fromkeys(named) if one in names] or None
 
@@ -214,6 +221,8 @@ class CalibrationWeights(InductiveWeighter):
         with one_blas_thread():  # products are small, or shared among threads of our own
             solved = self._balance(asked, sample, answer.learned)
         self._describe(solved)
+        if not sample.in_memory and self.features_:
+            self.imbalance_ = sample.reduce(TiltedSums(self._rule())).imbalance
         weights = solved.factors * sample.design
         self._check_negative(weights)
         return weights
@@ -251,7 +260,7 @@ class CalibrationWeights(InductiveWeighter):
             features.names,
             targets,
             self._distance(),
-            _slacks(self.slack, features),
+            slacks(self.slack, features),
             ratio=self._ratio(mass, float(sample.design.sum())),
             max_weight=self.max_weight,
             origins=features.origins,
@@ -261,7 +270,7 @@ class CalibrationWeights(InductiveWeighter):
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
-        low, high = _checked_bounds(self.bounds)
+        low, high = checked_bounds(self.bounds)
         if self.distance == "logit":
             if not (0 <= low < 1 < high < np.inf):
                 raise ParameterError(
@@ -342,54 +351,22 @@ class CalibrationWeights(InductiveWeighter):
         check_numbers("tilt_.spread", tilt.spread, (width,), least=np.finfo(float).tiny)
         check_numbers("tilt_.intercept", tilt.intercept, (), least=-np.inf)
 
+    def _rule(self) -> TiltRule:
+        return TiltRule(self.feature_set_, self.tilt_)
+
     def _weigh(self, sample: Sample) -> FloatArray:
-        return self.tilt_.factors(self.feature_set_.transform(sample.batch, side="new rows"))
+        return self._rule()(sample.batch)
 
 
-def _checked_bounds(bounds: Any) -> tuple[float, float]:
-    """Return the bounds with infinity for none."""
-    if bounds is None:
-        return -np.inf, np.inf
-    try:
-        low, high = bounds
-        low = -np.inf if low is None else float(low)
-        high = np.inf if high is None else float(high)
-    except (TypeError, ValueError):
-        raise ParameterError(f"bounds must be (low, high); got {bounds!r}.") from None
-    if not low < 1 < high:
-        raise ParameterError(
-            f"bounds are of the ratio of a weight to its design weight, so low < 1 < high; got "
-            f"{bounds!r}."
-        )
-    return low, high
-
-
-def _slacks(slack: Any, features: FeatureSet) -> FloatArray:
-    """Return the slack of each feature."""
-    names = features.names
-    if isinstance(slack, Real):
-        return np.full(len(names), float(slack))
-    if isinstance(slack, Mapping):
-        columns = [
-            features.columns_of(term) if len(term.positions) == 1 else []
-            for term in features.terms
-            for _ in term.names
-        ]
-        for key in slack:
-            if key not in names and not any(key in one for one in columns):
-                raise ParameterError(
-                    f"slack names {key!r}, which is neither a feature nor a column of one. The "
-                    f"features are {', '.join(names[:10])}{' …' if len(names) > 10 else ''}."
-                )
-        found = [
-            slack.get(name, next((slack[one] for one in own if one in slack), 0.0))
-            for name, own in zip(names, columns, strict=True)
-        ]
-    else:
-        found = list(slack)
-    if len(found) != len(names):
-        raise ParameterError(f"slack has {len(found)} entries for {len(names)} features.")
-    values = np.asarray(found, dtype=float)
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise ParameterError(f"slack must not be negative; got {slack!r}.")
-    return values
+def nothing_covered(codes: ColumnCodes) -> str:
+    """Return the message for a population of which every row has a value that the sample lacks."""
+    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
+    first = max(sizes, key=sizes.__getitem__)
+    text = (
+        "Every row of the population has a value that no sample row has: an unseen category, or "
+        "none where the sample has no missing values. columns= chooses what to weigh by."
+    )
+    if sizes[first]:
+        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
+        text += "is an identifier, leave it out."
+    return text

@@ -1,0 +1,80 @@
+"""Calibration weights as a function of a row, which travels to wherever the rows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unskew.numerics.distances import Distance
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.features import FeatureSet
+from unskew.population.summaries import RowBlock, Summary
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """The factor of a row's design weight, as a function of its features."""
+
+    targets: FloatArray
+    spread: FloatArray
+    intercept: float
+    multipliers: FloatArray
+    distance: Distance
+    absent: BoolArray
+    """Levels that the population does not have."""
+
+    def standardised(self, features: FloatArray) -> FloatArray:
+        """Return features from their targets, in standard deviations; zero where unknown."""
+        return np.nan_to_num((features - self.targets) / self.spread, nan=0.0)
+
+    def factors(self, features: FloatArray) -> FloatArray:
+        """Return F(u); an unknown feature (NaN) counts as the target."""
+        scores = self.standardised(features) @ self.multipliers + self.intercept
+        factors = self.distance.factors(scores)
+        factors[(features[:, self.absent] == 1.0).any(axis=1)] = 0.0
+        return factors
+
+
+class TiltRule(NamedTuple):
+    """The weight of a row is the factor of its features."""
+
+    features: FeatureSet
+    tilt: Tilt
+
+    def __call__(self, batch: Any) -> FloatArray:
+        return self.tilt.factors(self.features.transform(batch, side="new rows"))
+
+
+class TiltedSums(Summary):
+    """The sums of features over rows that a tilt weighs; an unknown feature counts as its target.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_features,)
+        Of what the features exceed their targets by, in standard deviations.
+    mass : float
+        The sum of the weights.
+    """
+
+    shared = frozenset({"rule"})
+    added = ("sums", "mass")
+
+    def __init__(self, rule: TiltRule) -> None:
+        self.rule = rule
+        self.sums: FloatArray = np.zeros(len(rule.tilt.targets))
+        self.mass = 0.0
+
+    def update(self, rows: RowBlock) -> None:
+        """Add the rows of a block."""
+        tilt = self.rule.tilt
+        features = self.rule.features.transform(rows.batch, side="sample")
+        weight = rows.weight * tilt.factors(features)
+        self.sums += weight @ tilt.standardised(features)
+        self.mass += float(weight.sum())
+
+    @property
+    def imbalance(self) -> FloatArray:
+        """The weighted means."""
+        return self.sums / self.mass
