@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,15 @@ from benchmarks.scale.local_data import (
 )
 
 LEAVES = 300
+FEATURES = [*NUMBERS, *combinations(NUMBERS, 2), *((name, name) for name in NUMBERS[:4])]
+"""The 40 that calibration matches: means, products of pairs, squares."""
 WEIGHTERS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "TreeWeights, 300 leaves": (
         lambda: unskew.TreeWeights(min_samples_leaf=4, max_leaf_nodes=LEAVES),
+        NUMBERS,
+    ),
+    "CalibrationWeights, 40 features": (
+        lambda: unskew.CalibrationWeights(features=FEATURES),
         NUMBERS,
     ),
     "HistogramWeights, 2 columns": (lambda: unskew.HistogramWeights(), NUMBERS[:2]),

@@ -17,7 +17,8 @@ import pytest
 from unskew import CalibrationWeights, Population, TreeWeights
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
-from unskew.population.features import FeatureSet, FeatureSums, Number
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.features import FeatureSet, Number
 from unskew.population.rows import as_rows
 
 

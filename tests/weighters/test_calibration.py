@@ -290,6 +290,20 @@ def test_features_may_be_functions(shifted):
     assert np.average(np.log(sample.income), weights=w) == pytest.approx(mean, rel=1e-9)
 
 
+def test_sums_of_products_are_those_of_the_rows(shifted):
+    sample, population = shifted
+    features = ["age", ("age", "income"), "town", ("income", "income"), ("town", "age")]
+    weighter = CalibrationWeights(features=features, **QUIET).fit(sample, population=population)
+    expected = [
+        population.age.mean(),
+        (population.age * population.income).mean(),
+        *((population.town == town).mean() for town in ("Bonn", "Kiel", "Ulm")),
+        (population.income**2).mean(),
+        *((population.age * (population.town == town)).mean() for town in ("Bonn", "Kiel", "Ulm")),
+    ]
+    assert weighter.targets_ == pytest.approx(expected, rel=1e-13)
+
+
 def test_only_the_columns_that_features_name_are_needed(shifted):
     sample, population = shifted
     features = ["age", ("age", "town")]

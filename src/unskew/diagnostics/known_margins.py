@@ -12,7 +12,8 @@ from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.weights import WeightSummary
 from unskew.numerics.typing import FloatArray
 from unskew.population.feature_rules import FeatureRules
-from unskew.population.features import FeatureSet, FeatureSums, Levels, Term
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.features import FeatureSet, Levels, Term
 from unskew.population.margins import Margins
 from unskew.population.sample import Sample
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +21,11 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.forms import Form
 from unskew.population.groupings import Grouping, combined, looked_up
-from unskew.population.summaries import RowBlock, Summary
 
 if TYPE_CHECKING:
     from unskew.numerics.row_features import RowFeatures
 
 Part = TypeVar("Part")
-
-BLOCK = 8192
-"""Rows whose features are computed at a time; a block of 40 features then fits a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +250,7 @@ class FeatureSet:
         """Return the features of each term; those of numbers that follow each other as one."""
         parts: list[FloatArray | Part] = []
         with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite sums
-            for plain, terms in groupby(self.terms, _is_plain_number):
+            for plain, terms in groupby(self.terms, is_plain_number):
                 if plain:
                     parts.append(_numbers(list(terms), rows))
                     continue
@@ -264,7 +260,8 @@ class FeatureSet:
         return parts
 
 
-def _is_plain_number(term: Term) -> bool:
+def is_plain_number(term: Term) -> TypeGuard[Number]:
+    """Whether a term is a number that the sample nowhere lacks."""
     return isinstance(term, Number) and bool(np.isnan(term.fill))
 
 
@@ -272,73 +269,6 @@ def _numbers(terms: Sequence[Any], rows: Block) -> FloatArray:
     """Return columns of numbers without missing values, all at once."""
     positions = [term.positions[0] for term in terms]
     return np.asarray(rows.codes[:, positions] - [term.origin for term in terms])
-
-
-class FeatureSums(Summary):
-    """The sums of features over rows whose values the sample has, by folds of the rows.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (n_folds, n_features)
-    mass : ndarray of shape (n_folds,)
-        The weight of the rows that were summed.
-    uncovered : float
-        The weight of the rows with a value that no sample row has.
-    """
-
-    shared = frozenset({"features"})
-    added = ("mass", "uncovered")
-
-    def __init__(self, features: FeatureSet, n_folds: int = 1) -> None:
-        self.features = features
-        self.sums = np.zeros((n_folds, len(features)))
-        self.lost = np.zeros((n_folds, len(features)))  # in rounding, so far
-        self.mass = np.zeros(n_folds)
-        self.uncovered = 0.0
-
-    def update(self, rows: RowBlock) -> None:
-        """Add the rows of a block."""
-        codes = self.features.codes.transform(rows.batch, side="population").values
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the sums checks them
-            self._add(rows, codes)
-
-    def _add(self, rows: RowBlock, codes: FloatArray) -> None:
-        n_folds = len(self.mass)
-        for begin in range(0, len(codes), BLOCK):
-            part = slice(begin, begin + BLOCK)
-            batch = rows.batch.slice(begin, BLOCK)
-            values, weight = self.features.of_codes(codes[part], batch), rows.weight[part]
-            if np.isnan(values.sum()):
-                unseen = np.isnan(values).any(axis=1)
-                self.uncovered += float(weight[unseen].sum())
-                values[unseen] = 0.0
-                weight = np.where(unseen, 0.0, weight)
-            for fold in range(n_folds):
-                own = slice((fold - rows.start - begin) % n_folds, None, n_folds)
-                self._add_sums(fold, weight[own] @ values[own])
-                self.mass[fold] += weight[own].sum()
-
-    def _add_sums(self, fold: int | slice, sums: FloatArray) -> None:
-        """Add sums and keep what rounding takes, so that the cut of the rows does not matter.
-
-        Knuth's exact error of an addition.
-        """
-        before = self.sums[fold]
-        total = before + sums
-        share = total - before
-        self.lost[fold] += (before - (total - share)) + (sums - share)
-        self.sums[fold] = total
-
-    def merge(self, other: FeatureSums) -> None:
-        """Add the sums of later rows."""
-        super().merge(other)
-        self._add_sums(slice(None), other.sums)
-        self.lost += other.lost
-
-    def finish(self) -> None:
-        """Add what rounding took."""
-        self.sums, self.lost = self.sums + self.lost, np.zeros_like(self.lost)
-        super().finish()
 
 
 def filled(column: FloatArray, fill: float) -> FloatArray:

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
-from unskew.population.features import Block, FeatureSet, FeatureSums, Levels, Number, Term
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.features import Block, FeatureSet, Levels, Number, Term
 from unskew.population.known_levels import KnownLevels
 from unskew.population.summaries import CellCounts, RowBlock
 

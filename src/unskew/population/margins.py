@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
 from unskew.population.about import About
-from unskew.population.features import FeatureSums
+from unskew.population.feature_sums import FeatureSums
 from unskew.population.known_levels import KnownLevels, match_levels
 from unskew.population.margin_answers import MarginAnswers
 from unskew.population.margin_tables import Key, Table, read_tables

@@ -23,7 +23,8 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import FeatureRules, Features
-from unskew.population.features import FeatureSet, FeatureSums
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.features import FeatureSet
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
