@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -45,6 +45,13 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.scale local ratios --only Tree --rows 20000000
+
+# balance, the peer, gets an environment of its own at the first run; it takes minutes. DATA is a folder
+# with the paper's sets, for the comparison of kinds of features, which takes a quarter of an hour.
+bench-calibration: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.calibration solve
+	$(BIN)/python -m benchmarks.calibration rake --peers .venv-balance
+	$(if $(DATA),$(BIN)/python -m benchmarks.calibration features $(DATA))
 
 bench-diagnosis: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.diagnosis
@@ -90,7 +97,7 @@ docs: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.table_1
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers .venv-balance
 
 define new-venv
 $(1) -c 'import sys; assert sys.version_info[:2] == ($(subst .,$(comma) ,$(2)))' || \

@@ -12,7 +12,7 @@ import pyarrow as pa
 from unskew.errors import InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.band_labels import bands_between, parse_bands
-from unskew.population.groupings import Bands, distinct
+from unskew.population.groupings import Bands, distinct, looked_up
 from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
 
@@ -77,10 +77,12 @@ def match_levels(
         values[name] = values_of.take(pa.array([labels.index(level[position]) for level in levels]))
         if own_bands is not None:
             bands[name] = own_bands
-    labels_of = [list(dict.fromkeys(level[p] for level in levels)) for p in range(len(columns))]
-    counts = _count(columns, levels, labels_of, places)
     weight = np.array([table[level] for level in levels])
     known = KnownLevels(columns, levels, pa.table(values), weight, bands, np.arange(len(levels)))
+    if len(columns) == 1 and collapse is None:
+        return known  # every row's label is one of the levels
+    labels_of = [list(dict.fromkeys(level[p] for level in levels)) for p in range(len(columns))]
+    counts = _count(columns, levels, labels_of, places)
     return known if collapse is None else _collapsed(known, counts, collapse)
 
 
@@ -115,7 +117,8 @@ def _match_column(
         points = {labels[at]: _inside(bands, place) for place, at in enumerate(places)}
     else:
         table = {value: labels.index(label) for label, value in points.items()}
-        found = np.array([table.get(one, -1) for one in numbers], dtype=np.int64)
+        keys = np.array(sorted(table), dtype=float)
+        found = looked_up(keys, np.array([table[key] for key in keys.tolist()]), numbers)
     if None in labels:
         found[np.isnan(numbers)] = labels.index(None)
     _check_found(name, labels, found, column)
