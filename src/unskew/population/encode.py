@@ -101,7 +101,10 @@ class ColumnCodes:
         self.columns = [_column_code(column) for column in sample.columns]
         self.has_missing: BoolArray = np.ones(len(self.names), dtype=bool)  # nothing is unseen yet
         values = self.transform(sample, side="sample").values
-        self.has_missing = np.asarray(np.isnan(values).any(axis=0))
+        self.has_missing = np.zeros(len(self.names), dtype=bool)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isnan(values.sum()):  # one sum shows whether anything is missing
+                self.has_missing = np.asarray(np.isnan(values).any(axis=0))
         return values
 
     def joined(self, other: pa.RecordBatch) -> ColumnCodes:

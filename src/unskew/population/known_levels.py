@@ -49,12 +49,13 @@ class KnownLevels:
     @property
     def group_labels(self) -> dict[int, Level]:
         """The label of each group: its levels, joined."""
-        labels: dict[int, Level] = {}
-        for group in np.unique(self.groups):
-            own = [self.levels[place] for place in np.flatnonzero(self.groups == group)]
-            parts = zip(*own, strict=True)
-            labels[int(group)] = tuple(" + ".join(dict.fromkeys(map(str, p))) for p in parts)
-        return labels
+        members: dict[int, list[Level]] = {}
+        for group, level in zip(self.groups.tolist(), self.levels, strict=True):
+            members.setdefault(group, []).append(level)
+        return {
+            group: tuple(" + ".join(dict.fromkeys(map(str, p))) for p in zip(*own, strict=True))
+            for group, own in members.items()
+        }
 
 
 def match_levels(
@@ -135,7 +136,8 @@ def _match_text(name: str, labels: list[Any], column: pa.Array) -> tuple[pa.Arra
     values = values.cast(pa.large_string())
     table = {text: place for place, text in enumerate(texts.to_pylist())}
     places = np.array([table.get(text, -1) for text in [*values.to_pylist(), None]])
-    found = places[column.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    indices = column.indices.fill_null(len(values)) if column.null_count else column.indices
+    found = places[indices.to_numpy()]
     _check_found(name, labels, found, pa.DictionaryArray.from_arrays(column.indices, values))
     return texts, found
 
