@@ -4,6 +4,7 @@ from unskew import theory as theory
 from unskew.diagnostics.diagnose import diagnose as diagnose
 from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
 from unskew.errors import ColumnWarning as ColumnWarning
+from unskew.errors import EstimateWarning as EstimateWarning
 from unskew.errors import InputError as InputError
 from unskew.errors import InputFileError as InputFileError
 from unskew.errors import InputTypeError as InputTypeError
@@ -15,6 +16,9 @@ from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
 from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnseenValueWarning as UnseenValueWarning
 from unskew.errors import UnskewError as UnskewError
+from unskew.estimation.estimate import estimate as estimate
+from unskew.estimation.results import Estimate as Estimate
+from unskew.estimation.results import Estimates as Estimates
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
 from unskew.numerics.trimming import trim_weights as trim_weights

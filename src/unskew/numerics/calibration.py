@@ -226,10 +226,22 @@ def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:
             return solution * scale
     except scipy.linalg.LinAlgError:
         pass
-    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+    return np.asarray(pseudo_inverse(matrix) @ vector)
+
+
+def pseudo_inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverse of a positive semi-definite matrix on its range, scaled to ones first.
+
+    Examples
+    --------
+    >>> pseudo_inverse(np.array([[4.0, 0.0], [0.0, 0.0]]))
+    array([[0.25, 0.  ], [0.  , 0.  ]])
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    values, vectors = scipy.linalg.eigh(matrix * scale[:, None] * scale, check_finite=False)
     kept = values > 1e-12 * values[-1]
-    inner = vectors[:, kept].T @ (vector * scale)
-    return (vectors[:, kept] / values[kept]) @ inner * scale
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return np.asarray(inverse * scale[:, None] * scale)
 
 
 def minimise_model(

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,8 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
-from unskew.population.summaries import Summaries, Summary
+from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.saved_state import check_fitted
@@ -49,6 +50,24 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
+
+
+class Beside(NamedTuple):
+    """What else a fit's pass over the population answers."""
+
+    columns: Sequence[str]
+    """The columns of X that are read for it, all that the weighter reads among them."""
+    asked: Sequence[Summary]
+
+
+class Fit(NamedTuple):
+    """What a fit has seen."""
+
+    sample: Sample
+    """With the columns that were weighed by."""
+    target: Population | Margins
+    """With the same columns."""
+    answer: Summary | None
 
 
 class Weighter(WithParameters, ABC):
@@ -136,6 +155,13 @@ class Weighter(WithParameters, ABC):
         ``answer`` is the question, filled.
         """
 
+    def _linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
+        """Return how the weights that ``_solve`` has just set follow the rows.
+
+        None where that is not smooth or not known: the bootstrap then has to show it.
+        """
+        return None
+
     def fit(
         self,
         X: Any,
@@ -163,16 +189,32 @@ class Weighter(WithParameters, ABC):
         -------
         self
         """
+        self._fit(X, y, population, sample_weight)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        population: Any,
+        sample_weight: ArrayLike | str | None = None,
+        beside: Beside | None = None,
+    ) -> Fit:
+        """Weigh the sample, and answer further questions in the same pass."""
         validate_parameters(self)
         for name in vars(self).keys() - self.get_params(deep=False):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
-        target = population if isinstance(population, Margins) else Population.of(population)
+        known = population if isinstance(population, Margins) else Population.of(population)
         apart = self._own_column_names()
-        sample, target = match_columns(given, target, self.columns, apart=apart)
+        sample, target = match_columns(given, known, self.columns, apart=apart)
         self.columns_ = sample.rows.table.column_names
-        answer, drawn = self._ask(sample, target)
+        reading = target
+        if beside is not None and list(beside.columns) != self.columns_:
+            wide = given.select(beside.columns).rows
+            reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
+        answer, drawn = self._ask(sample, target, reading, () if beside is None else beside.asked)
         if answer is not None and (self.columns is None or isinstance(self.columns, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.batch))
         raw = self._solve(sample, answer)
@@ -184,7 +226,7 @@ class Weighter(WithParameters, ABC):
         self.scale_, weights = sample.scaled(raw, self._rule, self._rule_columns(), total)
         if weights is not None:
             self.weights_: FloatArray = weights
-        return self
+        return Fit(sample, target, answer)
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Return the sample with all columns of X, and remember what they are."""
@@ -210,9 +252,16 @@ class Weighter(WithParameters, ABC):
         return given
 
     def _ask(
-        self, sample: Sample, target: Population | Margins
+        self,
+        sample: Sample,
+        target: Population | Margins,
+        reading: Population | Margins,
+        further: Sequence[Summary],
     ) -> tuple[Summary | None, Reservoir | None]:
-        """Answer the question and draw the rows in which to measure overlap, in one pass."""
+        """Answer the question and draw the rows in which to measure overlap, in one pass.
+
+        ``reading`` is the target with the columns that further questions need as well.
+        """
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
@@ -223,9 +272,12 @@ class Weighter(WithParameters, ABC):
         drawn = None
         if self.overlap != "ignore" and target.about.margins is None:
             drawn = Reservoir(1000 if self.overlap == "warn" else 20_000)
-        asked = [one for one in (question, drawn) if one is not None]
+        asked: list[Summary] = [one for one in (question, drawn) if one is not None]
+        if asked and reading is not target:
+            asked = [OfColumns(self.columns_, Summaries(asked))]
+        asked += further
         if asked:
-            target.reduce(Summaries(asked))
+            reading.reduce(Summaries(asked))
         return question, drawn
 
     def _measure_overlap(
