@@ -42,7 +42,7 @@ class Options:
             raise ParameterError('variance="orthogonal" needs an outcome model: outcome=.')
         if not isinstance(self.level, Real) or not 0 < float(self.level) < 1:
             raise ParameterError(f"level must lie between 0 and 1; got {self.level!r}.")
-        if not isinstance(self.replicates, Integral) or self.replicates < 2:
+        if not isinstance(self.replicates, Integral) or int(self.replicates) < 2:
             raise ParameterError(f"replicates must be 2 or more; got {self.replicates!r}.")
 
     def chosen(self, weighed: Weighed, has_models: bool) -> VarianceName:
@@ -119,7 +119,7 @@ def _intervals(
 ) -> tuple[FloatArray, list[tuple[float, float]]]:
     """Return standard errors and intervals."""
     errors = np.sqrt(variance.total)
-    factor = student.ppf(0.5 + level / 2, variance.degrees)
+    factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
     ends = np.column_stack([point - factor * errors, point + factor * errors])
     if target.statistic == "quantile" and "sample and population" not in variance.parts:
         # So far these are errors of the share below the quantile (Woodruff 1952).

@@ -162,7 +162,7 @@ def estimate(
     design = Design.of(len(given), *codes)
     models = None
     if outcome is not None:
-        check_models(known, groups, counted)
+        check_models(known, groups, counted, cv)
         models = OutcomeModels(
             outcome,
             given,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,12 @@ def shared_columns(given: Sample, population: Population | Margins) -> list[str]
     return population.shared_with(names) if given.rows.named and population.named else names
 
 
-def check_models(population: Population | Margins, groups: Groups | None, counted: bool) -> None:
+def check_models(
+    population: Population | Margins, groups: Groups | None, counted: bool, cv: Any
+) -> None:
     """Refuse an outcome model whose mean over the population cannot be taken."""
+    if cv is not None and not (isinstance(cv, Integral) and int(cv) >= 2):
+        raise ParameterError(f"cv must be 2 folds or more, or None for one model; got {cv!r}.")
     if isinstance(population, Margins):
         raise InputError(
             "An outcome model is averaged over the population's rows, and Margins have none. Give "

@@ -90,11 +90,11 @@ class _OnTable(BaseEstimator):
         return np.asarray(self.learner_.predict(self._points(X)))
 
 
-class OnTableRegressor(RegressorMixin, _OnTable):  # type: ignore[misc]
+class OnTableRegressor(RegressorMixin, _OnTable):
     """A regressor of numbers that is given tables."""
 
 
-class OnTableClassifier(ClassifierMixin, _OnTable):  # type: ignore[misc]
+class OnTableClassifier(ClassifierMixin, _OnTable):
     """A classifier of numbers that is given tables."""
 
     @property

@@ -85,8 +85,8 @@ class Groups:
         self.column = rows.table.column_names[0]
         self._codes = ColumnCodes()
         codes = self._codes.fit_transform(rows.batch)[:, 0]
-        values, first, self.of_sample = np.unique(codes, return_index=True, return_inverse=True)
-        self.of_sample: IntArray = self.of_sample.reshape(-1)
+        values, first, places = np.unique(codes, return_index=True, return_inverse=True)
+        self.of_sample: IntArray = places.reshape(-1)
         self._grouping = ValueGroups(values, np.arange(len(values)), [])
         found = rows.table.column(0)
         self.labels = [found[int(row)].as_py() for row in first]

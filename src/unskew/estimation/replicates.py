@@ -106,7 +106,7 @@ class Replicates:
         # So that the sum over blocks has the variance of the sum over all rows.
         scale = np.sqrt(weighed.n_rows / len(order) * n_blocks / max(n_blocks - 1, 1))
         stacked = [np.array(column) for column in zip(*found, strict=True)]
-        self._counts = [(column >= 0).all(axis=0) for column in stacked]
+        self._counts = [_are_counts(column) for column in stacked]
         return [scale * (column - column.mean(axis=0)) for column in stacked]
 
     def _redrawn(self) -> _Answers:
@@ -133,11 +133,7 @@ class _Answers:
 
     def numbers(self) -> list[FloatArray]:
         """Return all numbers that passes add up."""
-        return [
-            np.asarray(getattr(one, name), dtype=float)
-            for one in self._single()
-            for name in one.added
-        ]
+        return [np.asarray(getattr(one, name)) for one in self._single() for name in one.added]
 
     def add(self, changes: list[FloatArray], counts: list[BoolArray]) -> None:
         """Change these numbers; counts do not become negative."""
@@ -146,7 +142,7 @@ class _Answers:
             for name in one.added:
                 change, is_count = next(left)
                 after = getattr(one, name) + change
-                setattr(one, name, np.where(is_count, np.maximum(after, 0.0), after))
+                setattr(one, name, np.where(is_count & (after.real < 0), 0.0, after))
 
     def resample(self, random: np.random.RandomState) -> None:
         """Let the rows that a weighter keeps count as often as they are drawn."""
@@ -172,3 +168,10 @@ def _composed(summary: Summary) -> Iterator[Summary]:
 
 def _emptied(sums: GroupSums | None) -> GroupSums | None:
     return None if sums is None else GroupSums(sums.groups, sums.models, sums.sums.shape[1])
+
+
+def _are_counts(blocks: FloatArray) -> BoolArray:
+    """Return which numbers are never negative, as counts and weights are."""
+    if np.iscomplexobj(blocks):
+        return np.zeros(blocks.shape[1:], dtype=bool)
+    return np.asarray((blocks >= 0).all(axis=0))
