@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 MAX_UNCOVERED = 0.05
 """The share of the population that may be uncovered by the sample before weights are refused."""
 
-_Settings = Annotated[
+Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
 ]
 _Save = Annotated[
     Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
 ]
-_AllowUncovered = Annotated[
+AllowUncovered = Annotated[
     float,
     typer.Option(
         min=0.0,
@@ -64,7 +64,7 @@ def weigh(
         Method | None,
         typer.Option(help="How to weigh. Default: tree, or rake with --margins."),
     ] = None,
-    setting: _Settings = None,
+    setting: Settings = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
@@ -76,7 +76,7 @@ def weigh(
     ] = Total.SAMPLE,
     report: options.Report = None,
     save: _Save = None,
-    allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
+    allow_uncovered: AllowUncovered = MAX_UNCOVERED,
     resume: _Resume = False,
     delimiter: options.Delimiter = None,
     verdict: _Verdict = True,
