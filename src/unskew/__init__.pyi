@@ -19,6 +19,8 @@ from unskew.errors import UnskewError as UnskewError
 from unskew.estimation.estimate import estimate as estimate
 from unskew.estimation.results import Estimate as Estimate
 from unskew.estimation.results import Estimates as Estimates
+from unskew.estimation.scorer import population_scorer as population_scorer
+from unskew.estimation.scores import estimate_score as estimate_score
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
 from unskew.numerics.trimming import trim_weights as trim_weights

@@ -87,7 +87,7 @@ def assemble(
             weighter=str(weighed.weighter),
             outcome=learner,
             variance=variance_name,
-            assumptions=_assumptions(weighed, learner),
+            assumptions=assumptions(weighed, learner),
             notes=(),
             is_share=target.is_share,
         )
@@ -138,7 +138,8 @@ def _effective_sizes(weights: FloatArray) -> FloatArray:
     return np.nan_to_num(sizes, nan=0.0)
 
 
-def _assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
+def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
+    """Return what must hold for the numbers to be right."""
     weighter = weighed.weighter
     if not weighter._estimates:
         first = [weighter.assumes]
