@@ -17,6 +17,7 @@ from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnseenValueWarning as UnseenValueWarning
 from unskew.errors import UnskewError as UnskewError
 from unskew.estimation.estimate import estimate as estimate
+from unskew.estimation.replicate_weights import replicate_weights as replicate_weights
 from unskew.estimation.results import Estimate as Estimate
 from unskew.estimation.results import Estimates as Estimates
 from unskew.estimation.scorer import population_scorer as population_scorer

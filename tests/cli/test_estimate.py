@@ -109,3 +109,14 @@ def test_bad_input_is_one_line(unskew, arguments, code, message):
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
+
+
+def test_replicates_are_columns_of_the_weights(unskew):
+    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
+                    "--id", "customer", "--method", "rake", "--replicates", "20",
+                    "--no-verdict", "-o", "weights.parquet")  # fmt: skip
+    assert result.code == 0, result.err
+    table = pd.read_parquet("weights.parquet")
+    assert list(table)[:3] == ["customer", "weight", "weight_1"]
+    assert table.shape[1] == 22
+    assert table["weight_20"].sum() == pytest.approx(table["weight"].sum())

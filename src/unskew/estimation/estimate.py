@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from unskew.estimation.assembling import Options, VarianceName, assemble, described_learner
 from unskew.estimation.inputs import check_models, open_labelled, opened, shared_columns
@@ -20,7 +21,7 @@ from unskew.estimation.quantities import (
 )
 from unskew.estimation.results import Estimate, Estimates
 from unskew.estimation.targets import Target
-from unskew.estimation.weighing import Weighed, weigh
+from unskew.estimation.weighing import Weighed, default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.weighters.base import Weighter
 
@@ -182,7 +183,8 @@ def estimate(
         sums = GroupSums(groups if counted else None, models, target.outcome.values.shape[1])
     columns = [] if models is None else shared
     columns = [*columns, groups.column] if counted and groups is not None else columns
-    weighed = weigh(weighter, given, known, columns, sums, census=options.finite)
+    fitted = clone(default_weighter() if weighter is None else weighter)
+    weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
     described = described_learner(outcome)
     return assemble(target, weighed, design, options, described, tuple(notes))

@@ -45,6 +45,7 @@ class Replicates:
         self._weighed, self._design, self._n = weighed, design, n_replicates
         self._random = check_random_state(random_state)
         self._failed: list[UnskewError] = []
+        self._tried = 0
         fit = weighed.fit
         self._answers = _Answers(fit.answer, weighed.sums)
         self._blocks: list[FloatArray] = []
@@ -55,6 +56,7 @@ class Replicates:
     def __iter__(self) -> Iterator[tuple[FloatArray, GroupSums | None]]:
         sample = self._weighed.fit.sample
         for _ in range(self._n):
+            self._tried += 1
             answers = self._redrawn()
             design = sample.design * self._design.redraw(self._random)
             twin = copy.copy(self._weighed.weighter)
@@ -72,9 +74,9 @@ class Replicates:
 
     def check(self) -> None:
         """Raise if too many replicates have no weights."""
-        if len(self._failed) > MOST_FAILURES * self._n:
+        if len(self._failed) > MOST_FAILURES * self._tried:
             raise InputError(
-                f"{len(self._failed)} of {self._n} bootstrap replicates have no weights, for "
+                f"{len(self._failed)} of {self._tried} bootstrap replicates have no weights, for "
                 f"example because: {self._failed[0]}"
             )
 
@@ -83,7 +85,9 @@ class Replicates:
         """What was left out."""
         if not self._failed:
             return ()
-        return (f"{len(self._failed)} of {self._n} replicates have no weights and are left out.",)
+        return (
+            f"{len(self._failed)} of {self._tried} replicates have no weights and are left out.",
+        )
 
     def _answer_by_blocks(self) -> list[FloatArray]:
         """Return what blocks of the population's rows change of each number of the answers."""

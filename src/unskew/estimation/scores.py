@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
@@ -19,7 +20,7 @@ from unskew.estimation.predictions import Predictions
 from unskew.estimation.quantities import design_codes
 from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS, Estimate
-from unskew.estimation.weighing import weigh
+from unskew.estimation.weighing import default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
@@ -167,7 +168,8 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
 
     codes = [design_codes(common[name], name, given.rows) for name in ("strata", "clusters")]
     design = Design.of(len(given), *codes)
-    weighed = weigh(common["weighter"], given, common["population"], [], None, census=False)
+    fitted = clone(common["weighter"] or default_weighter())
+    weighed = weigh(fitted, given, common["population"], [], None, census=False)
     weights = weighed.weights
     try:
         value, plain = score(weights), score(given.design)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from sklearn.base import clone
 
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums
@@ -57,7 +56,7 @@ class Weighed:
 
 
 def weigh(
-    weighter: Weighter | None,
+    fitted: Weighter,
     given: Sample,
     population: Population | Margins,
     columns: Sequence[str],
@@ -69,8 +68,8 @@ def weigh(
 
     Parameters
     ----------
-    weighter : Weighter or None
-        A clone of it is fitted.
+    fitted : Weighter
+        It is fitted.
     given : Sample
         With all columns of X.
     population : Population or Margins
@@ -80,7 +79,6 @@ def weigh(
     census : bool
         Whether the population has no sampling noise of its own.
     """
-    fitted = clone(default_weighter() if weighter is None else weighter)
     if not given.in_memory:
         raise InputError("X is a distributed table; an estimate needs a sample in memory.")
     rows = isinstance(population, Population)
