@@ -1,6 +1,7 @@
 """Replicate weights: their spread is the standard error."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from unskew import (
@@ -38,7 +39,7 @@ def test_the_spread_of_a_mean_is_its_standard_error(data):
 
 
 def test_a_complete_population_is_not_drawn_again(data):
-    X, y, population = data
+    X, _, population = data
     common = {"weighter": WEIGHTER, "replicates": 5}
     columns = replicate_weights(X, population=population, finite_population=True, **common)
     assert pytest.approx(np.tile(population.mean(axis=0), (5, 1))) == columns.T @ X / 300
@@ -60,8 +61,6 @@ def test_replicates_without_weights_are_an_error():
     # One row in ten has the level that the margin asks for: often it is not drawn.
     X = np.array([["a"]] * 9 + [["b"]])
     margins = Margins({"x0": {"a": 5, "b": 5}})
-    import pandas as pd
-
     frame = pd.DataFrame(X, columns=["x0"])
     with pytest.raises(InputError, match="bootstrap replicates have no weights"):
         replicate_weights(frame, population=margins, replicates=20)

@@ -125,7 +125,7 @@ def estimate(
     - "bootstrap": weights solved again, with sample rows drawn again and the population's sums from
       their normal distribution.
 
-    The population's part is from 100,000 of its rows, or all. The interval is from Student's
+    The population's part is from 20,000 of its rows, or all. The interval is from Student's
     distribution, with fewer degrees of freedom where few rows have most of the weight. That
     features, a tree or a bandwidth were chosen by the data is not counted.
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from unskew.errors import InputError, UnskewError
 from unskew.estimation.outcome_models import GroupSums
 from unskew.estimation.weighing import Weighed
+from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.reservoir import Reservoir
@@ -61,7 +62,7 @@ class Replicates:
             design = sample.design * self._design.redraw(self._random)
             twin = copy.copy(self._weighed.weighter)
             try:
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), one_blas_thread():
                     warnings.simplefilter("ignore")  # they repeat what the fit has said
                     weights = twin._solve(sample.with_design(design), answers.of_weighter)
             except UnskewError as error:
@@ -85,9 +86,8 @@ class Replicates:
         """What was left out."""
         if not self._failed:
             return ()
-        return (
-            f"{len(self._failed)} of {self._tried} replicates have no weights and are left out.",
-        )
+        lost = f"{len(self._failed)} of {self._tried} replicates"
+        return (f"{lost} have no weights and are left out.",)
 
     def _answer_by_blocks(self) -> list[FloatArray]:
         """Return what blocks of the population's rows change of each number of the answers."""

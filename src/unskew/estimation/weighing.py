@@ -20,7 +20,7 @@ from unskew.population.summaries import Summary
 from unskew.weighters.base import Beside, Fit, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 
-NOISE_ROWS = 100_000
+NOISE_ROWS = 20_000
 """Rows of the population from which its own sampling noise is estimated; all, if it has fewer."""
 
 
