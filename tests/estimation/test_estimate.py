@@ -200,6 +200,10 @@ def test_margins_and_the_rows_that_they_count_agree(data):
     assert exact.value == pytest.approx(rows.value)
     assert exact.standard_error**2 == pytest.approx(rows.parts["sample"])
     assert "the margins are exact" in exact.assumptions
+    groups = estimate(X, y, population=margins, by="g")
+    again = estimate(X, y, population=population, weighter=weighter, by="g")
+    assert groups["x"].value == pytest.approx(again["x"].value)
+    assert "does not tell" not in str(groups)
 
 
 def test_a_linear_model_of_matched_features_changes_nothing(data):

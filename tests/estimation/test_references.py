@@ -192,3 +192,25 @@ def test_known_probabilities_and_known_weights():
     deviations = shares * (y - mean)
     assert found.value == pytest.approx(mean)
     assert found.standard_error == pytest.approx(np.sqrt(4 / 3 * (deviations @ deviations)))
+
+
+def test_doubly_robust_estimates_of_balance():
+    # sim_data_aipw.csv of balance 0.23: weights of both sides are given, the model is linear.
+    rows = reference("balance_aipw")
+    sample, target = rows[rows.is_target == 0], rows[rows.is_target == 1]
+    population = Population(target, columns=["x1", "x2"], weight="w")
+    chance = sample.w.min() / sample.w.to_numpy()
+    for weighter, outcome, expected in (
+        (KnownProbability(chance), None, 78.5184283351344),
+        (Unweighted(), LinearRegression(), 87.1831840212725),
+        (KnownProbability(chance), LinearRegression(), 87.1962264584678),
+    ):
+        found = estimate(
+            sample[["x1", "x2"]],
+            sample.y,
+            population=population,
+            weighter=weighter,
+            outcome=outcome,
+            cv=None,
+        )
+        assert found.value == pytest.approx(expected, rel=1e-12)

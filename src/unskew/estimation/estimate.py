@@ -155,7 +155,8 @@ def estimate(
     rows = given.rows
     target = Target(Outcome.of(given.labels, statistic), statistic, q)
     shared = shared_columns(given, known)
-    groups, counted = open_groups(_kept(by, kept), rows, shared)
+    groups, known_groups = open_groups(_kept(by, kept), rows, shared)
+    counted = known_groups and known.about.margins is None
     codes = [
         design_codes(_kept(one, kept), name, rows)
         for one, name in ((strata, "strata"), (clusters, "clusters"))
@@ -174,7 +175,7 @@ def estimate(
             random_state=random_state,
         )
     notes = [] if kept is None else [f"{len(kept) - kept.sum():,} rows without y were left out."]
-    if groups is not None and not counted:
+    if groups is not None and not known_groups:
         notes.append(
             f"The population does not tell '{groups.column}': its groups are those of the sample."
         )

@@ -18,6 +18,7 @@ from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
+from unskew.population.threads import in_order, n_threads
 
 MOST_BLOCKS = 400
 MOST_FAILURES = 0.1
@@ -56,22 +57,33 @@ class Replicates:
 
     def __iter__(self) -> Iterator[tuple[FloatArray, GroupSums | None]]:
         sample = self._weighed.fit.sample
-        for _ in range(self._n):
-            self._tried += 1
-            answers = self._redrawn()
-            design = sample.design * self._design.redraw(self._random)
-            twin = copy.copy(self._weighed.weighter)
-            try:
-                with warnings.catch_warnings(), one_blas_thread():
-                    warnings.simplefilter("ignore")  # they repeat what the fit has said
-                    weights = twin._solve(sample.with_design(design), answers.of_weighter)
-            except UnskewError as error:
-                self._failed.append(error)
-                continue
-            if not weights.any():
-                self._failed.append(InputError("Every row has weight zero."))
-                continue
-            yield weights, answers.sums
+        sample.order  # noqa: B018  (made once, before threads share it)
+
+        def drawn() -> Iterator[tuple[_Answers, FloatArray]]:
+            for _ in range(self._n):
+                self._tried += 1
+                answers = self._redrawn()
+                yield answers, sample.design * self._design.redraw(self._random)
+
+        with warnings.catch_warnings(), one_blas_thread():
+            warnings.simplefilter("ignore")  # they repeat what the fit has said
+            for answers, weights in in_order(self._solve, drawn(), n_threads(None)):
+                if isinstance(weights, UnskewError):
+                    self._failed.append(weights)
+                else:
+                    yield weights, answers.sums
+
+    def _solve(
+        self, drawn: tuple[_Answers, FloatArray]
+    ) -> tuple[_Answers, FloatArray | UnskewError]:
+        """Solve the weights of a replicate, or return why there are none."""
+        answers, design = drawn
+        twin = copy.copy(self._weighed.weighter)
+        try:
+            weights = twin._solve(self._weighed.fit.sample.with_design(design), answers.of_weighter)
+        except UnskewError as error:
+            return answers, error
+        return answers, weights if weights.any() else InputError("Every row has weight zero.")
 
     def check(self) -> None:
         """Raise if too many replicates have no weights."""

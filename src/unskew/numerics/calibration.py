@@ -105,8 +105,11 @@ class CalibrationProblem:
     slack: FloatArray
     ridge: FloatArray
 
-    def solve(self, start: Solution | None = None) -> Solution:
-        """Minimise the dual by Newton's method with step halving."""
+    def solve(self, start: tuple[float, FloatArray] | None = None) -> Solution:
+        """Minimise the dual by Newton's method with step halving.
+
+        ``start`` is an intercept and multipliers from which to start.
+        """
         point = self._start(start)
         value = self._value(point)
         steps = 0
@@ -153,9 +156,9 @@ class CalibrationProblem:
         features = np.ascontiguousarray(self.features[:, kept])
         return replace(self, features=features, slack=self.slack[kept], ridge=self.ridge[kept])
 
-    def _start(self, start: Solution | None) -> FloatArray:
+    def _start(self, start: tuple[float, FloatArray] | None) -> FloatArray:
         if start is not None:
-            return np.concatenate([[start.intercept], start.multipliers])
+            return np.concatenate([[start[0]], start[1]])
         point = np.zeros(self.features.shape[1] + 1)
         point[0] = self.distance.start(self.ratio)
         return point

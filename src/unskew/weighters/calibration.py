@@ -253,8 +253,11 @@ class CalibrationWeights(InductiveWeighter):
             max_weight=self.max_weight,
             origins=features.origins,
         )
+        # Of a bootstrap replicate, the tilt of all rows is a good start.
+        again = getattr(self, "features_", None) == features.names
+        start = getattr(self, "tilt_", None) if again else None
         self.feature_set_, self.features_ = features, features.names
-        return balancing.solve(float(self.ridge), self.design_effect, relax=relax)
+        return balancing.solve(float(self.ridge), self.design_effect, relax=relax, start=start)
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
