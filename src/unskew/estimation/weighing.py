@@ -17,8 +17,9 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
-from unskew.weighters.base import Beside, Fit, Weighter
+from unskew.weighters.base import Weighter
 from unskew.weighters.calibration import CalibrationWeights
+from unskew.weighters.fits import Beside, Fit
 
 NOISE_ROWS = 20_000
 """Rows of the population from which its own sampling noise is estimated; all, if it has fewer."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.weighters.fits import Beside, Fit
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep
 from unskew.weighters.parameters import WithParameters
@@ -50,24 +51,6 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
-
-
-class Beside(NamedTuple):
-    """What else a fit's pass over the population answers."""
-
-    columns: Sequence[str]
-    """The columns of X that are read for it, all that the weighter reads among them."""
-    asked: Sequence[Summary]
-
-
-class Fit(NamedTuple):
-    """What a fit has seen."""
-
-    sample: Sample
-    """With the columns that were weighed by."""
-    target: Population | Margins
-    """With the same columns."""
-    answer: Summary | None
 
 
 class Weighter(WithParameters, ABC):

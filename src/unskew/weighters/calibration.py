@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from sklearn.exceptions import ConvergenceWarning
 
 from unskew._compat import Interval, StrOptions
@@ -29,8 +28,9 @@ from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
-from unskew.weighters.linearisation import CalibratedWeights, Linearisation
+from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.saved_state import check_numbers
+from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import nothing_covered
 
 
@@ -343,28 +343,18 @@ class CalibrationWeights(InductiveWeighter):
         check_numbers("tilt_.intercept", tilt.intercept, (), least=-np.inf)
 
     def _linearisation(self, sample: Sample) -> Linearisation:
-        features, tilt = self.feature_set_.of_codes(sample.values, sample.batch), self.tilt_
-        features[sample.design == 0] = 0.0
-        scaled = (features - tilt.targets) / tilt.spread
-        weights = sample.design * tilt.factors(features)
-        slopes = sample.design * self._distance().slopes(scaled @ tilt.multipliers + tilt.intercept)
-        slopes[weights == 0.0] = 0.0
-        if self.max_weight is not None:
-            limit = self.max_weight * weights.mean()
-            weights = np.minimum(weights, limit)  # of new rows, the limit is another
-            slopes[weights >= limit * (1 - 1e-9)] = 0.0
         # A feature within its slack is not matched, and one of others' combinations is by these.
-        kept = ~np.isin(self.features_, self.collinear_) & ~tilt.absent
+        kept = ~np.isin(self.features_, self.collinear_) & ~self.tilt_.absent
         if self.slack_ or np.any(_slacks(self.slack, self.feature_set_)):
-            kept &= tilt.multipliers != 0.0
-        feature_set, targets, spread = self.feature_set_, tilt.targets, tilt.spread
-
-        def of_batch(batch: pa.RecordBatch) -> FloatArray:
-            rows = feature_set.transform(batch, side="population")
-            return ((rows - targets) / spread)[:, kept]
-
-        return CalibratedWeights(
-            weights, scaled[:, kept], of_batch, sample.design, slopes, self.ridge_
+            kept &= self.tilt_.multipliers != 0.0
+        return linearised_tilt(
+            self.tilt_,
+            self.feature_set_,
+            sample,
+            kept,
+            distance=self._distance(),
+            ridge=self.ridge_,
+            max_weight=self.max_weight,
         )
 
     def _weigh(self, sample: Sample) -> FloatArray:
