@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from unskew.errors import InputError, LearnerError
 from unskew.estimation.learners import learner_by_name
 from unskew.estimation.quantities import Groups, Outcome
-from unskew.learning.weight_keyword import weight_keyword
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.forms import Form
 from unskew.population.sample import Sample
 from unskew.population.summaries import RowBlock, Summary
+from unskew.weighters.weight_keyword import weight_keyword
 
 
 class OutcomeModels:
