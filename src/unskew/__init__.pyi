@@ -6,6 +6,7 @@ from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
 from unskew.diagnostics.selection import SelectionComparison as SelectionComparison
 from unskew.diagnostics.selection import compare_selection as compare_selection
 from unskew.errors import ColumnWarning as ColumnWarning
+from unskew.errors import EstimateWarning as EstimateWarning
 from unskew.errors import InputError as InputError
 from unskew.errors import InputFileError as InputFileError
 from unskew.errors import InputTypeError as InputTypeError
@@ -18,6 +19,12 @@ from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
 from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnseenValueWarning as UnseenValueWarning
 from unskew.errors import UnskewError as UnskewError
+from unskew.estimation.estimate import estimate as estimate
+from unskew.estimation.replicate_weights import replicate_weights as replicate_weights
+from unskew.estimation.results import Estimate as Estimate
+from unskew.estimation.results import Estimates as Estimates
+from unskew.estimation.scorer import population_scorer as population_scorer
+from unskew.estimation.scores import estimate_score as estimate_score
 from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
 from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted

@@ -84,6 +84,10 @@ class OverlapWarning(_WithShare, UserWarning):
     """
 
 
+class EstimateWarning(UserWarning):
+    """An estimate's interval is less certain than it says, for example with few rows."""
+
+
 class ColumnWarning(UserWarning):
     """A column hardly describes a row: an identifier, free text, or very many categories.
 

@@ -20,6 +20,7 @@ from unskew import __version__
 from unskew.cli.apply import apply
 from unskew.cli.demo import demo
 from unskew.cli.diagnose import diagnose
+from unskew.cli.estimate import estimate
 from unskew.cli.reproduce import reproduce
 from unskew.cli.weigh import weigh
 from unskew.errors import OverlapError, UnskewError
@@ -54,7 +55,7 @@ def _options(
     pass
 
 
-for command in (weigh, apply, diagnose, demo, reproduce):
+for command in (weigh, estimate, apply, diagnose, demo, reproduce):
     app.command()(command)
 
 

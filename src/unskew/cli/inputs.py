@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +46,8 @@ class Roles:
     exclude: Sequence[str] | None = None
     population_weight: str | None = None
     unlabelled: Unlabelled = Unlabelled.RAISE
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are read and are no features, by the option that names them."""
 
 
 class Everyone(NamedTuple):
@@ -73,6 +75,8 @@ class SampleFile:
     """What was done with the file."""
     everyone: Everyone | None = None
     """All rows of the file, where they are the population."""
+    aside: Mapping[str, Any] = field(default_factory=dict)
+    """The values of columns that are no features, by option."""
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -222,6 +226,7 @@ def open_sample(source: str, roles: Roles, delimiter: str | None = None) -> Samp
         doubts=() if roles.columns else doubtful_columns(table.select(features)),
         notes=_notes(whole, table, features, roles),
         everyone=everyone,
+        aside={key: decoded(table.column(name)).to_numpy() for key, name in roles.aside.items()},
     )
 
 
@@ -328,12 +333,14 @@ def read_weights(source: str, sample: SampleFile) -> Any:
 def _features(table: pa.Table, roles: Roles) -> list[str]:
     chosen, excluded = _split(table, roles.columns), _split(table, roles.exclude)
     option_of: dict[str, str] = {}
-    for option, names in (
+    named: list[tuple[str, Sequence[str | None]]] = [
         ("--columns", chosen),
         ("--sample-weight", [roles.sample_weight]),
         ("--id", [roles.identifier]),
         ("--target", [roles.target]),
-    ):
+        *((option, [name]) for option, name in roles.aside.items()),
+    ]
+    for option, names in named:
         for name in names:
             if name is None:
                 continue

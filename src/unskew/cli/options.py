@@ -19,7 +19,7 @@ def _argument(name: str, help_text: str) -> Any:
     return typer.Argument(metavar=name, help=help_text, show_default=False)
 
 
-def _column(help_text: str, position: int = _SAMPLE, *names: str, metavar: str = "COLUMN") -> Any:
+def column(help_text: str, position: int = _SAMPLE, *names: str, metavar: str = "COLUMN") -> Any:
     """Return an option that names columns of the file at a position among the arguments."""
     return typer.Option(
         *names, metavar=metavar, help=help_text, autocompletion=complete_columns(position)
@@ -51,21 +51,19 @@ MarginsFile = Annotated[
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="Where to write the weights: .parquet or .csv.")
 ]
-Target = Annotated[
-    str | None, _column("The label's column in SAMPLE; POPULATION does not need it.")
-]
-Identifier = Annotated[str | None, _column(_IDENTIFIER, _SAMPLE, "--id")]
-IdentifierOfNew = Annotated[str | None, _column(_IDENTIFIER, _NEW, "--id")]
+Target = Annotated[str | None, column("The label's column in SAMPLE; POPULATION does not need it.")]
+Identifier = Annotated[str | None, column(_IDENTIFIER, _SAMPLE, "--id")]
+IdentifierOfNew = Annotated[str | None, column(_IDENTIFIER, _NEW, "--id")]
 Columns = Annotated[
     list[str] | None,
-    _column("The features. Default: every column without another role.", metavar="COLUMN,…"),
+    column("The features. Default: every column without another role.", metavar="COLUMN,…"),
 ]
 Exclude = Annotated[
-    list[str] | None, _column("Columns of SAMPLE that are not features.", metavar="COLUMN,…")
+    list[str] | None, column("Columns of SAMPLE that are not features.", metavar="COLUMN,…")
 ]
-SampleWeight = Annotated[str | None, _column("Design weights of SAMPLE's rows.")]
+SampleWeight = Annotated[str | None, column("Design weights of SAMPLE's rows.")]
 PopulationWeight = Annotated[
-    str | None, _column("Design weights of POPULATION's rows.", _POPULATION)
+    str | None, column("Design weights of POPULATION's rows.", _POPULATION)
 ]
 Delimiter = Annotated[
     str | None,

@@ -66,11 +66,18 @@ def _is_part_of(place: Path, given: Path) -> bool:
     return place.match(str(given)) or (given.is_dir() and place.is_relative_to(given))
 
 
-def write_weights(identifiers: pa.Table, weights: Any, temporary: Path, path: Path) -> None:
-    """Write identifiers and weights to a temporary file that will become ``path``."""
+def write_weights(
+    identifiers: pa.Table, weights: Any, temporary: Path, path: Path, replicates: Any = None
+) -> None:
+    """Write identifiers and weights to a temporary file that will become ``path``.
+
+    Columns of replicate weights follow, named ``weight_1`` and so on.
+    """
     import pyarrow as pa
 
     table = identifiers.append_column("weight", pa.array(weights, pa.float64()))
+    for number, column in enumerate([] if replicates is None else replicates.T, start=1):
+        table = table.append_column(f"weight_{number}", pa.array(column, pa.float64()))
     write_table(table, temporary, path)
 
 

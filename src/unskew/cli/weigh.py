@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 MAX_UNCOVERED = 0.05
 """The share of the population that may be uncovered by the sample before weights are refused."""
 
-_Settings = Annotated[
+Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
 ]
 _Save = Annotated[
     Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
 ]
-_AllowUncovered = Annotated[
+_Replicates = Annotated[
+    int,
+    typer.Option(min=0, help="Also write as many bootstrap replicates of the weights: weight_1, …"),
+]
+AllowUncovered = Annotated[
     float,
     typer.Option(
         min=0.0,
@@ -64,7 +68,7 @@ def weigh(
         Method | None,
         typer.Option(help="How to weigh. Default: tree, or rake with --margins."),
     ] = None,
-    setting: _Settings = None,
+    setting: Settings = None,
     identifier: options.Identifier = None,
     columns: options.Columns = None,
     exclude: options.Exclude = None,
@@ -76,7 +80,10 @@ def weigh(
     ] = Total.SAMPLE,
     report: options.Report = None,
     save: _Save = None,
-    allow_uncovered: _AllowUncovered = MAX_UNCOVERED,
+    replicates: _Replicates = 0,
+    strata: Annotated[str | None, options.column("The stratum of each row.")] = None,
+    clusters: Annotated[str | None, options.column("The cluster of each row.")] = None,
+    allow_uncovered: AllowUncovered = MAX_UNCOVERED,
     resume: _Resume = False,
     delimiter: options.Delimiter = None,
     verdict: _Verdict = True,
@@ -116,8 +123,16 @@ def weigh(
 
     started, judged = monotonic(), verdict and not quiet
     # A number measures the overlap in full, and spares what a refusal makes useless.
+    aside = {"--strata": strata, "--clusters": clusters}
     roles = Roles(
-        target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
+        target,
+        identifier,
+        sample_weight,
+        columns,
+        exclude,
+        population_weight,
+        unlabelled,
+        {option: name for option, name in aside.items() if name is not None},
     )
     known = check_one_population(sample, population, margins, roles)
     method = method or (Method.TREE if margins is None else Method.RAKE)
@@ -143,12 +158,14 @@ def weigh(
             ask_with_next_pass(rows.features, opened)
         with warnings_as_notes():
             try:
-                weighter.fit(rows.features, population=opened, **data)
+                columns_of_weights = _fit(weighter, rows, opened, replicates)
             except OverlapError:
                 if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
                     _check_overlap(weighter, allow_uncovered, rows.doubts)
                 raise
-        write_weights(rows.identifiers, weighter.weights_, temporary[output], output)
+        write_weights(
+            rows.identifiers, weighter.weights_, temporary[output], output, columns_of_weights
+        )
         if save is not None:
             with writing(save), temporary[save].open("wb") as file:
                 save_weighter(weighter, file)
@@ -164,6 +181,25 @@ def weigh(
         typer.echo("Written: " + ", ".join(map(str, outputs)))
     if judged:
         _print_verdict(judge if report is None else lambda: diagnosis)
+
+
+def _fit(weighter: Any, rows: SampleFile, population: Any, replicates: int) -> Any:
+    """Fit the weighter; return replicates of its weights, or None."""
+    data = {"y": rows.labels, "sample_weight": rows.design}
+    if not replicates:
+        weighter.fit(rows.features, population=population, **data)
+        return None
+    from unskew.estimation.replicate_weights import fit_with_replicates
+
+    return fit_with_replicates(
+        weighter,
+        rows.features,
+        population=population,
+        replicates=replicates,
+        strata=rows.aside.get("--strata"),
+        clusters=rows.aside.get("--clusters"),
+        **data,
+    )
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:

@@ -96,8 +96,8 @@ class Trainer:
         except ValueError as error:
             raise LearnerError(
                 f"{learner_name(self.estimator)} could not be trained on the "
-                f"{len(np.unique(rows))} distinct rows that resampling left of {len(weights)} (their effective "
-                f"sample size is {effective_sample_size(weights):.0f}): {error}"
+                f"{len(np.unique(rows))} distinct rows that resampling left of "
+                f"{len(weights)} (their effective sample size is {effective_sample_size(weights):.0f}): {error}"
             ) from error
 
 

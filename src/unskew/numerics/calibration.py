@@ -114,9 +114,14 @@ class CalibrationProblem:
     slack: FloatArray
     ridge: FloatArray
 
-    def solve(self) -> Solution:
-        """Minimise the dual by Newton's method with step halving."""
-        at = self._at(np.append(self.distance.start(self.ratio), np.zeros(self.features.width)))
+    def solve(self, start: tuple[float, FloatArray] | None = None) -> Solution:
+        """Minimise the dual by Newton's method with step halving.
+
+        ``start`` is an intercept and multipliers from which to start.
+        """
+        if start is None:
+            start = self.distance.start(self.ratio), np.zeros(self.features.width)
+        at = self._at(np.append(*start))
         gradient, steps = self._gradient(at), 0
         while self._violation(at.point, gradient) > TOLERANCE and steps < MAX_STEPS:
             if not np.isfinite(at.value) or self._separates(at):
@@ -235,10 +240,22 @@ def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:
             return solution * scale
     except scipy.linalg.LinAlgError:
         pass
-    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+    return np.asarray(pseudo_inverse(matrix) @ vector)
+
+
+def pseudo_inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverse of a positive semi-definite matrix on its range, scaled to ones first.
+
+    Examples
+    --------
+    >>> pseudo_inverse(np.array([[4.0, 0.0], [0.0, 0.0]]))
+    array([[0.25, 0.  ], [0.  , 0.  ]])
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    values, vectors = scipy.linalg.eigh(matrix * scale[:, None] * scale, check_finite=False)
     kept = values > 1e-12 * values[-1]
-    inner = vectors[:, kept].T @ (vector * scale)
-    return (vectors[:, kept] / values[kept]) @ inner * scale
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return np.asarray(inverse * scale[:, None] * scale)
 
 
 def minimise_model(

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.calibration import solve_psd, weighted_gram
+from unskew.numerics.calibration import solve_psd
+from unskew.numerics.row_features import weighted_moments
 from unskew.numerics.typing import FloatArray
 
 MAX_STEPS = 100
@@ -86,7 +87,8 @@ class LogisticProblem:
             norm = float(np.abs(gradient).max())
             if norm <= tol or steps == MAX_STEPS:
                 break
-            hessian = weighted_gram(self.features, self.shares * chances * (1 - chances))
+            curvature = self.shares * chances * (1 - chances)
+            hessian = weighted_moments(self.features, curvature).gram
             hessian.flat[:: width + 1] += ridge + 1e-14
             direction = -solve_psd(hessian, gradient)
             ahead = self.features @ direction

@@ -72,6 +72,24 @@ def checked_labels(y: Any, n_rows: int) -> Any:
     return labels
 
 
+def missing_labels(y: Any) -> Any:
+    """Return which labels are missing.
+
+    Examples
+    --------
+    >>> missing_labels(["a", None, "b"])
+    array([False,  True, False])
+    """
+    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if labels.dtype == object:
+        return np.array([_is_missing(label) for label in labels.reshape(-1)], dtype=bool)
+    if labels.dtype.kind in "fc":
+        return np.isnan(labels).reshape(len(labels), -1).any(axis=1)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    return np.zeros(len(labels), dtype=bool)
+
+
 def _plain_labels(labels: Any) -> Any:
     """Return an array of Python objects as numbers or text, none of them missing."""
     if any(_is_missing(label) for label in labels.flat):

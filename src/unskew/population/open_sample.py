@@ -16,7 +16,9 @@ Target = TypeVar("Target", Population, Margins, Population | Margins)
 
 
 def open_sample(X: Any, y: Any = None, sample_weight: Any = None) -> Sample:
-    """Return the sample with all columns of X, checked."""
+    """Return the sample with all columns of X, checked; one that is open already, as it is."""
+    if isinstance(X, Sample):
+        return X
     if is_spark_frame(X):
         X = SparkSample(X)
     if isinstance(X, SparkSample):

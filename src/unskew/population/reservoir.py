@@ -100,7 +100,7 @@ class Reservoir(Summary):
         all_keys = np.concatenate([self._keys, keys])
         kept = np.arange(len(all_keys))
         if len(kept) > self.size:
-            kept = np.argsort(all_keys, kind="stable")[: self.size]
+            kept = np.argpartition(all_keys, self.size)[: self.size]
         all_numbers = np.concatenate([self.numbers, numbers])
         kept = kept[np.argsort(all_numbers[kept], kind="stable")]  # mostly in order already
         self.rows = _take(all_rows, kept)

@@ -297,6 +297,25 @@ class EncodedRows(Summary, Generic[SummaryType]):
         self.summary.update(replace(rows, batch=values))
 
 
+class OfColumns(Summary, Generic[SummaryType]):
+    """A summary of some of the columns of a pass that reads more.
+
+    Attributes
+    ----------
+    summary : Summary
+    """
+
+    shared = frozenset({"columns"})
+
+    def __init__(self, columns: Sequence[str], summary: SummaryType) -> None:
+        self.columns = list(columns)
+        self.summary = summary
+
+    def update(self, rows: RowBlock) -> None:
+        """Pass the columns on."""
+        self.summary.update(replace(rows, batch=rows.batch.select(self.columns)))
+
+
 class Summaries(Summary):
     """Several questions at once, answered in the same pass."""
 

@@ -17,16 +17,18 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import FeatureRules
-from unskew.population.features import FeatureSet, FeatureSums
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.features import FeatureSet
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, Total
-from unskew.weighters.balancing import Balancing, Tilt
+from unskew.weighters.balancing import Balancing
 from unskew.weighters.base import InductiveWeighter, Weighter
 from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.pool import LIMIT, Pool
 from unskew.weighters.reservoir_size import reservoir_rows
+from unskew.weighters.tilt import Tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
 
 
@@ -116,7 +118,7 @@ class AutoWeights(InductiveWeighter):
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         "unskew.numerics.distances.Raking",
-        "unskew.weighters.balancing.Tilt",
+        "unskew.weighters.tilt.Tilt",
         "unskew.weighters.choice.Candidate",
         "unskew.weighters.choice.Choice",
         "unskew.weighters.weighter_models.WeighterModels",
@@ -205,10 +207,8 @@ class AutoWeights(InductiveWeighter):
         """Tilt the ratios such that the means are the population's; report what is left."""
         self.feature_set_ = sums.features
         design = ratios * sample.design
-        values = sums.features.of_codes(sample.values, sample.batch)
-        values[design == 0] = 0.0
         balancing = Balancing(
-            values,
+            sums.features.of_rows(sample.values, sample.batch),
             design,
             sums.features.names,
             sums.sums.sum(axis=0) / float(sums.mass.sum()),

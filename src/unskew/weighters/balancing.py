@@ -108,10 +108,17 @@ class Balancing:
             )
         return Truncated(distance, low, caps)
 
-    def solve(self, ridge: float, design_effect: float | None, *, relax: bool) -> Solved:
-        """Return the weights, or raise how near any come."""
+    def solve(
+        self,
+        ridge: float,
+        design_effect: float | None,
+        *,
+        relax: bool,
+        start: Tilt | None = None,
+    ) -> Solved:
+        """Return the weights, or raise how near any come; ``start`` is the tilt of like rows."""
         slack = 0.0
-        solution, kept = self._attempt(slack, ridge)
+        solution, kept = self._attempt(slack, ridge, start)
         if not ridge and design_effect is None and not self._is_matched(solution):
             reach = self.reach()
             if reach.slack > MATCHED:
@@ -138,14 +145,17 @@ class Balancing:
             np.full(len(self.names), ridge),
         )
 
-    def _attempt(self, slack: float, ridge: float) -> tuple[Solution, BoolArray]:
+    def _attempt(
+        self, slack: float, ridge: float, start: Tilt | None = None
+    ) -> tuple[Solution, BoolArray]:
         """Solve with the features that are no linear combinations of others."""
         problem = self._problem(slack, ridge)
         kept = np.ones(len(self.names), dtype=bool)
         if not ridge and not problem.slack.any():
             means, gram = problem.design_moments
             kept = independent(gram - np.outer(means, means))
-        return problem.restricted(kept).solve(), kept
+        near = None if start is None else start.for_features(self.targets, self.spread, kept)
+        return problem.restricted(kept).solve(near), kept
 
     def _imbalance(self, factors: FloatArray) -> FloatArray:
         counted = self.shares * factors

@@ -39,7 +39,9 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
-from unskew.population.summaries import Summaries, Summary
+from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.weighters.fits import Beside, Fit
+from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.saved_state import check_fitted
@@ -138,6 +140,13 @@ class Weighter(WithParameters, ABC):
         ``answer`` is the question, filled.
         """
 
+    def _linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
+        """Return how the weights that ``_solve`` has just set follow the rows.
+
+        None where that is not smooth or not known: the bootstrap then has to show it.
+        """
+        return None
+
     def fit(
         self,
         X: Any,
@@ -165,19 +174,35 @@ class Weighter(WithParameters, ABC):
         -------
         self
         """
+        self._fit(X, y, population, sample_weight)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        population: Any,
+        sample_weight: ArrayLike | str | None = None,
+        beside: Beside | None = None,
+    ) -> Fit:
+        """Weigh the sample, and answer further questions in the same pass."""
         validate_parameters(self)
         for name in vars(self).keys() - self.get_params(deep=False):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
-        target = population if isinstance(population, Margins) else Population.of(population)
+        known = population if isinstance(population, Margins) else Population.of(population)
         apart = self._own_column_names()
         chosen = self.columns  # margins need none but those that they know
-        if isinstance(target, Population):
+        if isinstance(known, Population):
             chosen = self._chosen_columns(given.rows.table.column_names)
-        sample, target = match_columns(given, target, chosen, apart=apart)
+        sample, target = match_columns(given, known, chosen, apart=apart)
         self.columns_ = sample.rows.table.column_names
-        answer, drawn = self._ask(sample, target)
+        reading = target
+        if beside is not None and list(beside.columns) != self.columns_:
+            wide = given.select(beside.columns).rows
+            reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
+        answer, drawn = self._ask(sample, target, reading, () if beside is None else beside.asked)
         if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         raw = self._solve(sample, answer)
@@ -189,7 +214,7 @@ class Weighter(WithParameters, ABC):
         self.scale_, weights = sample.scaled(raw, self._rule, self._rule_columns(), total)
         if weights is not None:
             self.weights_: FloatArray = weights
-        return self
+        return Fit(sample, target, answer)
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Return the sample with all columns of X, and remember what they are."""
@@ -215,9 +240,16 @@ class Weighter(WithParameters, ABC):
         return given
 
     def _ask(
-        self, sample: Sample, target: Population | Margins
+        self,
+        sample: Sample,
+        target: Population | Margins,
+        reading: Population | Margins,
+        further: Sequence[Summary],
     ) -> tuple[Summary | None, Reservoir | None]:
-        """Answer the question and draw the rows in which to measure overlap, in one pass."""
+        """Answer the question and draw the rows in which to measure overlap, in one pass.
+
+        ``reading`` is the target with the columns that further questions need as well.
+        """
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
@@ -228,9 +260,12 @@ class Weighter(WithParameters, ABC):
         drawn = None
         if self.overlap != "ignore" and target.about.margins is None:
             drawn = Reservoir(1000 if self.overlap == "warn" else 20_000)
-        asked = [one for one in (question, drawn) if one is not None]
+        asked: list[Summary] = [one for one in (question, drawn) if one is not None]
+        if asked and reading is not target:
+            asked = [OfColumns(self.columns_, Summaries(asked))]
+        asked += further
         if asked:
-            target.reduce(Summaries(asked))
+            reading.reduce(Summaries(asked))
         return question, drawn
 
     def _measure_overlap(

@@ -31,8 +31,11 @@ from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
+from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.saved_state import check_numbers
 from unskew.weighters.tilt import TiltedSums, TiltRule
+from unskew.weighters.tilt_linearisation import linearised_tilt
+from unskew.weighters.two_samples import nothing_covered
 from unskew.weighters.typing import Columns
 
 
@@ -266,8 +269,11 @@ class CalibrationWeights(InductiveWeighter):
             max_weight=self.max_weight,
             origins=features.origins,
         )
+        # Of a bootstrap replicate, the tilt of all rows is a good start.
+        again = getattr(self, "features_", None) == features.names
+        start = getattr(self, "tilt_", None) if again else None
         self.feature_set_, self.features_ = features, features.names
-        return balancing.solve(float(self.ridge), self.design_effect, relax=relax)
+        return balancing.solve(float(self.ridge), self.design_effect, relax=relax, start=start)
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
@@ -352,22 +358,23 @@ class CalibrationWeights(InductiveWeighter):
         check_numbers("tilt_.spread", tilt.spread, (width,), least=np.finfo(float).tiny)
         check_numbers("tilt_.intercept", tilt.intercept, (), least=-np.inf)
 
+    def _linearisation(self, sample: Sample) -> Linearisation:
+        # A feature within its slack is not matched, and one of others' combinations is by these.
+        kept = ~np.isin(self.features_, self.collinear_) & ~self.tilt_.absent
+        if self.slack_ or np.any(slacks(self.slack, self.feature_set_)):
+            kept &= self.tilt_.multipliers != 0.0
+        return linearised_tilt(
+            self.tilt_,
+            self.feature_set_,
+            sample,
+            kept,
+            distance=self._distance(),
+            ridge=self.ridge_,
+            max_weight=self.max_weight,
+        )
+
     def _rule(self) -> TiltRule:
         return TiltRule(self.feature_set_, self.tilt_)
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)
-
-
-def nothing_covered(codes: ColumnCodes) -> str:
-    """Return the message for a population of which every row has a value that the sample lacks."""
-    sizes = {name: codes.n_categories(place) for place, name in enumerate(codes.names)}
-    first = max(sizes, key=sizes.__getitem__)
-    text = (
-        "Every row of the population has a value that no sample row has: an unseen category, or "
-        "none where the sample has no missing values. columns= chooses what to weigh by."
-    )
-    if sizes[first]:
-        text += f" Look at column '{first}', with {sizes[first]} categories in the sample: if it "
-        text += "is an identifier, leave it out."
-    return text

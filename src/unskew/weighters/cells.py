@@ -26,6 +26,7 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
 from unskew.weighters.base import WARN_ABOVE, InductiveWeighter
+from unskew.weighters.linearisation import CellShares, Linearisation
 from unskew.weighters.merging import NearestGroups
 from unskew.weighters.saved_state import check_numbers
 
@@ -181,6 +182,30 @@ class CellWeighter(InductiveWeighter, ABC):
         self._examined = self._examine(sample, drawn[0], mass) if drawn else None
         rule = self._rule()
         return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
+
+    def _linearisation(self, sample: Sample) -> Linearisation | None:
+        if self._counts_one_half:
+            return None
+        rule, locator = self._rule(), self.locator_
+        weights = sample.design * np.append(self.cell_weights_, 0.0)[self.cells_]
+
+        def of_batch(batch: pa.RecordBatch, values: FloatArray) -> FloatArray:
+            return rule._replace(cell_weights=values).weights(
+                batch, *locator.locate(batch), side="population"
+            )
+
+        return CellShares(
+            weights,
+            sample.design,
+            self.cells_,
+            self.population_counts_,
+            of_batch,
+            self._linearisation_cautions(),
+        )
+
+    def _linearisation_cautions(self) -> tuple[str, ...]:
+        """Return what a variance with these cells as given leaves out."""
+        return ()
 
     def _examine(self, sample: Sample, drawn: Reservoir, n_rows: float) -> Examined | None:
         """Return rows in their cells; None if they are elsewhere, or have design weights."""

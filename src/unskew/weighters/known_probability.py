@@ -17,6 +17,7 @@ from unskew.population.column_names import which_there_are
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.linearisation import KnownWeights, Linearisation
 from unskew.weighters.typing import OnUncovered
 
 
@@ -85,6 +86,9 @@ class KnownProbability(InductiveWeighter):
         if callable(self.probability):
             self.form_ = sample.form
         return sample.design * self._weigh(sample)
+
+    def _linearisation(self, sample: Sample) -> Linearisation:
+        return KnownWeights(sample.design * self._weigh(sample))
 
     def _weigh(self, sample: Sample) -> FloatArray:
         if isinstance(self.probability, str):

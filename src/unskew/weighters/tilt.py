@@ -36,6 +36,13 @@ class Tilt:
         factors[(features[:, self.absent] == 1.0).any(axis=1)] = 0.0
         return factors
 
+    def for_features(
+        self, targets: FloatArray, spread: FloatArray, kept: BoolArray
+    ) -> tuple[float, FloatArray]:
+        """Return intercept and multipliers of the same scores with other targets and scales."""
+        intercept = self.intercept + self.multipliers @ ((targets - self.targets) / self.spread)
+        return float(intercept), (self.multipliers * spread / self.spread)[kept]
+
 
 class TiltRule(NamedTuple):
     """The weight of a row is the factor of its features."""

@@ -131,6 +131,12 @@ class TreeWeights(CellWeighter):
             "they were grown on the rows that they count; honest=True grows them on others"
         )
 
+    def _linearisation_cautions(self) -> tuple[str, ...]:
+        return (
+            "The leaves were grown on the labels that are averaged, so that the standard error is "
+            "too small; honest=True grows them on other rows.",
+        )
+
     def _cells(self, sample: Sample) -> list[Cells]:
         if sample.labels is None:
             raise InputError(

@@ -11,6 +11,7 @@ from unskew.population.about import About
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.linearisation import KnownWeights, Linearisation
 from unskew.weighters.typing import OnUncovered
 
 
@@ -50,6 +51,9 @@ class Unweighted(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
         return sample.design
+
+    def _linearisation(self, sample: Sample) -> Linearisation:
+        return KnownWeights(sample.design)
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return np.ones(len(sample))

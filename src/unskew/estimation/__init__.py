@@ -1,0 +1,1 @@
+"""Numbers of the population, with intervals."""

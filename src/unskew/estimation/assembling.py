@@ -1,0 +1,209 @@
+"""From a target and weights to an estimate: point, variance, interval, words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from unskew.errors import EstimateWarning, ParameterError, warn_caller
+from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
+from unskew.estimation.targets import Target
+from unskew.estimation.variances import Variance, bootstrapped, linearised
+from unskew.estimation.weighing import Weighed
+from unskew.numerics.design_variance import Design
+from unskew.numerics.typing import FloatArray
+from unskew.population.column_names import listing
+
+VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
+VARIANCES = ("auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the variance and the interval are made."""
+
+    variance: VarianceName
+    level: float
+    replicates: int
+    finite: bool
+    random_state: Any
+
+    def check(self, has_models: bool) -> None:
+        """Refuse values that are out of range, or do not fit together."""
+        if self.variance not in VARIANCES:
+            raise ParameterError(
+                f"variance must be one of {', '.join(VARIANCES)}; got {self.variance!r}."
+            )
+        if self.variance == "orthogonal" and not has_models:
+            raise ParameterError('variance="orthogonal" needs an outcome model: outcome=.')
+        if not isinstance(self.level, Real) or not 0 < float(self.level) < 1:
+            raise ParameterError(f"level must lie between 0 and 1; got {self.level!r}.")
+        if not isinstance(self.replicates, Integral) or int(self.replicates) < 2:
+            raise ParameterError(f"replicates must be 2 or more; got {self.replicates!r}.")
+
+    def chosen(self, weighed: Weighed, has_models: bool) -> VarianceName:
+        """Return what "auto" is."""
+        if self.variance != "auto":
+            return self.variance
+        if weighed.weighter._linearisation(weighed.fit.sample) is not None:
+            return "hc3"
+        return "orthogonal" if has_models else "bootstrap"
+
+
+def assemble(
+    target: Target,
+    weighed: Weighed,
+    design: Design,
+    options: Options,
+    learner: str | None,
+    notes: tuple[str, ...],
+) -> Estimate | Estimates:
+    """Return the estimate, or one for each group and class."""
+    weights = weighed.weights
+    point = target.point(weights, weighed.sums)
+    variance_name = options.chosen(weighed, target.models is not None)
+    variance = _variance(target, weighed, point, design, variance_name, options)
+    unweighted = target.plain().point(weighed.fit.sample.design, None)
+    errors, intervals = _intervals(target, weights, point, variance, options.level)
+    sizes = _effective_sizes(target.group_weights(weights))
+    notes = (*target.outcome.notes, *notes, *variance.notes)
+    found = {}
+    for number, label in enumerate(target.labels):
+        found[label] = Estimate(
+            value=float(point[number]),
+            standard_error=float(errors[number]),
+            interval=intervals[number],
+            level=float(options.level),
+            unweighted=float(unweighted[number]),
+            statistic=target.statistic if target.q is None else f"quantile {target.q:g}",
+            parts={name: float(part[number]) for name, part in variance.parts.items()},
+            effective_sample_size=float(sizes[number]),
+            degrees_of_freedom=float(variance.degrees[number]),
+            n_rows=len(weights),
+            weighter=str(weighed.weighter),
+            outcome=learner,
+            variance=variance_name,
+            assumptions=assumptions(weighed, learner),
+            notes=(),
+            is_share=target.is_share,
+        )
+    _warn_of_few_rows(found)
+    return _shown(target, weighed, found, notes)
+
+
+def described_learner(outcome: Any) -> str | None:
+    """Return the name of an outcome model."""
+    return None if outcome is None else outcome if isinstance(outcome, str) else str(outcome)
+
+
+def _variance(
+    target: Target,
+    weighed: Weighed,
+    point: FloatArray,
+    design: Design,
+    name: VarianceName,
+    options: Options,
+) -> Variance:
+    if name == "bootstrap":
+        return bootstrapped(target, weighed, design, options.replicates, options.random_state)
+    form: Any = None if name == "orthogonal" else name
+    return linearised(target, weighed, point, design, form, finite=options.finite)
+
+
+def _intervals(
+    target: Target, weights: FloatArray, point: FloatArray, variance: Variance, level: float
+) -> tuple[FloatArray, list[tuple[float, float]]]:
+    """Return standard errors and intervals."""
+    errors = np.sqrt(variance.total)
+    factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
+    ends = np.column_stack([point - factor * errors, point + factor * errors])
+    if target.statistic == "quantile" and "sample and population" not in variance.parts:
+        # So far these are errors of the share below the quantile (Woodruff 1952).
+        for number, (error, times) in enumerate(zip(errors, factor, strict=True)):
+            beside = np.array([-times * error, times * error])
+            ends[number] = target.woodruff(weights, number, beside)
+        errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
+    if target.is_share and target.models is None:
+        ends = np.clip(ends, 0.0, 1.0)
+    return errors, [(float(low), float(high)) for low, high in ends]
+
+
+def _effective_sizes(weights: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = weights.sum(axis=0) ** 2 / (weights**2).sum(axis=0)
+    return np.nan_to_num(sizes, nan=0.0)
+
+
+def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
+    """Return what must hold for the numbers to be right."""
+    weighter = weighed.weighter
+    if not weighter._estimates:
+        first = [weighter.assumes]
+    else:
+        columns = weighter.columns_
+        what = f"'{columns[0]}'" if len(columns) == 1 else f"the {len(columns)} columns"
+        first = [f"selection depends on {what} only", weighter.assumes]
+    if learner is not None:
+        first.append("either the weights or the outcome model are right")
+    if weighed.fit.target.about.margins is not None:
+        first.append("the margins are exact")
+    return tuple(first)
+
+
+def _warn_of_few_rows(found: dict[Any, Estimate]) -> None:
+    few = {label: one for label, one in found.items() if one.effective_sample_size < FEW_ROWS}
+    if few:
+        label, one = min(few.items(), key=lambda pair: pair[1].effective_sample_size)
+        where = [str(part) for part in label if part is not None]
+        of = f" ({listing(where)})" if where else ""
+        warn_caller(
+            EstimateWarning(
+                f"The effective sample size is {one.effective_sample_size:.1f}{of}: with "
+                f"fewer than {FEW_ROWS}, intervals are often too short."
+            )
+        )
+
+
+def _shown(
+    target: Target, weighed: Weighed, found: dict[Any, Estimate], notes: tuple[str, ...]
+) -> Estimate | Estimates:
+    """Return one estimate, or several under the labels that tell them apart."""
+    from dataclasses import replace
+
+    if target.groups is None and target.outcome.classes is None:
+        return replace(next(iter(found.values())), notes=notes)
+    names = []
+    if target.groups is not None:
+        names.append(target.groups.column)
+        notes += _groups_elsewhere(target, weighed)
+    if target.outcome.classes is not None:
+        names.append("class")
+    plain = {
+        label
+        if len(names) > 1
+        else next(part for part in label if part is not None)
+        if any(part is not None for part in label)
+        else None: one
+        for label, one in found.items()
+    }
+    return Estimates(plain, tuple(names), notes)
+
+
+def _groups_elsewhere(target: Target, weighed: Weighed) -> tuple[str, ...]:
+    """Return a note on groups of the population without sample rows."""
+    sums, groups = weighed.sums, target.groups
+    if sums is None or sums.groups is None or groups is None or not sums.elsewhere:
+        return ()
+    share = sums.elsewhere / (sums.elsewhere + sums.mass.sum())
+    named = ""
+    if weighed.drawn is not None and weighed.drawn.rows is not None:
+        rows = weighed.drawn.rows.column(groups.column).filter(groups.of(weighed.drawn.rows) < 0)
+        named = f", such as {listing([str(one) for one in rows.unique().to_pylist()[:3]])}"
+    return (
+        f"{share:.1%} of the population is in groups of '{groups.column}' without sample "
+        f"rows{named}, of which nothing is estimated.",
+    )

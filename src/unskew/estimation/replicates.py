@@ -1,0 +1,193 @@
+"""Bootstrap replicates: the same question, answered by rows that were drawn again."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from unskew.errors import InputError, UnskewError
+from unskew.estimation.outcome_models import GroupSums
+from unskew.estimation.weighing import Weighed
+from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.design_variance import Design
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.reservoir import Reservoir
+from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
+from unskew.population.threads import in_order, n_threads
+
+MOST_BLOCKS = 400
+MOST_FAILURES = 0.1
+"""The share of replicates without weights above which there is no bootstrap."""
+
+
+class Replicates:
+    """Weights that were solved again, and the sums of the population that was drawn with them.
+
+    Sample units are drawn again within strata. What was asked of the population is drawn from the
+    normal distribution of such answers, whose variance is that between blocks of its rows; a
+    weighter that keeps rows of the population gets these with other weights. The question stays:
+    a tree is not grown again.
+
+    Parameters
+    ----------
+    weighed : Weighed
+    design : Design
+    n_replicates : int
+    random_state : int, RandomState instance or None
+    """
+
+    def __init__(
+        self, weighed: Weighed, design: Design, n_replicates: int, random_state: Any
+    ) -> None:
+        self._weighed, self._design, self._n = weighed, design, n_replicates
+        self._random = check_random_state(random_state)
+        self._failed: list[UnskewError] = []
+        self._tried = 0
+        fit = weighed.fit
+        self._answers = _Answers(fit.answer, weighed.sums)
+        self._blocks: list[FloatArray] = []
+        self._counts: list[BoolArray] = []
+        if weighed.drawn is not None and weighed.drawn.rows is not None:
+            self._blocks = self._answer_by_blocks()
+
+    def __iter__(self) -> Iterator[tuple[FloatArray, GroupSums | None]]:
+        sample = self._weighed.fit.sample
+        sample.order  # noqa: B018  (made once, before threads share it)
+
+        def drawn() -> Iterator[tuple[_Answers, FloatArray]]:
+            for _ in range(self._n):
+                self._tried += 1
+                answers = self._redrawn()
+                yield answers, sample.design * self._design.redraw(self._random)
+
+        with warnings.catch_warnings(), one_blas_thread():
+            warnings.simplefilter("ignore")  # they repeat what the fit has said
+            for answers, weights in in_order(self._solve, drawn(), n_threads(None)):
+                if isinstance(weights, UnskewError):
+                    self._failed.append(weights)
+                else:
+                    yield weights, answers.sums
+
+    def _solve(
+        self, drawn: tuple[_Answers, FloatArray]
+    ) -> tuple[_Answers, FloatArray | UnskewError]:
+        """Solve the weights of a replicate, or return why there are none."""
+        answers, design = drawn
+        twin = copy.copy(self._weighed.weighter)
+        try:
+            weights = twin._solve(self._weighed.fit.sample.with_design(design), answers.of_weighter)
+        except UnskewError as error:
+            return answers, error
+        return answers, weights if weights.any() else InputError("Every row has weight zero.")
+
+    def check(self) -> None:
+        """Raise if too many replicates have no weights."""
+        if len(self._failed) > MOST_FAILURES * self._tried:
+            raise InputError(
+                f"{len(self._failed)} of {self._tried} bootstrap replicates have no weights, for "
+                f"example because: {self._failed[0]}"
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out."""
+        if not self._failed:
+            return ()
+        lost = f"{len(self._failed)} of {self._tried} replicates"
+        return (f"{lost} have no weights and are left out.",)
+
+    def _answer_by_blocks(self) -> list[FloatArray]:
+        """Return what blocks of the population's rows change of each number of the answers."""
+        weighed, fit = self._weighed, self._weighed.fit
+        drawn = weighed.drawn
+        assert drawn is not None
+        n_blocks = min(len(drawn.weight), MOST_BLOCKS)
+        size = len(drawn.weight) // n_blocks
+        order = self._random.permutation(len(drawn.weight))[: n_blocks * size]
+        empty = _Answers(
+            weighed.weighter._question(fit.sample, fit.target.about), _emptied(weighed.sums)
+        )
+        shapes = [number.shape for number in self._answers.numbers()]
+        found = []
+        for block in np.sort(order.reshape(n_blocks, size), axis=1):
+            answers = copy.deepcopy(empty)
+            answers.update(RowBlock(drawn.rows.take(block), drawn.weight[block]), weighed)
+            numbers = zip(answers.numbers(), shapes, strict=True)
+            found.append([np.broadcast_to(number, shape) for number, shape in numbers])
+        # So that the sum over blocks has the variance of the sum over all rows.
+        scale = np.sqrt(weighed.n_rows / len(order) * n_blocks / max(n_blocks - 1, 1))
+        stacked = [np.array(column) for column in zip(*found, strict=True)]
+        self._counts = [_are_counts(column) for column in stacked]
+        return [scale * (column - column.mean(axis=0)) for column in stacked]
+
+    def _redrawn(self) -> _Answers:
+        """Return the answers of another population."""
+        answers = copy.deepcopy(self._answers)
+        if self._blocks:
+            normal = self._random.standard_normal(len(self._blocks[0]))
+            changes = [np.tensordot(normal, block, axes=1) for block in self._blocks]
+            answers.add(changes, self._counts)
+            answers.resample(self._random)
+        return answers
+
+
+class _Answers:
+    """What the weighter and the estimate have asked."""
+
+    def __init__(self, of_weighter: Summary | None, sums: GroupSums | None) -> None:
+        self.of_weighter, self.sums = of_weighter, sums
+
+    def _single(self) -> Iterator[Summary]:
+        for one in (self.of_weighter, self.sums):
+            if one is not None:
+                yield from _composed(one)
+
+    def numbers(self) -> list[FloatArray]:
+        """Return all numbers that passes add up."""
+        return [np.asarray(getattr(one, name)) for one in self._single() for name in one.added]
+
+    def add(self, changes: list[FloatArray], counts: list[BoolArray]) -> None:
+        """Change these numbers; counts do not become negative."""
+        left = iter(zip(changes, counts, strict=True))
+        for one in self._single():
+            for name in one.added:
+                change, is_count = next(left)
+                after = getattr(one, name) + change
+                setattr(one, name, np.where(is_count & (after.real < 0), 0.0, after))
+
+    def resample(self, random: np.random.RandomState) -> None:
+        """Let the rows that a weighter keeps count as often as they are drawn."""
+        for one in self._single():
+            if isinstance(one, Reservoir) and len(one.weight):
+                n_rows = len(one.weight)
+                one.weight = one.weight * random.multinomial(n_rows, np.full(n_rows, 1 / n_rows))
+
+    def update(self, rows: RowBlock, weighed: Weighed) -> None:
+        """Answer from a block of rows."""
+        if self.of_weighter is not None:
+            columns = weighed.fit.sample.rows.table.column_names
+            OfColumns(columns, Summaries([self.of_weighter])).update(rows)
+        if self.sums is not None:
+            self.sums.update(rows)
+
+
+def _composed(summary: Summary) -> Iterator[Summary]:
+    yield summary
+    for part in summary.nested():
+        yield from _composed(part)
+
+
+def _emptied(sums: GroupSums | None) -> GroupSums | None:
+    return None if sums is None else GroupSums(sums.groups, sums.models, sums.sums.shape[1])
+
+
+def _are_counts(blocks: FloatArray) -> BoolArray:
+    """Return which numbers are never negative, as counts and weights are."""
+    if np.iscomplexobj(blocks):
+        return np.zeros(blocks.shape[1:], dtype=bool)
+    return np.asarray((blocks >= 0).all(axis=0))

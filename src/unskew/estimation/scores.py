@@ -1,0 +1,206 @@
+"""How good a model is on the population, whose labels are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+
+from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
+from unskew.estimation.assembling import assumptions
+from unskew.estimation.estimate import estimate
+from unskew.estimation.inputs import open_labelled, opened
+from unskew.estimation.predictions import Predictions
+from unskew.estimation.quantities import design_codes
+from unskew.estimation.replicates import Replicates
+from unskew.estimation.results import FEW_ROWS, Estimate
+from unskew.estimation.weighing import default_weighter, weigh
+from unskew.numerics.design_variance import Design
+from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.weighters.base import Weighter
+
+Method = Literal["doubly_robust", "control_variate", "weighted"]
+OUTCOMES: dict[str, str | None] = {
+    "doubly_robust": "boosted",
+    "control_variate": "linear",
+    "weighted": None,
+}
+
+
+def _log_score(y: Any, known: Predictions) -> FloatArray:
+    shares = known.probabilities()
+    own = shares[np.arange(len(y)), np.searchsorted(known.classes, y)]
+    return np.log(np.clip(own, np.finfo(float).eps, 1.0))
+
+
+def _brier(y: Any, known: Predictions) -> FloatArray:
+    if len(known.classes) != 2:
+        raise ParameterError("neg_brier_score is for two classes.")
+    return -(((y == known.classes[1]) - known.probabilities()[:, 1]) ** 2)
+
+
+MEANS: dict[str, Callable[[Any, Predictions], FloatArray]] = {
+    "accuracy": lambda y, known: (y == known.predicted).astype(float),
+    "neg_log_loss": _log_score,
+    "neg_brier_score": _brier,
+    "neg_mean_squared_error": lambda y, known: -((y - known.predicted) ** 2),
+    "neg_mean_absolute_error": lambda y, known: -np.abs(y - known.predicted),
+}
+"""Scores that are means over rows of a number of each row."""
+
+
+def estimate_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    population: Any,
+    scoring: str | Callable[..., float],
+    method: Method = "doubly_robust",
+    cv: Any = None,
+    weighter: Weighter | None = None,
+    strata: ArrayLike | str | None = None,
+    clusters: ArrayLike | str | None = None,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    replicates: int = 200,
+    random_state: Any = 0,
+) -> Estimate:
+    """Estimate how good a model is on the population, without its labels.
+
+    The model's score on the biased sample says how good it is there. A score that is a mean over
+    rows is estimated as any other number of the population is, by :func:`unskew.estimate`; others
+    from the weighted sample, with a bootstrap that solves the weights again.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, and on other rows than these: that is assumed, and said. With ``cv``, any estimator:
+        clones of it are fitted.
+    X : array-like or dataframe of shape (n_samples, n_features)
+        The sample; the model predicts from all of its columns.
+    y : array-like of shape (n_samples,)
+        Its labels.
+    population : Population, Margins, or anything that :class:`unskew.Population` takes
+        An unbiased reference sample of the population.
+    scoring : str or callable
+        The name of a scorer of scikit-learn, such as "accuracy", "neg_log_loss", "roc_auc" or "r2",
+        or a scorer.
+    method : {"doubly_robust", "control_variate", "weighted"}, default="doubly_robust"
+        How a mean is estimated: from a boosted model of each row's score given the columns,
+        corrected by its weighted residuals; the same with a linear model; or from the weights
+        alone. With margins, and for scores that are not means, it is "weighted".
+    cv : int, splitter or None, default=None
+        Score models that are fitted on the other folds; folds of an integer are drawn at random.
+    weighter, strata, clusters, level, sample_weight, replicates, random_state
+        As in :func:`unskew.estimate`.
+
+    Returns
+    -------
+    Estimate
+        Its ``unweighted`` is the score on the sample as it is.
+
+    Warns
+    -----
+    EstimateWarning
+        If the effective sample size is below 30.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from unskew import estimate_score
+    >>> random = np.random.RandomState(0)
+    >>> population = random.normal(size=(4000, 1))
+    >>> sample = population[random.uniform(size=4000) < 0.3 / (1 + np.exp(-2 * population[:, 0]))]
+    >>> y = random.uniform(size=len(sample)) < np.where(sample[:, 0] > 0, 0.95, 0.5)
+    >>> found = estimate_score(LogisticRegression(), sample, y, population=population,
+    ...                        scoring="accuracy", cv=5, method="weighted")
+    >>> bool(found.value < found.unweighted)  # it is easier where the sample is
+    True
+    """
+    if method not in OUTCOMES:
+        raise ParameterError(f"method must be one of {', '.join(OUTCOMES)}; got {method!r}.")
+    known = opened(population)
+    given, _ = open_labelled(X, y, sample_weight, "raise")
+    made = Predictions.of(model, X, given.labels, known, cv, random_state)
+    common = {
+        "population": known,
+        "weighter": weighter,
+        "strata": strata,
+        "clusters": clusters,
+        "level": level,
+        "sample_weight": sample_weight,
+        "replicates": replicates,
+        "random_state": random_state,
+    }
+    name = scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
+    notes = [made.note]
+    if isinstance(scoring, str) and scoring in MEANS:
+        outcome = None if known.about.margins is not None else OUTCOMES[method]
+        if known.about.margins is not None and method != "weighted":
+            notes.append("Margins have no rows over which a model could be averaged: weighted.")
+        scores = MEANS[scoring](given.labels, made)
+        found = estimate(X, scores, outcome=outcome, **common)
+        assert isinstance(found, Estimate)
+    else:
+        if method != "weighted":
+            notes.append(f"{name} is not a mean over rows: weighted, with a bootstrap.")
+        found = _bootstrapped(given, made, scoring, **common)
+    return replace(found, statistic=name, notes=(*found.notes, *notes))
+
+
+def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) -> Estimate:
+    """Return the score of the weighted sample, with its spread over replicates."""
+    scorer = get_scorer(scoring)
+    model, places = made.as_model(), np.arange(len(given))
+
+    def score(weights: FloatArray) -> float:
+        own = weights > 0  # zeros would be rows that a metric counts
+        return float(scorer(model, places[own], given.labels[own], sample_weight=weights[own]))
+
+    codes = [design_codes(common[name], name, given.rows) for name in ("strata", "clusters")]
+    design = Design.of(len(given), *codes)
+    fitted = clone(common["weighter"] or default_weighter())
+    weighed = weigh(fitted, given, common["population"], [], None, census=False)
+    weights = weighed.weights
+    try:
+        value, plain = score(weights), score(given.design)
+        drawn = Replicates(weighed, design, common["replicates"], common["random_state"])
+        found = np.array([score(np.maximum(one, 0.0)) for one, _ in drawn])
+    except (ValueError, TypeError) as error:
+        raise InputError(f"The score could not be computed: {error}") from error
+    drawn.check()
+    size = effective_sample_size(np.maximum(weights, 0.0))
+    if size < FEW_ROWS:
+        warn_caller(
+            EstimateWarning(
+                f"The effective sample size is {size:.1f}: with fewer than {FEW_ROWS}, intervals "
+                "are often too short."
+            )
+        )
+    spread, times = float(np.nanstd(found, ddof=1)), float(norm.ppf(0.5 + common["level"] / 2))
+    return Estimate(
+        value=value,
+        standard_error=spread,
+        interval=(value - times * spread, value + times * spread),
+        level=float(common["level"]),
+        unweighted=plain,
+        statistic=str(scoring),
+        parts={"sample and population": spread**2},
+        effective_sample_size=size,
+        degrees_of_freedom=float("inf"),
+        n_rows=len(given),
+        weighter=str(weighed.weighter),
+        outcome=None,
+        variance="bootstrap",
+        assumptions=assumptions(weighed, None),
+        notes=drawn.notes,
+    )

@@ -1,0 +1,102 @@
+"""The variance of estimates, by linearisation or by bootstrap."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unskew.errors import InputError
+from unskew.estimation.replicates import Replicates
+from unskew.estimation.targets import Target
+from unskew.estimation.weighing import Weighed, scaled_to_population
+from unskew.numerics.design_variance import Design, Spread
+from unskew.numerics.typing import FloatArray
+from unskew.weighters.linearisation import Form, KnownWeights, Linearisation
+
+
+class Variance(NamedTuple):
+    """Variances of the numbers of a target, by where they come from."""
+
+    parts: dict[str, FloatArray]
+    degrees: FloatArray
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> FloatArray:
+        """The sum of the parts."""
+        return np.sum(list(self.parts.values()), axis=0)
+
+
+def linearised(
+    target: Target,
+    weighed: Weighed,
+    point: FloatArray,
+    design: Design,
+    form: Form | None,
+    *,
+    finite: bool,
+) -> Variance:
+    """Return the variances of the sum of all rows' influence.
+
+    Without a ``form``, weights count as known: with an outcome model that is right, errors of the
+    weights are multiplied by its errors.
+    """
+    weights = weighed.weights
+    line: Linearisation | None = KnownWeights(weights)
+    if form is not None:
+        line = weighed.weighter._linearisation(weighed.fit.sample)
+    if line is None:
+        raise InputError(
+            f"The weights of {type(weighed.weighter).__name__} cannot be linearised. Use "
+            'variance="bootstrap", or an outcome model.'
+        )
+    influence = line.influence(target.deviations(weights, point), form or "hc3")
+    of_sample = influence.sample
+    if finite:  # a row that stands for itself alone adds nothing
+        beyond = np.maximum(1.0 - 1.0 / np.maximum(scaled_to_population(weighed), 1e-300), 0.0)
+        of_sample = of_sample * np.sqrt(beyond)[:, None]
+    spread = design.spread(of_sample)
+    parts = {"sample": spread.variance}
+    if weighed.drawn is not None:
+        noise = _population_spread(target, weighed, point, influence.population)
+        if noise is not None:
+            spread += noise
+            parts["population"] = noise.variance
+    return Variance(parts, spread.degrees, line.cautions)
+
+
+def _population_spread(
+    target: Target, weighed: Weighed, point: FloatArray, of_rows: object
+) -> Spread | None:
+    """Return the variance that comes from the population's rows, which are a sample themselves."""
+    drawn = weighed.drawn
+    assert drawn is not None
+    if (of_rows is None and target.models is None) or drawn.rows is None or len(drawn.weight) < 2:
+        return None
+    deviations = np.zeros((len(drawn.weight), len(point)))
+    if callable(of_rows):
+        deviations += of_rows(weighed.narrow(drawn.rows))
+    if target.models is not None:
+        assert weighed.sums is not None
+        deviations += target.of_population(drawn.rows, weighed.sums)
+    if target.statistic == "total":  # the population's size has an error, too
+        deviations += point
+    shares = drawn.weight / drawn.weight.sum()
+    spread = Design.of(len(shares)).spread(shares[:, None] * deviations)
+    return Spread(spread.variance * (len(shares) / weighed.n_rows), spread.degrees)
+
+
+def bootstrapped(
+    target: Target, weighed: Weighed, design: Design, n_replicates: int, random_state: object
+) -> Variance:
+    """Return the variances between replicates whose weights were solved again."""
+    replicates = Replicates(weighed, design, n_replicates, random_state)
+    points = [target.point(weights, sums) for weights, sums in replicates]
+    replicates.check()
+    variance = np.nanvar(np.array(points), axis=0, ddof=1)
+    return Variance(
+        {"sample and population" if weighed.drawn is not None else "sample": variance},
+        np.full(len(variance), np.inf),
+        replicates.notes,
+    )

@@ -1,0 +1,105 @@
+"""The weights for an estimate, and what else it asks of the population, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import InputError
+from unskew.estimation.outcome_models import GroupSums
+from unskew.numerics.typing import FloatArray
+from unskew.population.column_names import columns_to_weigh_by
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.population.summaries import Summary
+from unskew.weighters.base import Weighter
+from unskew.weighters.calibration import CalibrationWeights
+from unskew.weighters.fits import Beside, Fit
+
+NOISE_ROWS = 20_000
+"""Rows of the population from which its own sampling noise is estimated; all, if it has fewer."""
+
+
+def default_weighter() -> Weighter:
+    """Return the weighter of an estimate for which none was chosen."""
+    return CalibrationWeights(columns="shared")
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A sample with its weights, and what the pass has answered beside them."""
+
+    weighter: Weighter
+    fit: Fit
+    sums: GroupSums | None
+    drawn: Reservoir | None
+    """Rows of the population; None where it has none, or is known without error."""
+    n_rows: int
+    """The population's."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """One weight for each sample row."""
+        return self.weighter.weights_
+
+    def mass(self) -> float:
+        """Return the population's size, or raise that it is not known."""
+        return self.fit.target.mass
+
+    def narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows that were drawn with the columns that were weighed by."""
+        return batch.select(self.fit.sample.rows.table.column_names)
+
+
+def weigh(
+    fitted: Weighter,
+    given: Sample,
+    population: Population | Margins,
+    columns: Sequence[str],
+    sums: GroupSums | None,
+    *,
+    census: bool,
+) -> Weighed:
+    """Fit the weights; ask for the sums, and draw rows, in the same pass.
+
+    Parameters
+    ----------
+    fitted : Weighter
+        It is fitted.
+    given : Sample
+        With all columns of X.
+    population : Population or Margins
+    columns : sequence of str
+        Those of X that ``sums`` needs.
+    sums : GroupSums or None
+    census : bool
+        Whether the population has no sampling noise of its own.
+    """
+    if not given.in_memory:
+        raise InputError("X is a distributed table; an estimate needs a sample in memory.")
+    rows = isinstance(population, Population)
+    drawn = Reservoir(NOISE_ROWS) if rows and not census else None
+    asked: list[Summary] = [one for one in (sums, drawn) if one is not None]
+    beside = None
+    if asked:
+        weighed_by = columns_to_weigh_by(
+            fitted.columns, given.rows, population, apart=fitted._own_column_names()
+        )
+        needed = {*weighed_by, *columns}
+        beside = Beside([n for n in given.rows.table.column_names if n in needed], asked)
+        if needed == set(weighed_by):
+            beside = Beside(weighed_by, asked)
+    fit = fitted._fit(given, None, population, beside=beside)
+    size = population.size if isinstance(population, Population) else 0
+    return Weighed(fitted, fit, sums, drawn, size)
+
+
+def scaled_to_population(weighed: Weighed) -> FloatArray:
+    """Return the weights in a scale in which they sum to the population's size."""
+    weights = weighed.weights
+    return np.asarray(weights * (weighed.mass() / weights.sum()))

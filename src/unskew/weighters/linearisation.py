@@ -1,0 +1,204 @@
+r"""What each row contributes to a weighted mean whose weights were fitted.
+
+A weighted mean :math:`\theta = \sum w y / \sum w` depends on a sample row directly, and through the
+weights, which the row helped to fit; and it depends on the population's rows through what was asked
+of them. To first order its error is a sum over both, whose terms are the rows' *influence*: the
+variance of the sum is that of the estimate. A weighter that can say so returns a
+:class:`Linearisation` from ``_linearisation``.
+
+For calibration to features :math:`\varphi` (Deville and Särndal 1992, section 4) the influence is
+
+.. math:: \frac{w_i}{\sum w} (y_i - \theta - \varphi_i^\top B), \qquad
+          \frac{v_j}{\sum v} (\varphi_j^\top B - \overline{\varphi^\top B}),
+
+of a sample row and of a population row, where B is a regression of y on the features.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.numerics.calibration import pseudo_inverse
+from unskew.numerics.row_features import weighted_moments
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+
+Form = Literal["linear", "m_estimator", "hc3"]
+"""How the regression is made and the residuals are scaled.
+
+``"linear"`` weights rows by their design weights, as R's survey does. ``"m_estimator"`` weights
+them by the slope of their weights, d F'(u): the sandwich of the stacked estimating equations.
+``"hc3"`` also divides residuals by one minus their leverage, as a jackknife would.
+"""
+
+MOST_LEVERAGE = 0.99
+"""A row that is alone in its cell has the leverage one, and no residual."""
+
+
+class Influence(NamedTuple):
+    """What rows contribute to the errors of weighted means."""
+
+    sample: FloatArray
+    """Of each sample row; one column for each mean."""
+    population: Callable[[pa.RecordBatch], FloatArray] | None
+    """Of rows of the population, as a deviation from their mean: the contribution of a row with
+    design weight v is v over the population's total weight times this. None if it has none."""
+
+
+class Linearisation(ABC):
+    """How a fitted weighter's weights follow the rows of sample and population.
+
+    Attributes
+    ----------
+    cautions : tuple of str
+        What it leaves out, in sentences.
+    """
+
+    cautions: tuple[str, ...] = ()
+
+    @abstractmethod
+    def influence(self, values: FloatArray, form: Form) -> Influence:
+        """Return the influence on the weighted means of ``values``.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_means)
+            Of the sample's rows, with weighted means of zero.
+        form : {"linear", "m_estimator", "hc3"}
+        """
+
+
+class KnownWeights(Linearisation):
+    """Weights that were not fitted.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+    """
+
+    def __init__(self, weights: FloatArray) -> None:
+        self._shares = weights / weights.sum()
+
+    def influence(self, values: FloatArray, form: Form) -> Influence:
+        """Return the influence of rows with fixed weights."""
+        scale = self._shares / _left(self._shares, form)
+        return Influence(scale[:, None] * values, None)
+
+
+class CalibratedWeights(Linearisation):
+    """Weights w = d F(λ₀ + λᵀz) under which the mean of z is zero.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+    features : ndarray of shape (n_rows, n_features)
+        z: centred at the population's means, in any scale.
+    of_batch : callable
+        Returns the same features of the population's rows; NaN where they are not known.
+    design, slopes : ndarray of shape (n_rows,)
+        d, and d F'(u) in the same scale.
+    ridge : float
+        The ridge of the multipliers, as a share of the weights' sum.
+    """
+
+    def __init__(
+        self,
+        weights: FloatArray,
+        features: FloatArray,
+        of_batch: Callable[[pa.RecordBatch], FloatArray],
+        design: FloatArray,
+        slopes: FloatArray,
+        ridge: float = 0.0,
+    ) -> None:
+        self._shares = weights / weights.sum()
+        self._penalty = ridge * float(weights.sum())
+        self._features = np.column_stack([np.ones(len(features)), features])
+        self._of_batch = of_batch
+        self._design, self._slopes = design, slopes
+
+    def influence(self, values: FloatArray, form: Form) -> Influence:
+        """Return the influence of rows, by a regression of the values on the features."""
+        weights = self._design if form == "linear" else self._slopes
+        gram = weighted_moments(self._features, weights).gram
+        gram.flat[len(gram) + 1 :: len(gram) + 1] += self._penalty  # not of the intercept
+        inverse = pseudo_inverse(gram)
+        slope = inverse @ (self._features.T @ (weights[:, None] * values))
+        leverage = weights * np.einsum("ij,ij->i", self._features @ inverse, self._features)
+        scale = self._shares / _left(leverage, form)
+        of_batch = self._of_batch
+
+        def population(batch: pa.RecordBatch) -> FloatArray:
+            fitted = of_batch(batch) @ slope[1:]
+            # A row with a value that no sample row has is not among those that are matched.
+            return np.nan_to_num(fitted, nan=0.0)
+
+        return Influence(scale[:, None] * (values - self._features @ slope), population)
+
+
+class CellShares(Linearisation):
+    """Weights under which each cell has the population's share.
+
+    Parameters
+    ----------
+    weights, design : ndarray of shape (n_rows,)
+    cells : ndarray of int of shape (n_rows,)
+        The cell of each row; -1 for none.
+    targets : ndarray of shape (n_cells,)
+        The population's total weight in each cell.
+    of_batch : callable
+        Takes rows of the population and a number for each cell, and returns the number of each row.
+    cautions : tuple of str
+    """
+
+    def __init__(
+        self,
+        weights: FloatArray,
+        design: FloatArray,
+        cells: IntArray,
+        targets: FloatArray,
+        of_batch: Callable[[pa.RecordBatch, FloatArray], FloatArray],
+        cautions: tuple[str, ...] = (),
+    ) -> None:
+        self._shares = weights / weights.sum()
+        self._design, self._cells, self._targets = design, cells, targets / targets.sum()
+        self._of_batch = of_batch
+        counted: BoolArray = (cells >= 0) & (design > 0)
+        alone = int((np.bincount(cells[counted], minlength=1) == 1).sum())
+        self.cautions = cautions
+        if alone:
+            self.cautions += (
+                f"{alone} sample rows are alone in their cell and add nothing to the variance, "
+                "which is too small.",
+            )
+
+    def influence(self, values: FloatArray, form: Form) -> Influence:
+        """Return the influence of rows, by the means of the cells."""
+        n_cells, inside = len(self._targets), self._cells >= 0
+        cells, design = self._cells[inside], self._design[inside]
+        counts = np.bincount(cells, weights=design, minlength=n_cells)
+        divisor = np.maximum(counts, np.finfo(float).tiny)
+        means = np.zeros((n_cells, values.shape[1]))
+        for column in range(values.shape[1]):
+            sums = np.bincount(cells, weights=design * values[inside, column], minlength=n_cells)
+            means[:, column] = sums / divisor
+        fitted, leverage = np.zeros_like(values), np.zeros(len(values))
+        fitted[inside], leverage[inside] = means[cells], design / divisor[cells]
+        scale = self._shares / _left(leverage, form)
+        centred = means - self._targets @ means
+        of_batch = self._of_batch
+
+        def population(batch: pa.RecordBatch) -> FloatArray:
+            return np.column_stack([of_batch(batch, column) for column in centred.T])
+
+        return Influence(scale[:, None] * (values - fitted), population)
+
+
+def _left(leverage: FloatArray, form: Form) -> FloatArray:
+    """Return the divisors of residuals."""
+    if form != "hc3":
+        return np.ones_like(leverage)
+    return 1.0 - np.minimum(leverage, MOST_LEVERAGE)

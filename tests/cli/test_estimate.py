@@ -1,0 +1,122 @@
+"""``unskew estimate``: the library's numbers, from files."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pandas as pd
+import pytest
+
+from unskew import CalibrationWeights, estimate, read_margins
+
+EXAMPLES = files("unskew") / "examples"
+SURVEY, MARGINS = str(EXAMPLES / "survey.csv"), str(EXAMPLES / "margins.csv")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(survey, monkeypatch):
+    monkeypatch.chdir(survey)
+
+
+ARGUMENTS = ("estimate", "answers.csv", "people.parquet", "--target", "spend", "--id", "customer")
+
+
+def library(**options):
+    rows, people = pd.read_csv("answers.csv"), pd.read_parquet("people.parquet")
+    weighter = CalibrationWeights(overlap=0.05)
+    return estimate(
+        rows[list(people)], rows["spend"], population=people, weighter=weighter, **options
+    )
+
+
+def test_the_number_is_the_librarys(unskew):
+    result = unskew(*ARGUMENTS)
+    assert result.code == 0, result.err
+    assert result.out.strip() == str(library())
+    found = json.loads(unskew(*ARGUMENTS, "--json", "--outcome", "linear").out)
+    assert found["value"] == pytest.approx(library(outcome="linear").value)
+    assert found["outcome"] == "linear"
+
+
+def test_groups_are_listed_and_written(unskew):
+    result = unskew(*ARGUMENTS, "--by", "town", "-o", "towns.csv")
+    assert result.code == 0, result.err
+    expected = library(by="town")
+    assert str(expected) in result.out
+    assert "Written: towns.csv" in result.out
+    table = pd.read_csv("towns.csv").set_index("town")
+    assert table.loc["Ulm", "value"] == pytest.approx(expected["Ulm"].value)
+    assert table.loc["Ulm", "low"] == pytest.approx(expected["Ulm"].interval[0])
+
+
+def test_groups_strata_and_clusters_that_only_the_sample_has(unskew):
+    rows = pd.read_csv("answers.csv", dtype={"customer": str})
+    rows["wave"] = ["first", "second"] * (len(rows) // 2) + ["first"] * (len(rows) % 2)
+    rows["house"] = [row // 2 for row in range(len(rows))]
+    rows.to_csv("answers.csv", index=False)
+    result = unskew(*ARGUMENTS, "--by", "wave", "--clusters", "house")
+    assert result.code == 0, result.err
+    assert "The population does not tell 'wave'" in result.out
+    result = unskew(*ARGUMENTS, "--strata", "wave", "--clusters", "house", "--json")
+    assert result.code == 0, result.err
+    plain = library().standard_error
+    assert json.loads(result.out)["standard_error"] != pytest.approx(plain, rel=1e-6)
+
+
+def test_margins_stand_for_the_population(unskew):
+    result = unskew("estimate", SURVEY, "--margins", MARGINS, "--target", "buys", "--id", "id",
+                    "--json", "-o", "buys.json")  # fmt: skip
+    assert result.code == 0, result.err
+    rows = pd.read_csv(SURVEY)
+    expected = estimate(
+        rows.drop(columns=["buys", "id"]), rows["buys"], population=read_margins(MARGINS)
+    )
+    found = json.loads(result.out)
+    assert found["value"] == pytest.approx(expected.value)
+    with open("buys.json", encoding="utf-8") as file:
+        assert json.load(file) == found
+
+
+def test_text_gives_proportions_and_a_quantile_is_named(unskew):
+    rows = pd.read_csv("answers.csv", dtype={"customer": str})
+    rows["spend"] = (rows["spend"] > 150).map({True: "much", False: "little"})
+    rows.to_csv("answers.csv", index=False)
+    result = unskew(*ARGUMENTS)
+    assert result.code == 0, result.err
+    assert "much" in result.out
+    result = unskew("estimate", "answers.csv", "people.parquet", "--target", "age",
+                    "--id", "customer", "--exclude", "spend", "--quantile", "0.5", "--method",
+                    "linear", "--set", "bounds=(0, None)")  # fmt: skip
+    assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--target", "cost"], 2, "cost"),
+        (["--target", "spend", "--by", "wave"], 2, "wave"),
+        (["--target", "spend", "--level", "95"], 2, "level must lie between"),
+        (["--target", "spend", "--set", "ridge=1"], 2, "--set is for a method"),
+        (["--target", "spend", "-o", "found.txt"], 2, "found.txt"),
+        (["--target", "spend", "--statistic", "quantile"], 2, "q is for"),
+        (["--target", "spend", "--method", "frequency"], 3, "cells without sample rows"),
+    ],
+)
+def test_bad_input_is_one_line(unskew, arguments, code, message):
+    result = unskew("estimate", "answers.csv", "people.parquet", "--id", "customer", *arguments)
+    assert result.code == code
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+
+
+def test_replicates_are_columns_of_the_weights(unskew):
+    result = unskew("weigh", "answers.csv", "people.parquet", "--target", "spend",
+                    "--id", "customer", "--method", "rake", "--replicates", "20",
+                    "--no-verdict", "-o", "weights.parquet")  # fmt: skip
+    assert result.code == 0, result.err
+    table = pd.read_parquet("weights.parquet")
+    assert list(table)[:3] == ["customer", "weight", "weight_1"]
+    assert table.shape[1] == 22
+    assert table["weight_20"].sum() == pytest.approx(table["weight"].sum())

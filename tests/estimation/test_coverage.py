@@ -1,0 +1,58 @@
+"""The committed coverage of ``estimate``: what the docs say of it holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "benchmarks" / "estimation"
+# Where calibration is wrong: rows with almost all weight, and columns that are not the model's.
+HARD = {"few effective rows": 0.82, "Kang-Schafer, wrong columns": 0.83}
+
+
+@pytest.fixture(scope="module")
+def results():
+    path = FOLDER / "results.json"
+    if not path.exists():
+        pytest.skip("runs in the repository only")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_every_scenario_has_a_thousand_draws(results):
+    from benchmarks.estimation.scenarios import scenarios
+
+    assert set(results) == set(scenarios())
+    for totals in results.values():
+        assert totals["draws"] >= 1000
+        assert totals["weights"]["made"] >= 0.99 * totals["draws"]
+
+
+def test_intervals_cover_as_documented(results):
+    for name, totals in results.items():
+        for method in ("weights", "outcome"):
+            sums = totals[method]
+            covered = sums["covered"] / sums["made"]
+            assert HARD.get(name, 0.915) <= covered <= 0.97, (name, method)
+            # Standard errors are right also where a bias moves the intervals.
+            bias = sums["error"] / sums["made"]
+            spread = (sums["squares"] / sums["made"] - bias**2) ** 0.5
+            assert sums["se"] / sums["made"] == pytest.approx(spread, rel=0.1)
+
+
+def test_kang_and_schafer(results):
+    def error(name, method):
+        sums = results[f"Kang-Schafer, {name} columns"][method]
+        return (sums["squares"] / sums["made"]) ** 0.5
+
+    assert error("right", "weights") <= 1.2
+    assert error("wrong", "outcome") <= 2.6
+
+
+def test_the_page_shows_the_results(results):
+    from benchmarks.estimation.__main__ import table
+
+    page = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
+    assert table(results) in page

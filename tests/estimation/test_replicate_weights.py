@@ -1,0 +1,68 @@
+"""Replicate weights: their spread is the standard error."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unskew import (
+    CalibrationWeights,
+    InputError,
+    Margins,
+    ParameterError,
+    TreeWeights,
+    estimate,
+    replicate_weights,
+)
+
+WEIGHTER = CalibrationWeights(features="means", overlap="ignore")
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    sample, population = random.normal(0.3, 1, (300, 2)), random.normal(size=(1000, 2))
+    return sample, sample[:, 0] + random.normal(size=300), population
+
+
+def test_the_spread_of_a_mean_is_its_standard_error(data):
+    X, y, population = data
+    common = {"population": population, "weighter": WEIGHTER, "replicates": 100, "random_state": 1}
+    columns = replicate_weights(X, y, **common)
+    means = columns.T @ y / columns.sum(axis=0)
+    boot = estimate(X, y, variance="bootstrap", **common)
+    assert columns.shape == (300, 100)
+    assert means.std(ddof=1) == pytest.approx(boot.standard_error, rel=0.1)
+    assert columns.sum(axis=0) == pytest.approx([300] * 100)
+    # Every replicate is calibrated, to a population that was drawn again.
+    moved = columns.T @ X[:, 0] / 300
+    assert moved.std(ddof=1) == pytest.approx(population[:, 0].std() / np.sqrt(1000), rel=0.25)
+
+
+def test_a_complete_population_is_not_drawn_again(data):
+    X, _, population = data
+    common = {"weighter": WEIGHTER, "replicates": 5}
+    columns = replicate_weights(X, population=population, finite_population=True, **common)
+    assert pytest.approx(np.tile(population.mean(axis=0), (5, 1))) == columns.T @ X / 300
+
+
+def test_clusters_are_drawn_whole(data):
+    X, y, population = data
+    houses = np.arange(300) // 3
+    columns = replicate_weights(
+        X, y, population=population, weighter=TreeWeights(overlap="ignore"), replicates=5,
+        clusters=houses, strata=houses % 2,
+    )  # fmt: skip
+    drawn = (columns > 0).reshape(100, 3, 5)
+    assert (drawn.all(axis=1) | ~drawn.any(axis=1)).mean() > 0.95  # a cell may be lost
+    assert 0.5 < drawn.any(axis=1).mean() < 0.75
+
+
+def test_replicates_without_weights_are_an_error():
+    # One row in ten has the level that the margin asks for: often it is not drawn.
+    X = np.array([["a"]] * 9 + [["b"]])
+    margins = Margins({"x0": {"a": 5, "b": 5}})
+    frame = pd.DataFrame(X, columns=["x0"])
+    with pytest.raises(InputError, match="bootstrap replicates have no weights"):
+        replicate_weights(frame, population=margins, replicates=20)
+    with pytest.raises(ParameterError, match="replicates must be"):
+        replicate_weights(frame, population=margins, replicates=1)
