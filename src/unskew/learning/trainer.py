@@ -97,7 +97,8 @@ class Trainer:
             raise LearnerError(
                 f"{learner_name(self.estimator)} could not be trained on the "
                 f"{len(np.unique(rows))} distinct rows that resampling left of "
-                f"{len(weights)} (their effective sample size is {effective_sample_size(weights):.0f}): {error}"
+                f"{len(weights)} (their effective sample size is "
+                f"{effective_sample_size(weights):.0f}): {error}"
             ) from error
 
 
