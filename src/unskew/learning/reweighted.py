@@ -56,6 +56,11 @@ def _learner_has(name: str) -> Callable[[Reweighted], bool]:
     return check
 
 
+def _can_weigh(model: Reweighted) -> bool:
+    weighter = getattr(model, "weighter_", model.weighter)
+    return weighter is None or hasattr(weighter, "weigh")
+
+
 class Reweighted(MetaEstimatorMixin, WithParameters):
     """A learner trained on a biased sample with the weights that correct it.
 
@@ -308,7 +313,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         """The classes, if the learner is a classifier."""
         return np.asarray(self.estimator_.classes_)
 
-    @available_if(lambda model: hasattr(getattr(model, "weighter_", model.weighter), "weigh"))
+    @available_if(_can_weigh)
     def weigh(self, X: Any) -> FloatArray:
         """Return the weights of new rows, drawn as the sample was, by the fitted weighter.
 

@@ -209,5 +209,6 @@ def tempered(weights: FloatArray, design: FloatArray, power: float) -> FloatArra
     ratio[counted] = weights[counted] / design[counted]
     powers = design * (ratio / ratio.max()) ** power if power else design
     if (powers == powers[0]).all():  # to the last bit
-        return np.full(len(weights), weights.sum() / len(weights))
+        mean = float(weights.mean())
+        return np.full(len(weights), 1.0 if abs(mean - 1.0) < 1e-12 else mean)
     return np.asarray(powers * (weights.sum() / powers.sum()))

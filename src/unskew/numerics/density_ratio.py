@@ -30,6 +30,7 @@ from unskew.numerics.inductive import Smoothing, cross_kernel, simplest_of_the_b
 from unskew.numerics.kernels import FAR, Kernel, TiltedKernel
 from unskew.numerics.kliep import Kliep, solve_kliep
 from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
+from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import FloatArray, IntArray
 
 SMOOTHINGS = 10.0 ** np.arange(-6.0, 1.5, 0.5)
@@ -314,7 +315,12 @@ def tilt_towards(
     mean = target @ np.clip(theirs.points, low, high)
     n_columns = points.shape[1]
     found = CalibrationProblem(
-        points - mean, shares, Raking(), 1.0, np.zeros(n_columns), np.full(n_columns, RIDGE_OF_TILT)
+        RowFeatures.of([points - mean]),
+        shares,
+        Raking(),
+        1.0,
+        np.zeros(n_columns),
+        np.full(n_columns, RIDGE_OF_TILT),
     ).solve()
     tilt = found.multipliers
     if not np.isfinite(tilt).all():

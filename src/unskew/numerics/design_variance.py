@@ -97,7 +97,7 @@ class Design(NamedTuple):
 
         >>> values = np.array([1.0, 2.0, 4.0, 9.0])
         >>> spread = Design.of(4).spread((values - 4.0)[:, None] / 4)
-        >>> round(float(spread.variance[0]), 6) == round(values.var(ddof=1) / 4, 6)
+        >>> bool(np.isclose(spread.variance[0], values.var(ddof=1) / 4))
         True
         """
         totals = self.totals(influence)

@@ -80,7 +80,7 @@ class FeatureSums(Summary):
     """
 
     shared = frozenset({"features", "plan"})
-    added = ("mass", "uncovered")
+    added = ("sums", "lost", "mass", "uncovered")
 
     def __init__(self, features: FeatureSet, n_folds: int = 1) -> None:
         self.features = features
@@ -113,24 +113,26 @@ class FeatureSums(Summary):
                 self._add_sums(fold, self.plan.sums(factors[own], values[own], weight[own]))
                 self.mass[fold] += weight[own].sum()
 
-    def _add_sums(self, fold: int | slice, sums: FloatArray) -> None:
-        """Add sums and keep what rounding takes, so that the cut of the rows does not matter.
-
-        Knuth's exact error of an addition.
-        """
-        before = self.sums[fold]
-        total = before + sums
-        share = total - before
-        self.lost[fold] += (before - (total - share)) + (sums - share)
-        self.sums[fold] = total
+    def _add_sums(self, fold: int, sums: FloatArray) -> None:
+        """Add sums and keep what rounding takes, so that the cut of the rows does not matter."""
+        before = self.sums[fold].copy()
+        self.sums[fold] += sums
+        self.lost[fold] += _error(before, sums, self.sums[fold])
 
     def merge(self, other: FeatureSums) -> None:
         """Add the sums of later rows."""
+        before = self.sums.copy()
         super().merge(other)
-        self._add_sums(slice(None), other.sums)
-        self.lost += other.lost
+        self.lost += _error(before, other.sums, self.sums)
 
     def finish(self) -> None:
         """Add what rounding took."""
         self.sums, self.lost = self.sums + self.lost, np.zeros_like(self.lost)
         super().finish()
+
+
+def _error(first: FloatArray, second: FloatArray, total: FloatArray) -> FloatArray:
+    """Return what rounding took from a sum of two numbers (Knuth's exact error of an addition)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the sums checks them
+        share = total - first
+        return np.asarray((first - (total - share)) + (second - share))

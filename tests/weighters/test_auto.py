@@ -1,0 +1,182 @@
+"""The automatic weights: a pool that is judged on held-out rows, and explains itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unskew import (
+    AutoWeights,
+    CalibrationWeights,
+    ClassifierWeights,
+    FrequencyWeights,
+    KernelMeanMatching,
+    Margins,
+    ParameterError,
+    Population,
+    TreeWeights,
+    UnskewError,
+    effective_sample_size,
+)
+
+
+def nested(seed=0, n=1500, slope=1.5, width=3):
+    random = np.random.default_rng(seed)
+    population = random.normal(size=(n, width))
+    chance = 1 / (1 + np.exp(-slope * population[:, 0]))
+    chosen = random.uniform(size=n) < chance
+    weights = 1 / chance[chosen]
+    return population[chosen], population, weights / weights.mean()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    sample, population, truth = nested()
+    return AutoWeights(overlap="ignore").fit(sample, population=population), sample, truth
+
+
+def test_the_pool_is_near_the_true_weights(fitted):
+    weighter, _, truth = fitted
+    error = np.abs(weighter.weights_ - truth).mean()
+    assert error < 0.25
+    assert error < np.abs(1 - truth).mean() / 2
+    assert weighter.detected_
+
+
+def test_the_samples_own_rows_keep_their_weights(fitted):
+    weighter, sample, _ = fitted
+    assert weighter.weigh(sample) == pytest.approx(weighter.weights_, rel=1e-12)
+
+
+def test_the_choice_explains_itself(fitted):
+    weighter, *_ = fitted
+    choice = weighter.choice_
+    assert [one.name for one in choice.candidates] == ["equal", "logistic", "boosted"]
+    assert choice.candidates[0].held_out_loss == pytest.approx(np.log(2))
+    assert choice.gain == pytest.approx(np.log(2) - choice.chosen.held_out_loss)
+    assert choice.chosen.effective_share == pytest.approx(
+        effective_sample_size(weighter.weights_) / len(weighter.weights_)
+    )
+    assert choice.chosen.imbalance < choice.candidates[0].imbalance / 3
+    text = str(choice)
+    for part in ("Selection was detected", "logistic", "of the effective sample", "imbalance left"):
+        assert part in text
+    assert "<table>" in choice._repr_html_()
+
+
+def test_an_even_sample_gets_exactly_equal_weights():
+    flat = 0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        population = random.normal(size=(600, 3))
+        sample = population[random.uniform(size=600) < 0.5]
+        weighter = AutoWeights().fit(sample, population=population)
+        flat += bool((weighter.weights_ == 1.0).all())
+        assert weighter.detected_ == (weighter.weights_ != 1.0).any()
+    assert flat >= 5
+    assert "No selection was detected" in str(weighter.choice_)
+
+
+def test_a_cap_is_kept_and_reported():
+    sample, population, _ = nested(slope=3.0)
+    weighter = AutoWeights(max_weight=3.0, overlap="ignore").fit(sample, population=population)
+    assert weighter.weights_.max() == pytest.approx(3.0)
+    assert weighter.n_capped_ == (weighter.weights_ > 3 - 1e-9).sum() > 0
+    assert "were cut at max_weight" in str(weighter.choice_)
+
+
+def test_means_are_matched_exactly_and_for_new_rows():
+    sample, population, _ = nested(1)
+    weighter = AutoWeights(calibrate_to="means", overlap="ignore")
+    weighter.fit(sample, population=population)
+    means = np.average(sample, axis=0, weights=weighter.weights_)
+    assert means == pytest.approx(population.mean(axis=0), abs=1e-8)
+    assert weighter.weights_.max() <= 10 + 1e-9
+    assert weighter.weigh(sample) == pytest.approx(weighter.weights_, rel=1e-9)
+
+
+def test_calibration_is_done_where_nothing_was_detected():
+    random = np.random.default_rng(3)
+    population = random.normal(size=(600, 2))
+    weighter = AutoWeights(calibrate_to="means").fit(population[::3], population=population)
+    assert not weighter.detected_
+    means = np.average(population[::3], axis=0, weights=weighter.weights_)
+    assert means == pytest.approx(population.mean(axis=0), abs=1e-8)
+
+
+def test_on_a_table_of_cells_it_is_no_worse_than_post_stratification():
+    random = np.random.default_rng(0)
+    letters = np.array(list("abcdefgh"))
+    tilt = np.array([0.4, 1.0, 2.0, 1.0, 1.0, 2.0, 0.5, 1.5]) / 8
+    population = pd.DataFrame({"cell": letters[random.choice(8, 4000)]})
+    shares = tilt / tilt.sum()
+    sample = pd.DataFrame({"cell": letters[random.choice(8, 1500, p=shares)]})
+    truth = (1 / 8 / shares)[np.searchsorted(letters, sample["cell"])]
+    truth /= truth.mean()
+    errors = [
+        np.abs(w.fit(sample, population=population).weights_ - truth).mean()
+        for w in (AutoWeights(), FrequencyWeights())
+    ]
+    assert errors[0] < errors[1] + 0.02
+
+
+def test_marks_and_design_weights_reach_the_weights():
+    random = np.random.default_rng(4)
+    population = random.normal(size=(2000, 2))
+    chance = 1 / (1 + np.exp(-1.5 * population[:, 0]))
+    chosen = random.uniform(size=2000) < chance
+    weighter = AutoWeights(overlap="ignore").fit(
+        population[chosen], population=Population(population, selected=chosen)
+    )
+    truth = 1 / chance[chosen]
+    assert np.abs(weighter.weights_ - truth / truth.mean()).mean() < 0.25
+
+
+def test_any_inductive_weighters_are_pooled():
+    sample, population, truth = nested(5, slope=2.0)
+    labels = sample[:, 0] + sample[:, 1]
+    weighter = AutoWeights(
+        candidates=[
+            ("means", CalibrationWeights(features="means", on_infeasible="relax")),
+            TreeWeights(min_samples_leaf=50),
+            ClassifierWeights("logistic"),
+        ],
+        overlap="ignore",
+    ).fit(sample, labels, population=population)
+    names = [one.name for one in weighter.choice_.candidates]
+    assert names == ["equal", "means", "TreeWeights", "ClassifierWeights"]
+    assert (weighter.exponents_ >= 0).all()
+    assert np.abs(weighter.weights_ - truth).mean() < np.abs(1 - truth).mean() / 1.5
+    assert weighter.weigh(sample) == pytest.approx(weighter.weights_, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"candidates": []}, "candidates is empty"),
+        ({"candidates": [KernelMeanMatching()]}, "KernelMeanMatching, which cannot weigh new rows"),
+        ({"candidates": ["tree"]}, "str, which is no weighter"),
+        ({"candidates": "best"}, "candidates"),
+        ({"max_weight": 0.5}, "max_weight"),
+        ({"calibrate_to": "margins"}, "calibrate_to"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(parameters, message):
+    sample, population, _ = nested(n=60)
+    with pytest.raises(ParameterError, match=message):
+        AutoWeights(**parameters).fit(sample, population=population)
+
+
+def test_margins_are_for_calibration():
+    sample = pd.DataFrame({"sex": ["f", "m"] * 10})
+    with pytest.raises(UnskewError, match="CalibrationWeights matches what they know"):
+        AutoWeights().fit(sample, population=Margins(shares={"sex": {"f": 0.6, "m": 0.4}}))
+
+
+def test_the_population_is_read_once():
+    sample, population, _ = nested(6, n=400)
+    chunks = iter([population[:200], population[200:]])
+    weighter = AutoWeights(overlap="ignore", calibrate_to="means")
+    once = weighter.fit(sample, population=Population(chunks)).weights_
+    assert once == pytest.approx(weighter.fit(sample, population=population).weights_, rel=1e-9)
