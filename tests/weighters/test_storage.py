@@ -100,7 +100,7 @@ def test_a_loaded_weighter_weighs_the_same_to_the_last_bit(name, population, tmp
 
 
 def test_every_weighter_that_weighs_new_rows_is_tested_above():
-    from unskew.weighters.base import InductiveWeighter
+    from unskew.weighters.inductive import InductiveWeighter
 
     classes = [getattr(unskew, name) for name in unskew.__all__]
     classes = [c for c in classes if isinstance(c, type) and issubclass(c, InductiveWeighter)]

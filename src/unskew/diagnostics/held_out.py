@@ -19,7 +19,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.inductive import InductiveWeighter
 
 N_PARTS = 5
 

@@ -23,12 +23,15 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, Total
 from unskew.weighters.balancing import Balancing
-from unskew.weighters.base import InductiveWeighter, Weighter
+from unskew.weighters.base import Weighter
 from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
+from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.pool import LIMIT, Pool
 from unskew.weighters.reservoir_size import reservoir_rows
 from unskew.weighters.tilt import Tilt
+from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
 
 
@@ -218,6 +221,9 @@ class AutoWeights(InductiveWeighter):
             origins=sums.features.origins,
         )
         solved = balancing.solve(0.0, None, relax=True)
+        self.matched_ = ~solved.collinear & ~solved.tilt.absent
+        if solved.slack:  # a mean within its slack is not matched
+            self.matched_ &= solved.tilt.multipliers != 0.0
         self.tilt_ = replace(solved.tilt, distance=Raking())
         if self.max_weight is not None:
             self.cap_ = self.max_weight * float((solved.factors * design).sum()) / len(design)
@@ -230,6 +236,20 @@ class AutoWeights(InductiveWeighter):
                 )
             )
         return solved.factors * design
+
+    def _linearisation(self, sample: Sample) -> Linearisation | None:
+        """Return that of the final calibration, with the pool's weights as its design weights."""
+        if self.tilt_ is None:
+            return None
+        ratios = self._pooled(self._log_ratios(sample.values, sample.rows.table))
+        return linearised_tilt(
+            self.tilt_,
+            self.feature_set_,
+            sample.with_design(ratios * sample.design),
+            self.matched_,
+            distance=Raking(),
+            max_weight=self.max_weight,
+        )
 
     def _explain(
         self,

@@ -28,9 +28,9 @@ from unskew.population.features import FeatureSet
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
-from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
+from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.saved_state import check_numbers
 from unskew.weighters.tilt import TiltedSums, TiltRule

@@ -25,7 +25,8 @@ from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
-from unskew.weighters.base import WARN_ABOVE, InductiveWeighter
+from unskew.weighters.base import WARN_ABOVE
+from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import CellShares, Linearisation
 from unskew.weighters.merging import NearestGroups
 from unskew.weighters.saved_state import check_numbers

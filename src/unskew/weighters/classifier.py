@@ -23,8 +23,8 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries, Total
 from unskew.weighters.any_classifier import ClassifierModels
-from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.boosted_ratio import BoostedModels
+from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.ratio_models import LogisticModels, RatioModels
 from unskew.weighters.reservoir_size import reservoir_rows
 from unskew.weighters.two_samples import TwoSamples, hash_values

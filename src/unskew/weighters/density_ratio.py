@@ -19,9 +19,9 @@ from unskew.population.feature_space import FeatureSpace
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summary
-from unskew.weighters.base import InductiveWeighter
 from unskew.weighters.constrained_ratio import ask_constrained, solve_constrained
 from unskew.weighters.drawn_ratio import ask_rows, solve_rows
+from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.kernel_points import (
     FAMILIES,
     KernelPoints,

@@ -16,7 +16,7 @@ from unskew.population.about import About
 from unskew.population.column_names import which_there_are
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
-from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import KnownWeights, Linearisation
 from unskew.weighters.typing import OnUncovered
 

@@ -18,7 +18,7 @@ import numpy as np
 from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.files import write_whole
 from unskew.numerics.tree_routing import TreeRouting
-from unskew.weighters.base import InductiveWeighter
+from unskew.weighters.inductive import InductiveWeighter
 
 FORMAT = 1
 """Of the files that are written; it grows when older versions could not read them."""

@@ -18,7 +18,8 @@ from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
-from unskew.weighters.base import InductiveWeighter, Weighter
+from unskew.weighters.base import Weighter
+from unskew.weighters.inductive import InductiveWeighter
 
 
 def _can_weigh(tempered: Any) -> bool:
@@ -50,6 +51,8 @@ class Tempered(InductiveWeighter):
         The other weighter, fitted.
     n_capped_ : int
         Sample rows whose weight ``max_weight`` has cut.
+    uncovered_ : float
+        As the other weighter counts it.
 
     Examples
     --------

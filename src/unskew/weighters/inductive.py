@@ -1,0 +1,150 @@
+"""What weighters share that can also weigh rows that they have not seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.utils.validation import check_is_fitted
+
+from unskew.errors import InputError, warn_caller
+from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import check_weight_values
+from unskew.overlap import warn_of_unseen
+from unskew.population.about import About
+from unskew.population.column_names import which_there_are
+from unskew.population.encode import ColumnCodes
+from unskew.population.open_sample import open_new_rows
+from unskew.population.rows import Rows
+from unskew.population.rules import Rule
+from unskew.population.sample import Sample
+from unskew.weighters.base import Weighter
+from unskew.weighters.saved_state import check_fitted
+
+
+class InductiveWeighter(Weighter, ABC):
+    """A weighter that can also weigh rows that it has not seen."""
+
+    @abstractmethod
+    def _weigh(self, sample: Sample) -> FloatArray:
+        """Return the weights of new rows in the scale of :meth:`_solve`."""
+
+    def _ratio_models(self, sample: Sample, about: About, rate: float) -> Any:  # noqa: ARG002
+        """Return models of the density ratio, one a fold, for a pool of several weighters.
+
+        ``rate`` is the number of sample rows over that of population rows.
+        """
+        from unskew.weighters.weighter_models import WeighterModels
+
+        return WeighterModels(self, about)
+
+    def _rule(self) -> Rule:
+        """Return how the weight of a row is computed, in the scale of :meth:`_solve`.
+
+        It travels to where the rows are. A rule that needs only NumPy and PyArrow runs anywhere;
+        this one, the weighter itself, needs scikit-learn there.
+        """
+        return self._weigh_batch
+
+    def _weigh_batch(self, batch: pa.RecordBatch) -> FloatArray:
+        rows = Rows(pa.Table.from_batches([batch]), named=True)
+        return self._weigh(Sample(rows, None, np.ones(len(rows))))
+
+    def weigh(self, X: Any, *, name: str = "weight") -> Any:
+        """Return the weights of new rows, drawn as the sample was.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_rows, n_features)
+            With the sample's columns; columns that have names may come in any order. A Spark
+            DataFrame may have further columns.
+        name : str, default="weight"
+            The column that is added to a Spark DataFrame; it must not exist yet.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or Spark DataFrame
+            In the scale of ``weights_``. Design weights are not included: multiply by them. A Spark
+            DataFrame is returned with one more column, which Spark computes when it is needed.
+
+        Warns
+        -----
+        UnseenValueWarning
+            If rows in memory hold categories, or missing values, that no sample row has: it names
+            them and the weights that these rows get.
+        """
+        check_is_fitted(self, "scale_")
+        new = open_new_rows(X)
+        if not isinstance(new, Sample):
+            names = list(self._rule_columns())
+            by_name = hasattr(self, "feature_names_in_")
+            columns = names if by_name else self._by_position(new.frame.columns)
+            return new.with_weights(name, columns, names, self._rule(), self.scale_)
+        if not len(new):
+            return np.empty(0)
+        new.all_rows = self._as_fitted(new.rows)
+        new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
+        weights = self._weigh(new) * self.scale_
+        if self._least_weight == 0:
+            check_weight_values(weights, name=f"The weights of {type(self).__name__}")
+        codes = self._codes()
+        warning = codes and warn_of_unseen(codes, new.batch, weights, self._describe_unseen())
+        if warning:
+            warn_caller(warning)
+        return weights
+
+    def _check_state(self) -> None:
+        """Refuse attributes with which no fit ends; a subclass adds its own."""
+        check_fitted(self)
+
+    def _codes(self) -> ColumnCodes | None:
+        """Return the codes of the columns on which the weights depend, if they do on any."""
+        space = getattr(self, "space_", None)
+        return None if space is None else space.codes
+
+    def _describe_unseen(self) -> str:
+        """Return how rows with values that no sample row has are weighed."""
+        return "the value is left out of account"
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "weights_" and "subsample_size_" in self.__dict__:
+            raise AttributeError(
+                "The sample is not held in memory, and neither are its weights: weigh(X) adds them "
+                "to its rows."
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _by_position(self, columns: Sequence[str]) -> list[str]:
+        if len(columns) != self.n_features_in_:
+            raise InputError(
+                f"X has {len(columns)} columns, and the sample had {self.n_features_in_} without "
+                "names, which are matched by position. Select them."
+            )
+        return [columns[int(name[1:])] for name in self._rule_columns()]
+
+    def _as_fitted(self, rows: Rows) -> Rows:
+        """Return new rows with the columns of the sample, under its names and in its order."""
+        fitted = list(getattr(self, "feature_names_in_", ()))
+        by_name = rows.named and bool(fitted)
+        chosen = self._chosen_columns(fitted)
+        if rows.table.num_columns != self.n_features_in_ and not (by_name and chosen):
+            raise InputError(
+                f"X has {rows.table.num_columns} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        if by_name:  # of columns that are not weighed by, those that are there
+            needed = fitted if chosen is None else self.columns_
+            missing = [name for name in needed if name not in rows.table.column_names]
+            if missing:
+                raise InputError(
+                    f"X lacks column '{missing[0]}', which the sample had."
+                    f"{which_there_are(missing[0], rows.table.column_names)}"
+                )
+            present = [name for name in fitted if name in rows.table.column_names]
+            return replace(rows, table=rows.table.select(present))
+        names = fitted or [f"x{position}" for position in range(self.n_features_in_)]
+        return Rows(rows.table.rename_columns(names), named=bool(fitted))
