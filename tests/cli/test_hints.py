@@ -40,9 +40,9 @@ class TestVerdict:
         weighed = unskew(*weigh("--target", "spend"))
         *_, verdict, step = weighed.out.splitlines()
         assert verdict == "The weights do not remove the bias."
-        assert step.startswith("Next step: try --method ratio or --method kmm, or weigh by fewer")
+        assert step.startswith("Next step: try --method auto or --method ratio, or weigh by fewer")
         assert "x1 by 0." in step
-        better = unskew(*weigh("--target", "spend", "--method", "ratio"))
+        better = unskew(*weigh("--target", "spend", "--method", "auto"))
         assert better.out.splitlines()[-1].startswith("The weights correct the bias")
 
     def test_the_population_is_read_once_also_with_a_report(self, unskew, survey, monkeypatch):

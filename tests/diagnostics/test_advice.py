@@ -27,11 +27,11 @@ def test_bias_that_is_left(two_causes):
     found = diagnose(sample, people, TreeWeights().fit(sample, sample["x0"], population=people))
     assert found.bias_left
     step = found.verdict.next_step
-    assert step.weighters == ("DensityRatioWeights", "KernelMeanMatching")
+    assert step.weighters == ("AutoWeights", "DensityRatioWeights")
     assert "x1 by 0." in step.reason
     assert str(found).endswith(f"Next step: {step}")
     assert json.loads(found.to_json())["verdict"]["next_step"]["weighters"] == [*step.weighters]
-    assert "Next step: try DensityRatioWeights" in found.to_markdown()
+    assert "Next step: try AutoWeights" in found.to_markdown()
 
 
 def test_a_good_verdict_needs_no_step(two_causes):

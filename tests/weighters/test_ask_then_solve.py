@@ -116,7 +116,9 @@ def test_one_fit_makes_one_pass_and_encodes_the_sample_once(weighter, monkeypatc
     passes, fits = [], []
     reading, learning = Population._pass, ColumnCodes.fit_transform
     monkeypatch.setattr(Population, "_pass", lambda *a: passes.append(1) or reading(*a))
-    monkeypatch.setattr(ColumnCodes, "fit_transform", lambda *a: fits.append(1) or learning(*a))
+    monkeypatch.setattr(
+        ColumnCodes, "fit_transform", lambda *a, **k: fits.append(1) or learning(*a, **k)
+    )
     weighted = Population(U.assign(w=1.5), weight="w")
     fitted = copy.deepcopy(weighter).set_params(overlap=1.0, total="population")
     fitted.fit(X, Y, population=weighted)

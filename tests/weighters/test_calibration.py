@@ -498,3 +498,18 @@ def test_propensity_needs_a_larger_population(shifted):
         ValueError, match="part of the population, but the population's size is 100"
     ):
         CalibrationWeights(distance="propensity", **QUIET).fit(sample, population=population[:100])
+
+
+@pytest.mark.parametrize("slack", [1e-6, 1e-2])
+def test_slack_converges_with_all_levels_of_a_column(slack):
+    # The levels and the intercept are collinear, and only the slack tells their multipliers apart.
+    random = np.random.default_rng(0)
+    population = pd.DataFrame(
+        {"x": random.normal(size=2000), "g": random.choice(list("uvw"), 2000)}
+    )
+    chance = 1 / (1 + np.exp(-population["x"] + 0.5 * (population["g"] == "v")))
+    sample = population[random.uniform(size=2000) < chance]
+    weighter = CalibrationWeights(features="means", slack=slack, overlap="ignore")
+    weighter.fit(sample, population=population)
+    assert weighter.certificate_.converged
+    assert np.abs(weighter.imbalance_).max() == pytest.approx(slack, rel=1e-3)

@@ -11,8 +11,8 @@ from unskew.population.doubtful_columns import Doubt
 from unskew.weighters.next_step import NextStep, leave_out
 
 _GOOD = ("no bias found", "correctable")
-_MOST_EVEN = "DensityRatioWeights"
-_BALANCE_EVERY_COLUMN = (_MOST_EVEN, "KernelMeanMatching")
+_MOST_EVEN = "AutoWeights"
+_BALANCE_EVERY_COLUMN = (_MOST_EVEN, "DensityRatioWeights")
 
 
 def with_next_step(

@@ -270,6 +270,7 @@ def minimise_model(
     slope = gradient.copy()  # of the quadratic part, at `new`
     diagonal = np.maximum(np.diag(hessian), np.finfo(float).tiny)
     for _ in range(200):
+        _leave_flat_directions(new, slope, hessian, slack)
         largest = 0.0
         for j in range(len(new)):
             goal = new[j] - slope[j] / diagonal[j]
@@ -290,6 +291,33 @@ def minimise_model(
             new = exact
             slope = gradient + hessian @ (new - point)
     return new
+
+
+def _leave_flat_directions(
+    point: FloatArray, slope: FloatArray, hessian: FloatArray, slack: FloatArray
+) -> None:
+    """Move along directions without curvature until an entry is zero, where that costs least.
+
+    All levels of a column and the intercept are such a direction: only the slack tells its points
+    apart, and coordinate descent would follow it in steps of the size of the slack. Changes the
+    point; the slope stays as it is, because there is no curvature.
+    """
+    for _ in range(len(point)):
+        free = np.flatnonzero((point != 0) | (slack == 0))
+        values, vectors = scipy.linalg.eigh(hessian[np.ix_(free, free)], check_finite=False)
+        flat = vectors[:, values <= 1e-12 * max(values[-1], np.finfo(float).tiny)]
+        price = slope[free] + slack[free] * np.sign(point[free])
+        direction = -flat @ (flat.T @ price)
+        if np.abs(direction).max(initial=0.0) <= 1e-3 * slack.max():
+            return
+        shrinks = (point[free] * direction < 0) & (slack[free] > 0)
+        if not shrinks.any():
+            return
+        sizes = np.full(len(free), np.inf)
+        sizes[shrinks] = -point[free][shrinks] / direction[shrinks]
+        first = int(sizes.argmin())
+        point[free] += sizes[first] * direction
+        point[free[first]] = 0.0
 
 
 def independent(covariance: FloatArray) -> BoolArray:
