@@ -302,6 +302,14 @@ class Population:
         summary.finish()
         return summary
 
+    def check_rereadable(self, who: str) -> None:
+        """Refuse a population that can be read only once, on behalf of who reads it again."""
+        if not self._source.rereadable:
+            raise InputError(
+                f"{who} is to read the population several times, but it can be read only once. "
+                "Pass a list of chunks, a path or a table."
+            )
+
     def ask_as_well(self, question: Summary) -> None:
         """Have the next pass over these columns answer a question too, for an equal one later."""
         self._kept.ask_as_well(question, self._what_is_read)

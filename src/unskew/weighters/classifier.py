@@ -25,6 +25,7 @@ from unskew.population.summaries import Summaries, Total
 from unskew.weighters.any_classifier import ClassifierModels
 from unskew.weighters.boosted_ratio import BoostedModels
 from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.logistic_passes import MAX_PASSES, fit_by_passes
 from unskew.weighters.ratio_models import LogisticModels, RatioModels
 from unskew.weighters.reservoir_size import reservoir_rows
 from unskew.weighters.two_samples import TwoSamples, hash_values
@@ -74,7 +75,9 @@ class ClassifierWeights(InductiveWeighter):
         where that would be more than 300 features.
     population_rows : int or "auto", default="auto"
         How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
-        for each sample row, whichever is larger, within 1 GB.
+        for each sample row, whichever is larger, within 1 GB. None, of "logistic" only, draws as
+        many to choose ``penalty`` and ``rate``, and then fits over all rows of the population, by a
+        pass for each Newton step.
     max_weight : float, optional
         The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
     <Weighter parameters>
@@ -95,6 +98,8 @@ class ClassifierWeights(InductiveWeighter):
         Whether the map of ``calibration`` was kept.
     population_rows_ : int
         How many population rows were drawn.
+    passes_ : int
+        How often the population was read, with ``population_rows=None``.
     penalty_, rate_ : float or "odds"
         Of "logistic".
     n_trees_ : int
@@ -137,7 +142,7 @@ class ClassifierWeights(InductiveWeighter):
     penalty: float | Literal["cv"] = "cv"
     rate: float | Literal["cv", "odds"] = "cv"
     hinges: bool = True
-    population_rows: int | Literal["auto"] = "auto"
+    population_rows: int | Literal["auto"] | None = "auto"
     max_weight: float | None = None
 
     assumes = (
@@ -171,7 +176,7 @@ class ClassifierWeights(InductiveWeighter):
         "penalty": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
         "rate": [StrOptions({"cv", "odds"}), Interval(Real, 0, 1, closed="neither")],
         "hinges": ["boolean"],
-        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), None],
         "max_weight": [Interval(Real, 1, None, closed="left"), None],
     }
 
@@ -195,6 +200,25 @@ class ClassifierWeights(InductiveWeighter):
         self._describe_models()
         self._refuse_separation(scores, rows)
         held_out = self._calibrate(scores, rows, rows.split(dealt))
+        weights = self._weights_of(sample)
+        self._judge(held_out, rows, weights)
+        return weights
+
+    @property
+    def _passes_at_most(self) -> int:
+        return 1 if self.population_rows is not None else 1 + MAX_PASSES
+
+    def _solve_again(self, sample: Sample, target: Any, raw: FloatArray) -> FloatArray:  # noqa: ARG002
+        assert isinstance(self.models_, LogisticModels)
+        self.passes_ = 1 + fit_by_passes(
+            self.models_, sample, target, self.folds_, marked=self.marked_ is not None
+        )
+        weights = self._weights_of(sample)
+        self.effective_sample_size_ = effective_sample_size(weights)
+        return weights
+
+    def _weights_of(self, sample: Sample) -> FloatArray:
+        """Return the weights of the sample's rows by the models as they are."""
         own = self.models_.log_ratio(
             sample.values, sample.rows.table, self.folds_.number(hash_values(sample.values))
         )
@@ -202,9 +226,7 @@ class ClassifierWeights(InductiveWeighter):
         ratios = self._ratios(own)
         self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
         self.n_capped_ = int((ratios > self.cap_).sum())
-        weights = np.minimum(ratios, self.cap_) * sample.design
-        self._judge(held_out, rows, weights)
-        return weights
+        return np.minimum(ratios, self.cap_) * sample.design
 
     def _ratio_models(self, sample: Sample, about: About | None, rate: float) -> RatioModels:  # noqa: ARG002
         if self.classifier in (None, "boosted"):
@@ -224,6 +246,11 @@ class ClassifierWeights(InductiveWeighter):
                         f'{name}={getattr(self, name)!r} is a parameter of classifier="logistic"; '
                         f"the classifier is {self.classifier!r}."
                     )
+        if self.population_rows is None and self.classifier != "logistic":
+            raise ParameterError(
+                'population_rows=None fits over the whole population, which classifier="logistic" '
+                'can. Give a number of rows, or "auto".'
+            )
         if self.cv is None and "cv" in (self.penalty, self.rate) and self.classifier == "logistic":
             raise ParameterError(
                 "cv=None has no held-out rows by which to choose; give penalty and rate, for "

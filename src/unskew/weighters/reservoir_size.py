@@ -12,7 +12,9 @@ MEMORY = 2**30
 BYTES_PER_VALUE = 8
 
 
-def reservoir_rows(population_rows: int | Literal["auto"], sample_rows: int, columns: int) -> int:
+def reservoir_rows(
+    population_rows: int | Literal["auto"] | None, sample_rows: int, columns: int
+) -> int:
     """Return the size of the reservoir: for "auto", max(100,000, 20 m) within 1 GB.
 
     Examples
@@ -22,7 +24,7 @@ def reservoir_rows(population_rows: int | Literal["auto"], sample_rows: int, col
     >>> reservoir_rows("auto", 10**7, 64), reservoir_rows(500, 10_000, 8)
     (2097152, 500)
     """
-    if population_rows != "auto":
-        return int(population_rows)
+    if isinstance(population_rows, int):
+        return population_rows
     wanted = max(LEAST, PER_SAMPLE_ROW * sample_rows)
     return max(1_000, min(wanted, MEMORY // (BYTES_PER_VALUE * max(columns, 1))))
