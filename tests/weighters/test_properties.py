@@ -41,7 +41,10 @@ ALL = [
     KnownProbability(lambda X: np.full(len(X), 0.2)),
     *CELLS,
     CalibrationWeights(features="means", on_infeasible="relax"),
-    CalibrationWeights(distance="linear", bounds=(0, None), ridge=0.1, total="population"),
+    # Features that are chosen go by folds of the population, and these by the order of its rows.
+    CalibrationWeights(
+        features="means", distance="linear", bounds=(0, None), ridge=0.1, total="population"
+    ),
     ClassifierWeights("logistic", penalty=0.01, rate=0.3, calibration=None),
     Tempered(HistogramWeights(buckets=3), power=0.5),
     KernelMeanMatching(ridge=1.0),  # without, the weights at near points are not determined
