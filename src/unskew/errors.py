@@ -51,7 +51,9 @@ class LearnerError(UnskewError, TypeError):
 class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warning)
     """Carries the share of the population that the sample does not cover, and where it is."""
 
-    def __init__(self, message: str, share: float, rules: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, message: str, share: float = float("nan"), rules: Sequence[Any] = ()
+    ) -> None:
         super().__init__(message)
         self.share = share
         self.rules = tuple(rules)
@@ -97,9 +99,9 @@ class ColumnWarning(UserWarning):
         Their names.
     """
 
-    def __init__(self, message: str, columns: list[str]) -> None:
+    def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.columns = columns
+        self.columns = list(columns)
 
     def __reduce__(self) -> tuple[type, tuple[str, list[str]]]:
         return type(self), (str(self), self.columns)

@@ -108,7 +108,11 @@ def checks_that_cannot_apply(estimator):
         return {"check_sample_weight_equivalence_on_dense_data": "leaves and totals go by rows"}
     if hasattr(estimator, "cv"):
         # The check replaces cv by a list of splits of X alone.
-        return {"check_sample_weight_equivalence_on_dense_data": "folds go by values"}
+        kinds = ("dense", "sparse")
+        return {
+            f"check_sample_weight_equivalence_on_{kind}_data": "folds go by values"
+            for kind in kinds
+        }
     return {}
 
 

@@ -68,7 +68,7 @@ class ClassifierWeights(InductiveWeighter):
         Of "logistic": the k in :math:`w \propto 1 + e^{-g(x)}`, where
         :math:`\mathrm{mean}_U \log(1 + e^g) - k\,\mathrm{mean}_S\, g` is smallest. It covers a
         sample inside the population (k = m / n) and one apart from it (small k). "cv" tries 0.05,
-        0.2, 0.4, 0.6, 0.8, 0.95 and m / n by the held-out loss, on at most 10,000 rows of either
+        0.2, 0.4, 0.6, 0.8, 0.95 and m / n by the held-out loss, on at most 5,000 rows of either
         side. "odds" is the ordinary logistic regression, :math:`w \propto e^{-g(x)}`.
     hinges : bool, default=True
         Of "logistic": whether a number also enters as :math:`(x - q)_+` at six quantiles; fewer
@@ -156,6 +156,7 @@ class ClassifierWeights(InductiveWeighter):
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         # Boosted trees with categories keep a check of their input.
         "functools.partial",
+        "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.utils.validation.check_array",
         "unskew.numerics.ratio_calibration.ScoreMap",
         "unskew.population.forms.Form",

@@ -20,7 +20,7 @@ from unskew.weighters.selection_features import SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
 from unskew.weighters.value_folds import AVERAGE
 
-SEARCH_ROWS = 10_000
+SEARCH_ROWS = 5_000
 """Rows of either side on which the logistic model's parameters are chosen."""
 PENALTIES = (1.0, 0.1, 0.01, 0.001, 0.0001)
 RATES = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
@@ -189,7 +189,7 @@ class _LogisticFits:
         losses, start = [], None
         shares = self._shares()
         for pair in pairs:
-            start, log_ratio = self.fit(*pair, start, tol=1e-5)
+            start, log_ratio = self.fit(*pair, start, tol=1e-4)
             losses.append(ratio_loss(self.rows.split(log_ratio), shares).value)
         return pairs[int(np.argmin(losses))]
 
@@ -200,7 +200,7 @@ class _LogisticFits:
         return Sided(*(side / side.sum() for side in self.rows.split(counted)))
 
     def fit(
-        self, penalty: Any, rate: Any, start: list[FloatArray] | None = None, tol: float = 1e-8
+        self, penalty: Any, rate: Any, start: list[FloatArray] | None = None, tol: float = 1e-6
     ) -> tuple[list[FloatArray], FloatArray]:
         """Return the coefficients of each fold, and each row's ratio by the one that is not its.
 

@@ -65,9 +65,11 @@ class ValueFolds(NamedTuple):
         if n_folds == 1:
             return cls(1, rare[:0], rare[:0])
         steps = np.arange(1, n_folds)
-        even = steps.astype(np.uint64) * np.uint64(2**64 // n_folds)
+        even = np.array([2**64 // n_folds * step for step in range(1, n_folds)], dtype=np.uint64)
         borders = rare[steps * n_rare // n_folds] if n_rare >= 2 * n_folds else even
-        return cls(n_folds, borders, np.setdiff1d(np.union1d(rare, theirs), frequent))
+        known = np.union1d(rare, theirs)
+        # kind: NumPy's table of values cannot hold 64 bits.
+        return cls(n_folds, borders, known[~np.isin(known, frequent, kind="sort")])
 
     def number(self, hashes: Words) -> IntArray:
         """Return the fold of each row's values; ``AVERAGE`` where no model has held them out."""
