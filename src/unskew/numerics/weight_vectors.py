@@ -112,13 +112,15 @@ def scale_to_total(weights: FloatArray, total: float) -> float:
     """Return the factor that makes ``weights`` sum to ``total``.
 
     Weights that sum to it already, up to rounding, get the factor 1 and so keep every bit: the
-    cell weights :math:`n_C / m_C` sum to n by construction.
+    cell weights :math:`n_C / m_C` sum to n by construction. Equal weights become the mean itself.
 
     Examples
     --------
     >>> scale_to_total(np.array([1.0, 3.0]), 2.0)
     0.5
     """
+    if (weights == weights[0]).all():
+        return total / len(weights) / float(weights[0])
     largest = float(np.abs(weights).max())
     factor = total / (exact_sum(weights / largest) * largest)
     return 1.0 if abs(factor - 1.0) < 1e-12 else factor
