@@ -9,7 +9,8 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy docs clean
+.PHONY: docs-smoke figures package
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -79,6 +80,21 @@ bench-ratio:
 	.venv-peers/bin/python -m benchmarks.density_ratio agree
 	.venv-peers/bin/python -m benchmarks.density_ratio cost
 
+bench-defaults: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults
+
+# Draws of our weighters take a quarter of an hour each, those of the peers more; all can be stopped and resumed.
+bench-accuracy: $(VENV)/.ready-dev
+	for part in kernel survey; do $(PYTHON) -m venv .venv-$$part && \
+		.venv-$$part/bin/python -m pip install --quiet -r benchmarks/accuracy/requirements-$$part.txt; done
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy run
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy run --part "some draws" --draws 2
+	for part in kernel survey; do OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy run --part $$part \
+		--python .venv-$$part/bin/python --draws 1; done
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy paper --draws 5
+	$(BIN)/python -m benchmarks.accuracy collect
+	$(BIN)/python -m benchmarks.accuracy page
+
 bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory validity
 	$(BIN)/python -m benchmarks.theory tightness
@@ -91,13 +107,43 @@ bench-heckman: $(VENV)/.ready-dev
 bench-label-shift: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.label_shift
 
-docs: $(VENV)/.ready-dev
+bench-sensitivity: $(VENV)/.ready-dev
+	for part in draws adversary cost; do OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity $$part; done
+
+# DATA is a folder with the paper's sets, AIRFOIL one with airfoil.parquet.
+bench-conformal: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal cost
+	$(if $(AIRFOIL),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal airfoil $(AIRFOIL))
+	$(if $(DATA),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal nine $(DATA))
+
+# The site, from scratch, into site/: its pages, the reference, and the gallery, whose examples are run.
+# It works from disk, without a network. Warnings are errors; every link within it is checked.
+docs: $(VENV)/.ready-docs
+	rm -rf site docs/_made docs/gallery docs/api/generated docs/api/examples
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	$(BIN)/python -m docs.building.check_site site
+
+# The same without running the gallery.
+docs-smoke: $(VENV)/.ready-docs
+	UNSKEW_DOCS=smoke $(BIN)/python -m sphinx -b html -W --keep-going -q -d site-smoke/.doctrees docs site-smoke
+	$(BIN)/python -m docs.building.check_site site-smoke
+
+# The pictures in docs/images, and docs/table-1.md and docs/checked-against.md from their results.
+figures: $(VENV)/.ready-dev
 	$(BIN)/python -m docs.draw_figures
+	$(BIN)/python -m docs.draw_sensitivity
 	$(BIN)/python -m docs.draw_report
+	$(BIN)/python -m docs.building.chart
+	$(BIN)/python -m docs.building.diagrams
 	$(BIN)/python -m docs.table_1
+	$(BIN)/python -m docs.checked_against
+
+# Wheel and source distribution in dist/, each installed in a fresh environment, in which the demo runs.
+package:
+	$(PYTHON) tools/check_package.py dist
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers .venv-balance
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers .venv-balance .venv-kernel .venv-survey site site-smoke dist docs/_made
 
 define new-venv
 $(1) -c 'import sys; assert sys.version_info[:2] == ($(subst .,$(comma) ,$(2)))' || \

@@ -1,4 +1,4 @@
-"""Draw the figures of the README and the docs: ``make docs``."""
+"""Draw the figures of the README and the docs: ``make figures``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from docs.guarantee_figures import draw_guarantees
+from docs.guide_figures import draw_guide
 from unskew.experiments.clinic import COLUMNS, make_clinic
 from unskew.experiments.demonstration import METHODS, Draw, demonstrate
 
 IMAGES = Path(__file__).parent / "images"
-COLOURS = {"unweighted": "#c1440e", "ideal": "#7f8c8d", "tree": "#1b6ca8"}
+COLOURS = {"unweighted": "#c1440e", "ideal": "#7f8c8d", "tree": "#7fb0d6", "auto": "#1b6ca8"}
 DRAWS = 30
 
 
@@ -34,7 +35,7 @@ def _distributions(axes: Axes, draw: Draw) -> None:
     axes.hist(shown, bins, density=True, color="#d9d9d9", label="population")
     for weights, colour, label in (
         (draw.weights["unweighted"], COLOURS["unweighted"], "unweighted sample"),
-        (draw.weights["tree"], COLOURS["tree"], "sample with tree weights"),
+        (draw.weights["auto"], COLOURS["auto"], "sample with automatic weights"),
     ):
         axes.hist(
             draw.sample[:, column],
@@ -65,7 +66,7 @@ def _errors(axes: Axes, draws: list[Draw]) -> None:
         axes.plot(place + np.array([-0.2, 0.2]), 2 * [errors[:, place].mean()], color="black")
     axes.set(
         xticks=range(len(METHODS)),
-        xticklabels=["unweighted", "true weights\n(unknown in practice)", "tree weights"],
+        xticklabels=["unweighted", "true weights\n(unknown)", "tree", "automatic"],
         ylabel="true test error",
         title=f"{DRAWS} biased samples (lines connect the same sample)",
         ylim=(0, None),
@@ -77,3 +78,4 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     draw_demo()
     draw_guarantees(IMAGES / "guarantees.png")
+    draw_guide(IMAGES)

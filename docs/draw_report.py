@@ -1,4 +1,4 @@
-"""Write the report shown in the docs, and take a screenshot of it: ``make docs``."""
+"""Write the report shown in the docs, and take a screenshot of it: ``make figures``."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from sklearn.metrics import log_loss
 
 from unskew import (
     CalibrationWeights,
+    HeckmanClassifier,
     HeckmanRegressor,
     LabelShiftWeights,
     Reweighted,
@@ -51,7 +52,8 @@ def wages(n_rows: int = 5000, *, seed: int = 0) -> Wages:
 def loans(n_rows: int = 20_000, *, hidden: float = 0.0, seed: int = 0) -> Wages:
     """Return applications; those with a good score are granted, and only they can default.
 
-    ``hidden`` is how much an officer's impression, which no column holds, counts as well.
+    ``hidden`` is how much an officer's impression, which no column holds, counts as well. Where
+    the queue is long, fewer are granted.
     """
     random = np.random.default_rng(seed)
     income = random.normal(size=n_rows)
@@ -59,9 +61,10 @@ def loans(n_rows: int = 20_000, *, hidden: float = 0.0, seed: int = 0) -> Wages:
     impression = random.normal(size=n_rows)
     default = random.uniform(size=n_rows) < 1 / (1 + np.exp(2 + income - debt + impression))
     score = income - debt + hidden * impression + random.logistic(size=n_rows)
-    applications = pd.DataFrame({"income": income, "debt": debt})
+    queue = random.normal(size=n_rows)
+    applications = pd.DataFrame({"income": income, "debt": debt, "queue": queue})
     truth = pd.Series(default.astype(float))
-    return Wages(applications, truth.where(score > 0), truth)
+    return Wages(applications, truth.where(score - 1.5 * queue > 0), truth)
 
 
 class Shift(NamedTuple):
@@ -114,7 +117,9 @@ def loan_lines() -> Iterator[str]:
         model = Reweighted(LogisticRegression(), CalibrationWeights()).fit(
             X, y, population=population
         )
-        rates = y.mean(), model.predict_proba(applications)[:, 1].mean(), truth.mean()
+        heckman = HeckmanClassifier(outcome=["income", "debt"]).fit(applications, seen)
+        said = (one.predict_proba(applications)[:, 1].mean() for one in (model, heckman))
+        rates = y.mean(), *said, truth.mean()
         yield f"| {name} | " + " | ".join(f"{rate:.1%}" for rate in rates) + " |"
 
 

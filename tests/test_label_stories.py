@@ -34,6 +34,12 @@ def test_its_figures_are_those_of_the_benchmarks():
         assert f"| {row} | {' | '.join(cells)} |" in text
     assert f"{heckman['convergence']['clean']} converged without a warning" in text
     assert f"in at most {heckman['convergence']['most_steps']} steps" in text
+    covered, designs = heckman["classes_coverage"]["covered"], heckman["classes_convergence"]
+    assert f"{100 * min(covered):.1f} to {100 * max(covered):.1f} %; of 200" in text
+    assert f"{designs['clean']} converged without a warning" in text
+    assert f"in at most {designs['most_steps']} steps, and in the others" in text
+    for part in ("cost", "classes_cost"):
+        assert f"takes {heckman[part]['seconds']:.1f} s on one core" in text
     shift = json.loads((ROOT / "benchmarks/label_shift/result.json").read_text())
     names = {"cancer": "breast cancer"}
     for name, one in shift["tables"].items():

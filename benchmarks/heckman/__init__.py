@@ -1,1 +1,1 @@
-"""How HeckmanRegressor behaves on simulated data."""
+"""How HeckmanRegressor and HeckmanClassifier behave on simulated data."""

@@ -10,7 +10,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows, the outcome with NaN where it is not seen, and the truth."""
+    """Rows, the outcome with NaN where it is not seen, and the truth.
+
+    As classes, the outcome is one where it is positive.
+    """
 
     X: Any
     y: Any
@@ -18,12 +21,20 @@ class Draw:
     intercept: float
     coef: Any
 
+    @property
+    def classes(self) -> Any:
+        """Whether the outcome is positive, as 0 and 1, with NaN where it is not seen."""
+        return np.where(np.isnan(self.y), np.nan, self.y > 0)
 
-def random_design(number: int, *, of: int) -> Draw:
-    """Return one of several designs: ρ from −.95 to .95, 100 to 10,000 seen rows, any scale."""
+
+def random_design(number: int, *, of: int, least: int = 100, sigma: float | None = None) -> Draw:
+    """Return one of several designs: ρ from −.95 to .95, up to 10,000 seen rows, any scale.
+
+    There are at least so many rows that are seen; σ is from 0.001 to 1,000 unless it is given.
+    """
     random = np.random.default_rng(number)
     rho = np.linspace(-0.95, 0.95, of)[number]
-    n_seen = int(10 ** random.uniform(2, 4))
+    n_seen = int(10 ** random.uniform(np.log10(least), 4))
     n_outcome, n_exclusions = random.integers(1, 6), random.integers(1, 3)
     share = random.uniform(0.2, 0.8)
     n = int(n_seen / share)
@@ -34,7 +45,8 @@ def random_design(number: int, *, of: int) -> Draw:
     error = random.normal(size=(n, 2))
     error[:, 1] = rho * error[:, 0] + np.sqrt(1 - rho**2) * error[:, 1]
     index = X @ gamma + error[:, 0]
-    sigma = 10 ** random.uniform(-3, 3)
+    drawn = 10 ** random.uniform(-3, 3)
+    sigma = drawn if sigma is None else sigma
     y = 1 + X[:, :n_outcome] @ beta + sigma * error[:, 1]
     y[index <= np.quantile(index, 1 - share)] = np.nan
     scale = 10 ** random.uniform(-6, 6, X.shape[1])

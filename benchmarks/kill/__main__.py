@@ -51,7 +51,16 @@ def start(folder: Path, outputs: dict[str, Path]) -> subprocess.Popen[bytes]:
     words = [word for option, path in outputs.items() for word in (option, str(path))]
     command = ["weigh", "sample.parquet", "population.parquet", "--target", "label", *words]
     return subprocess.Popen(
-        [sys.executable, "-m", "unskew.cli", *command, "--set", "min_samples_leaf=200"],
+        [
+            sys.executable,
+            "-m",
+            "unskew.cli",
+            *command,
+            "--method",
+            "tree",
+            "--set",
+            "min_samples_leaf=200",
+        ],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

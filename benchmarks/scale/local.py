@@ -54,6 +54,12 @@ WEIGHTERS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: unskew.CalibrationWeights(features=FEATURES),
         NUMBERS,
     ),
+    "ClassifierWeights, one small fit": (  # so that it is the pass that is measured
+        lambda: unskew.ClassifierWeights(
+            "logistic", cv=None, penalty=0.01, rate=0.5, hinges=False, population_rows=100_000
+        ),
+        NUMBERS,
+    ),
     "HistogramWeights, 2 columns": (lambda: unskew.HistogramWeights(), NUMBERS[:2]),
     "FrequencyWeights, 2 columns": (lambda: unskew.FrequencyWeights(), POINTS),
     "ClusterWeights, 141 clusters": (lambda: unskew.ClusterWeights(), NUMBERS),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _public_names() -> dict[str, str]:

@@ -7,6 +7,7 @@ from unskew.diagnostics.selection import SelectionComparison as SelectionCompari
 from unskew.diagnostics.selection import compare_selection as compare_selection
 from unskew.errors import ColumnWarning as ColumnWarning
 from unskew.errors import EstimateWarning as EstimateWarning
+from unskew.errors import InfiniteIntervalWarning as InfiniteIntervalWarning
 from unskew.errors import InputError as InputError
 from unskew.errors import InputFileError as InputFileError
 from unskew.errors import InputTypeError as InputTypeError
@@ -25,7 +26,14 @@ from unskew.estimation.results import Estimate as Estimate
 from unskew.estimation.results import Estimates as Estimates
 from unskew.estimation.scorer import population_scorer as population_scorer
 from unskew.estimation.scores import estimate_score as estimate_score
+from unskew.estimation.sensitivity import ColumnOdds as ColumnOdds
+from unskew.estimation.sensitivity import OddsBounds as OddsBounds
+from unskew.estimation.sensitivity import Sensitivity as Sensitivity
+from unskew.estimation.sensitivity import SurveyBias as SurveyBias
+from unskew.learning.conformal_classifier import ConformalClassifier as ConformalClassifier
+from unskew.learning.conformal_regressor import ConformalRegressor as ConformalRegressor
 from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
+from unskew.learning.heckman_classifier import HeckmanClassifier as HeckmanClassifier
 from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk

@@ -13,15 +13,45 @@ from typing import Any
 
 
 class UnskewError(Exception):
-    """The base class of every error that unskew raises."""
+    """The base class of every error that unskew raises.
+
+    Examples
+    --------
+    >>> from unskew import TreeWeights, UnskewError
+    >>> try:
+    ...     TreeWeights(min_samples_leaf=0).fit([[1.0]], [1.0], population=[[1.0]])
+    ... except UnskewError as error:
+    ...     print(type(error).__name__)
+    ParameterError
+    """
 
 
 class InputError(UnskewError, ValueError):
-    """The data cannot be used as they are; the message names the column, file or argument."""
+    """The data cannot be used as they are; the message names the column, file or argument.
+
+    Examples
+    --------
+    >>> from unskew import FrequencyWeights, InputError
+    >>> try:
+    ...     FrequencyWeights().fit([[float("inf")]], population=[[1.0]])
+    ... except InputError as error:
+    ...     isinstance(error, ValueError)
+    True
+    """
 
 
 class InputTypeError(InputError, TypeError):
-    """The data have a type that cannot be used, or that does not match the sample's."""
+    """The data have a type that cannot be used, or that does not match the sample's.
+
+    Examples
+    --------
+    >>> from unskew import FrequencyWeights, InputTypeError
+    >>> try:
+    ...     FrequencyWeights().fit([["north"]], population=[[1.0]])
+    ... except InputTypeError as error:
+    ...     isinstance(error, TypeError)
+    True
+    """
 
 
 class MismatchError(InputError):
@@ -33,19 +63,65 @@ class TypeMismatchError(MismatchError, InputTypeError):
 
 
 class InputFileError(InputError, FileNotFoundError):
-    """A file of the population does not exist."""
+    """A file of the population does not exist.
+
+    Examples
+    --------
+    >>> from unskew import InputFileError, Population
+    >>> try:
+    ...     Population("no-such-folder/people.parquet")
+    ... except InputFileError as error:
+    ...     isinstance(error, FileNotFoundError)
+    True
+    """
 
 
 class UnreadableFileError(InputError, OSError):
-    """A file of the population is damaged, or was removed or changed while it was read."""
+    """A file of the population is damaged, or was removed or changed while it was read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from unskew import FrequencyWeights, UnreadableFileError
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.parquet"
+    ...     _ = path.write_bytes(b"no Parquet")
+    ...     try:
+    ...         FrequencyWeights().fit([[1.0]], population=path)
+    ...     except UnreadableFileError as error:
+    ...         "people.parquet" in str(error)
+    True
+    """
 
 
 class ParameterError(UnskewError, ValueError):
-    """A parameter has an invalid value."""
+    """A parameter has an invalid value.
+
+    Examples
+    --------
+    >>> from unskew import ParameterError, trim_weights
+    >>> try:
+    ...     trim_weights([1.0, 2.0], max_weight=0.5)
+    ... except ParameterError as error:
+    ...     isinstance(error, ValueError)
+    True
+    """
 
 
 class LearnerError(UnskewError, TypeError):
-    """A learner cannot be used as required, for example because it takes no weights."""
+    """A learner cannot be used as required, for example because it takes no weights.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> from unskew import LearnerError, Reweighted, Unweighted
+    >>> try:
+    ...     Reweighted(KNeighborsRegressor(), Unweighted()).fit([[1.0]], [1.0], population=[[1.0]])
+    ... except LearnerError as error:
+    ...     "resample" in str(error)
+    True
+    """
 
 
 class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warning)
@@ -71,6 +147,15 @@ class OverlapError(_WithShare, UnskewError, ValueError):
         The share of the population's mass that the sample does not cover.
     rules : tuple of OverlapRule
         Where it is, by falling share; each prints as a sentence.
+
+    Examples
+    --------
+    >>> from unskew import FrequencyWeights, OverlapError
+    >>> try:
+    ...     FrequencyWeights(empty="raise").fit([["a"]], population=[["a"], ["b"]])
+    ... except OverlapError as error:
+    ...     error.share
+    0.5
     """
 
 
@@ -83,11 +168,63 @@ class OverlapWarning(_WithShare, UserWarning):
         The share of the population's mass that the sample does not cover.
     rules : tuple of OverlapRule
         Where it is, by falling share; each prints as a sentence.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from unskew import FrequencyWeights, OverlapWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weighter = FrequencyWeights(empty="drop").fit([["a"]], population=[["a"], ["b"]])
+    >>> [warning.message.share for warning in caught if warning.category is OverlapWarning]
+    [0.5]
     """
 
 
 class EstimateWarning(UserWarning):
-    """An estimate's interval is less certain than it says, for example with few rows."""
+    """An estimate's interval is less certain than it says, for example with few rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from unskew import EstimateWarning, Unweighted, estimate
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     found = estimate([[1.0], [2.0]], [1.0, 3.0], population=[[1.0]], weighter=Unweighted())
+    >>> any(warning.category is EstimateWarning for warning in caught)
+    True
+    """
+
+
+class InfiniteIntervalWarning(UserWarning):
+    """Conformal intervals are infinite, or sets hold every class, for some of the rows.
+
+    Attributes
+    ----------
+    share : float
+        Of these rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from unskew import ConformalRegressor, InfiniteIntervalWarning, Unweighted
+    >>> X = np.arange(8.0)[:, None]
+    >>> model = ConformalRegressor(LinearRegression(), Unweighted()).fit(X, X[:, 0], population=X)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     intervals = model.predict_interval(X, coverage=0.99)
+    >>> any(warning.category is InfiniteIntervalWarning for warning in caught)
+    True
+    """
+
+    def __init__(self, message: str, share: float = float("nan")) -> None:
+        super().__init__(message)
+        self.share = share
+
+    def __reduce__(self) -> tuple[type, tuple[str, float]]:
+        return type(self), (str(self), self.share)
 
 
 class ColumnWarning(UserWarning):
@@ -97,6 +234,17 @@ class ColumnWarning(UserWarning):
     ----------
     columns : list of str
         Their names.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from unskew import ColumnWarning, FrequencyWeights
+    >>> names = [[f"customer {number}"] for number in range(100)]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weighter = FrequencyWeights().fit(names, population=names)
+    >>> any(warning.category is ColumnWarning for warning in caught)
+    True
     """
 
     def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
@@ -108,7 +256,22 @@ class ColumnWarning(UserWarning):
 
 
 class LabelShiftWarning(UserWarning):
-    """Sample and population differ in more than the shares of the classes."""
+    """Sample and population differ in more than the shares of the classes.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from unskew import LabelShiftWarning, LabelShiftWeights
+    >>> random = np.random.default_rng(0)
+    >>> y = random.uniform(size=500) < 0.5
+    >>> X, moved = random.normal(y[:, None] * 2.0), random.normal(5, 1, (500, 1))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weighter = LabelShiftWeights().fit(X, y, population=moved)
+    >>> any(warning.category is LabelShiftWarning for warning in caught)
+    True
+    """
 
 
 class SkippedFilesWarning(UserWarning):
@@ -118,6 +281,24 @@ class SkippedFilesWarning(UserWarning):
     ----------
     files : dict from str to str
         Their names, and why each could not be read.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow as pa
+    >>> import pyarrow.parquet as pq
+    >>> from unskew import FrequencyWeights, Population, SkippedFilesWarning
+    >>> with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     pq.write_table(pa.table({"a": [1.0, 2.0]}), Path(folder) / "one.parquet")
+    ...     _ = (Path(folder) / "two.parquet").write_bytes(b"damaged")
+    ...     population = Population(folder, on_error="skip")
+    ...     weighter = FrequencyWeights().fit([[1.0], [2.0]], population=population)
+    >>> found = [w.message for w in caught if w.category is SkippedFilesWarning]
+    >>> [Path(name).name for name in found[0].files]
+    ['two.parquet']
     """
 
     def __init__(self, message: str, files: dict[str, str]) -> None:
@@ -135,6 +316,17 @@ class UnseenValueWarning(UserWarning):
     ----------
     values : dict from str to dict from str to int
         For each column the values, and the number of new rows that hold them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from unskew import FrequencyWeights, UnseenValueWarning
+    >>> weighter = FrequencyWeights().fit([["a"], ["b"]], population=[["a"], ["b"]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weights = weighter.weigh([["c"]])
+    >>> [warning.category is UnseenValueWarning for warning in caught]
+    [True]
     """
 
     def __init__(self, message: str, values: dict[str, dict[str, int]]) -> None:

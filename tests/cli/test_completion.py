@@ -30,7 +30,7 @@ def test_commands_options_and_methods(offered):
     assert set(offered("weigh", "--sa")) == {"--sample-weight", "--save"}
     assert offered("weigh", "a.csv", "b.csv", "--method", "") == [
         "auto", "classifier", "logistic", "tree", "kmm", "ratio", "kliep", "cluster", "histogram",
-        "frequency", "rake", "propensity", "linear", "logit",
+        "frequency", "rake", "propensity", "linear", "logit", "label-shift",
     ]  # fmt: skip
     assert offered("weigh", "--method", "hi") == ["histogram"]
     assert offered("weigh", "--total", "p") == ["population"]

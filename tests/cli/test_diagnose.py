@@ -12,6 +12,7 @@ import pytest
 
 from unskew import __version__
 from unskew.cli import inputs
+from unskew.cli.diagnose import Diagnose
 
 ROLES = ("--target", "spend", "--id", "customer")
 
@@ -46,7 +47,7 @@ def test_a_report_says_which_files_it_is_about_in_every_format(unskew, survey):
     weigh = ("weigh", "answers.csv", "people.parquet", *ROLES, "-o", "w.csv", "--quiet")
     assert unskew(*weigh, "--report", "weigh.json").code == 0
     about = json.loads((survey / "weigh.json").read_text(encoding="utf-8"))
-    assert about["method"] == "TreeWeights"
+    assert about["method"] == "AutoWeights"
     names = {"sample": "answers.csv", "population": "people.parquet", "target": "spend"}
     made = about["provenance"]
     assert made == {**names, "weights": None, "date": made["date"], "version": __version__}
@@ -63,14 +64,14 @@ def test_a_report_says_which_files_it_is_about_in_every_format(unskew, survey):
 
 
 def test_weights_are_matched_by_id_whatever_their_order(survey, answers):
-    rows = inputs.open_sample("answers.csv", inputs.Roles("spend", "customer"))
+    named = Diagnose(sample="answers.csv", target="spend", identifier="customer")
+    rows = inputs.open_sample(named)
     weights = np.arange(1.0, len(answers) + 1)
     written = pd.DataFrame({"customer": answers["customer"], "weight": weights})
     written.sample(frac=1, random_state=0).to_csv("w.csv", index=False)
     np.testing.assert_array_equal(inputs.read_weights("w.csv", rows), weights)
-    numbered = inputs.open_sample(
-        "answers.csv", inputs.Roles("spend", None, None, (), ["customer"])
-    )
+    unnamed = Diagnose(sample="answers.csv", target="spend", exclude=["customer"])
+    numbered = inputs.open_sample(unnamed)
     pd.DataFrame({"row": range(len(answers)), "weight": weights}).to_parquet("w.parquet")
     np.testing.assert_array_equal(inputs.read_weights("w.parquet", numbered), weights)
 

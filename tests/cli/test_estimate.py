@@ -57,7 +57,7 @@ def test_groups_strata_and_clusters_that_only_the_sample_has(unskew):
     rows.to_csv("answers.csv", index=False)
     result = unskew(*ARGUMENTS, "--by", "wave", "--clusters", "house")
     assert result.code == 0, result.err
-    assert "The population does not tell 'wave'" in result.out
+    assert "The population has no column 'wave'" in result.out
     result = unskew(*ARGUMENTS, "--strata", "wave", "--clusters", "house", "--json")
     assert result.code == 0, result.err
     plain = library().standard_error
@@ -120,3 +120,43 @@ def test_replicates_are_columns_of_the_weights(unskew):
     assert list(table)[:3] == ["customer", "weight", "weight_1"]
     assert table.shape[1] == 22
     assert table["weight_20"].sum() == pytest.approx(table["weight"].sum())
+
+
+def test_sensitivity_is_the_librarys(unskew):
+    result = unskew(*ARGUMENTS, "--sensitivity", "--threshold", "30", "--odds", "1.5")
+    assert result.code == 0, result.err
+    expected = library()
+    found = expected.sensitivity(odds=1.5, threshold=30)
+    assert result.out.strip() == f"{expected}\n{found}"
+    out = unskew(*ARGUMENTS, "--sensitivity", "--odds", "1.5", "--odds", "2", "--json").out
+    shown = json.loads(out)["sensitivity"]
+    expected = expected.sensitivity(odds=[1.5, 2])
+    assert [row["odds"] for row in shown["bounds"]] == [1.5, 2.0]
+    assert shown["bounds"][0]["sharp"] == pytest.approx(expected.bounds[0].sharp)
+    assert shown["sentence"] == expected.sentence
+
+
+def test_sensitivity_of_each_group(unskew):
+    arguments = (*ARGUMENTS, "--by", "town", "--sensitivity", "--odds", "2")
+    result = unskew(*arguments, "-o", "towns.csv")
+    assert result.code == 0, result.err
+    expected = library(by="town")["Ulm"].sensitivity(odds=2)
+    assert f"Ulm: {expected}" in result.out
+    table = pd.read_csv("towns.csv").set_index("town")
+    assert table.loc["Ulm", "breakdown_odds"] == pytest.approx(expected.breakdown)
+    found = json.loads(unskew(*arguments, "--json").out)
+    assert all(one["sensitivity"]["bounds"][0]["odds"] == 2 for one in found["estimates"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--odds", "2"), "--odds is for --sensitivity"),
+        (("--threshold", "2"), "--threshold is for --sensitivity"),
+        (("--sensitivity", "--odds", "0.5"), "odds must be at least 1"),
+    ],
+)
+def test_what_sensitivity_refuses(unskew, options, message):
+    result = unskew(*ARGUMENTS, *options)
+    assert result.code == 2
+    assert message in " ".join(result.err.split())

@@ -27,11 +27,12 @@ def test_bias_that_is_left(two_causes):
     found = diagnose(sample, people, TreeWeights().fit(sample, sample["x0"], population=people))
     assert found.bias_left
     step = found.verdict.next_step
-    assert step.weighters == ("AutoWeights", "DensityRatioWeights")
+    assert step.weighters == ("AutoWeights", "CalibrationWeights")
+    assert step.settings == ("a smaller min_samples_leaf",)
     assert "x1 by 0." in step.reason
     assert str(found).endswith(f"Next step: {step}")
     assert json.loads(found.to_json())["verdict"]["next_step"]["weighters"] == [*step.weighters]
-    assert "Next step: try AutoWeights" in found.to_markdown()
+    assert "Next step: try a smaller min" in found.to_markdown().replace("\\", "")
 
 
 def test_a_good_verdict_needs_no_step(two_causes):
@@ -57,6 +58,7 @@ def test_regions_without_sample_rows(two_causes):
     assert found.verdict.status == "not correctable"
     assert found.bias_left
     assert "collect data where the sample has no rows" in str(found)
+    assert "no method makes up for rows that the sample lacks" in str(found)
 
 
 def test_too_many_buckets(two_causes):

@@ -235,7 +235,7 @@ class TestOverfittedWeights:
             f"The weights are overfitted: {share} % effective sample, {half} rows carry half the "
             "weight."
         )
-        assert "ridge" in found.verdict.sentences[-1]
+        assert "a larger ridge" in found.verdict.next_step.settings
         assert "below 0.5 means" in found.bias.classifier.method
         regular = unskew.KernelMeanMatching(ridge=3.0).fit(sample, population=population)
         assert diagnose(sample, population, regular).verdict.status == "no bias found"

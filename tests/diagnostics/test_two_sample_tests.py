@@ -118,6 +118,20 @@ class TestAreaUnderTheCurve:
         nothing, _ = classifier_two_sample_test(family, even, *sides, **options)
         assert nothing.p_value > 0.01  # a model judged on rows that it had seen would be sure
 
+    @pytest.mark.parametrize("family", ["trees", "smooth"])
+    def test_equal_rows_tie(self, family):
+        random = np.random.default_rng(0)
+        towns = [random.choice(2, 800, p=[0.8, 0.2]), random.choice(3, 1000, p=[0.5, 0.47, 0.03])]
+        town = np.concatenate(towns)
+        rows = town[:, None].astype(float) if family == "trees" else np.eye(3)[town]
+        options = {"categories": np.array([True]), "seed": 0}
+        found, log_odds = classifier_two_sample_test(family, rows, *sides_of(800, 1000), **options)
+        for one in range(3):  # one score for each of the three folds that are scored
+            assert len(np.unique(log_odds[(town == one) & np.isfinite(log_odds)])) <= 3
+        mine, theirs = (np.bincount(side, minlength=3) / len(side) for side in towns)
+        area = mine[0] * theirs[1:].sum() + mine[1] * theirs[2] + mine @ theirs / 2
+        assert found.statistic == pytest.approx(area, abs=0.03)
+
     def test_a_row_is_scored_by_models_of_earlier_folds_alone(self):
         random = np.random.default_rng(3)
         # On this the level rests; `benchmarks/diagnosis calibration` measures it.

@@ -13,12 +13,21 @@ FOLDER = ROOT / "benchmarks" / "estimation"
 HARD = {"few effective rows": 0.82, "Kang-Schafer, wrong columns": 0.83}
 
 
-@pytest.fixture(scope="module")
-def results():
-    path = FOLDER / "results.json"
+def read(name):
+    path = FOLDER / name
     if not path.exists():
         pytest.skip("runs in the repository only")
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return read("results.json")
+
+
+@pytest.fixture(scope="module")
+def page():
+    return (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
 
 
 def test_every_scenario_has_a_thousand_draws(results):
@@ -51,8 +60,36 @@ def test_kang_and_schafer(results):
     assert error("wrong", "outcome") <= 2.6
 
 
-def test_the_page_shows_the_results(results):
+def test_the_page_shows_the_results(results, page):
     from benchmarks.estimation.__main__ import table
 
-    page = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
     assert table(results) in page
+
+
+def test_the_default_weighter_covers_at_least_as_often_in_most_scenarios(page):
+    from benchmarks.estimation.__main__ import table
+
+    compared = read("compared.json")
+    assert table(compared) in page
+    better = 0
+    for totals in compared.values():
+        assert totals["draws"] >= 200
+        covered = {
+            method: totals[method]["covered"] / totals[method]["made"]
+            for method in ("calibration", "automatic")
+        }
+        better += covered["calibration"] >= covered["automatic"]
+    assert better >= 4
+
+
+def test_intervals_of_scores_cover_as_documented(page):
+    from benchmarks.estimation.scores import METHODS, summary
+
+    results = read("scores.json")
+    assert set(results) == {"component", "target"}
+    assert summary(results) in page
+    for method in METHODS:
+        each = [totals[method] for found in results.values() for totals in found.values()]
+        made, covered = (sum(sums[name] for sums in each) for name in ("made", "covered"))
+        assert made >= 100
+        assert 0.90 <= covered / made <= 0.99

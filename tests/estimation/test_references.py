@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
+from tests.estimation.helpers import QUIET, dummies
 from tests.references import reference
 
 from unskew import (
@@ -16,7 +17,6 @@ from unskew import (
     estimate,
 )
 
-QUIET = {"overlap": "ignore"}
 # R survey 4.1 on apisrs: mean of api00, its standard error, total of enroll, its standard error.
 APISRS = {
     "linear": ({"distance": "linear"}, 663.5244335, 1.885596182, 3594743.384, 122814.4907),
@@ -142,7 +142,7 @@ def test_job_vacancies_of_nonprobsvy():
         register[VACANCIES],
         register.single_shift.astype(float),
         weighter=propensity,
-        outcome=_dummies(LinearRegression()),
+        outcome=dummies(LinearRegression()),
         cv=None,
         **common,
     )
@@ -168,17 +168,10 @@ def test_mass_imputation_of_nonprobsvy():
         register.single_shift.astype(float),
         population=survey,
         weighter=Unweighted(),
-        outcome=_dummies(LinearRegression()),
+        outcome=dummies(LinearRegression()),
         cv=None,
     )
     assert found.value == pytest.approx(0.703858701257595, rel=1e-9)
-
-
-def _dummies(learner):
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    return make_pipeline(OneHotEncoder(drop="first", sparse_output=False), learner)
 
 
 def test_known_probabilities_and_known_weights():

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.estimation.helpers import MEANS
 
 from unskew import (
-    CalibrationWeights,
     InputError,
     Margins,
     ParameterError,
@@ -13,8 +13,6 @@ from unskew import (
     estimate,
     replicate_weights,
 )
-
-WEIGHTER = CalibrationWeights(features="means", overlap="ignore")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +24,7 @@ def data():
 
 def test_the_spread_of_a_mean_is_its_standard_error(data):
     X, y, population = data
-    common = {"population": population, "weighter": WEIGHTER, "replicates": 100, "random_state": 1}
+    common = {"population": population, "weighter": MEANS, "replicates": 100, "random_state": 1}
     columns = replicate_weights(X, y, **common)
     means = columns.T @ y / columns.sum(axis=0)
     boot = estimate(X, y, variance="bootstrap", **common)
@@ -40,7 +38,7 @@ def test_the_spread_of_a_mean_is_its_standard_error(data):
 
 def test_a_complete_population_is_not_drawn_again(data):
     X, _, population = data
-    common = {"weighter": WEIGHTER, "replicates": 5}
+    common = {"weighter": MEANS, "replicates": 5}
     columns = replicate_weights(X, population=population, finite_population=True, **common)
     assert pytest.approx(np.tile(population.mean(axis=0), (5, 1))) == columns.T @ X / 300
 

@@ -7,9 +7,9 @@ import sklearn
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
+from tests.estimation.helpers import MEANS
 
 from unskew import (
-    CalibrationWeights,
     EstimateWarning,
     KernelMeanMatching,
     Margins,
@@ -20,8 +20,6 @@ from unskew import (
     estimate_score,
     population_scorer,
 )
-
-WEIGHTER = CalibrationWeights(overlap="ignore", features="means")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +39,7 @@ def data():
 def test_a_mean_score_is_that_of_the_population(data, method, scoring):
     model, X, y, population, labels = data
     found = estimate_score(
-        model, X, y, population=population, scoring=scoring, method=method, weighter=WEIGHTER
+        model, X, y, population=population, scoring=scoring, method=method, weighter=MEANS
     )
     truth = sklearn.metrics.get_scorer(scoring)(model, population, labels)
     plain = sklearn.metrics.get_scorer(scoring)(model, X, y)
@@ -54,8 +52,8 @@ def test_a_mean_score_is_that_of_the_population(data, method, scoring):
 
 def test_a_weighted_score_is_the_weighted_metric(data):
     model, X, y, population, _ = data
-    weights = sklearn.clone(WEIGHTER).fit(X, population=population).weights_
-    common = {"population": population, "weighter": WEIGHTER, "method": "weighted"}
+    weights = sklearn.clone(MEANS).fit(X, population=population).weights_
+    common = {"population": population, "weighter": MEANS, "method": "weighted"}
     found = estimate_score(model, X, y, scoring="neg_log_loss", **common)
     assert -found.value == pytest.approx(
         log_loss(y, model.predict_proba(X), sample_weight=weights), rel=1e-9
@@ -71,7 +69,7 @@ def test_a_weighted_score_is_the_weighted_metric(data):
 def test_scores_that_are_no_means_say_so(data):
     model, X, y, population, _ = data
     found = estimate_score(
-        model, X, y, population=population, scoring="f1", replicates=10, weighter=WEIGHTER
+        model, X, y, population=population, scoring="f1", replicates=10, weighter=MEANS
     )
     assert "f1 is not a mean over rows" in str(found)
     margins = Margins(means={"x0": 0.0, "x1": 0.0})
@@ -85,7 +83,7 @@ def test_regressors_have_scores_too(data):
     _, X, _, population, _ = data
     random = np.random.default_rng(1)
     y = X[:, 0] ** 2 + random.normal(size=len(X))
-    common = {"population": population, "cv": 5, "weighter": WEIGHTER}
+    common = {"population": population, "cv": 5, "weighter": MEANS}
     found = estimate_score(
         LinearRegression(), X, y, scoring="neg_mean_squared_error", method="weighted", **common
     )
@@ -96,7 +94,7 @@ def test_regressors_have_scores_too(data):
     folds = KFold(5, shuffle=True, random_state=0)
     losses = -((y - cross_val_predict(LinearRegression(), X, y, cv=folds)) ** 2)
     assert found.value == pytest.approx(
-        estimate(X, losses, population=population, weighter=WEIGHTER).value
+        estimate(X, losses, population=population, weighter=MEANS).value
     )
     found = estimate_score(LinearRegression(), X, y, scoring="r2", replicates=20, **common)
     assert -1 < found.value < 1
@@ -104,7 +102,7 @@ def test_regressors_have_scores_too(data):
 
 def test_reweighted_models_are_fitted_with_the_population(data):
     _, X, y, population, _ = data
-    model = Reweighted(LogisticRegression(), WEIGHTER)
+    model = Reweighted(LogisticRegression(), MEANS)
     found = estimate_score(
         model, X, y, population=Population(population), scoring="accuracy", cv=3, method="weighted"
     )
@@ -130,7 +128,7 @@ def test_what_cannot_be_scored_is_an_error(data):
             population=population,
             scoring="accuracy",
             method="weighted",
-            weighter=WEIGHTER,
+            weighter=MEANS,
         )
 
 
@@ -138,7 +136,7 @@ def test_what_cannot_be_scored_is_an_error(data):
 def test_the_scorer_weighs_the_test_fold(data, routing):
     _, X, y, population, _ = data
     with sklearn.config_context(enable_metadata_routing=routing):
-        model = Reweighted(LogisticRegression(), WEIGHTER)
+        model = Reweighted(LogisticRegression(), MEANS)
         if routing:
             model.set_fit_request(population=True)
         found = cross_validate(

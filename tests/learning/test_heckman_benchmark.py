@@ -29,6 +29,17 @@ def test_without_an_exclusion_it_fails_as_documented(result):
     assert max(without["ml"]["covered"]) < 0.9
 
 
-def test_cost(result):
-    assert (result["cost"]["rows"], result["cost"]["columns"]) == (100_000, 20)
-    assert result["cost"]["seconds"] < 10
+def test_classes(result):
+    assert result["classes_coverage"]["draws"] == DRAWS
+    for covered in result["classes_coverage"]["covered"]:
+        assert 0.93 <= covered <= 0.97
+    designs = result["classes_convergence"]
+    assert designs["clean"] >= 0.95 * designs["designs"]
+    for message in designs["warned"]:  # the others have no maximum
+        assert "it still rises as ρ goes to" in message
+
+
+@pytest.mark.parametrize("part", ["cost", "classes_cost"])
+def test_cost(result, part):
+    assert (result[part]["rows"], result[part]["columns"]) == (100_000, 20)
+    assert result[part]["seconds"] < 10

@@ -4,22 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal, norm
+from tests.numerics.heckman_problem import problem
 
 from unskew.numerics.heckman import Basis, Problem, condition_number, sandwich, two_step
 from unskew.numerics.heckman_likelihood import Likelihood, maximise
 from unskew.numerics.newton import climb
 from unskew.numerics.probit import fit_probit, inverse_mills
-
-
-def problem(*, n=400, rho=0.6, seed=0, weight=None):
-    random = np.random.default_rng(seed)
-    z = np.column_stack([np.ones(n), random.normal(size=(n, 2))])
-    errors = random.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n)
-    selected = z @ [0.2, 0.7, 1.0] + errors[:, 0] > 0
-    x = z[selected][:, :2]
-    y = x @ [1.0, 2.0] + 1.5 * errors[selected, 1]
-    weight = np.ones(n) if weight is None else weight
-    return Problem(Basis.of(z), Basis.of(x), selected, y, weight)
 
 
 class TestProbit:

@@ -152,16 +152,17 @@ def test_a_cap_is_the_largest_that_keeps_the_limit(seed):
     ratios, design = random.lognormal(0, 1.5, 30), random.uniform(0.5, 2, 30)
     limit = random.uniform(1.2, 6)
     cap = ratio_cap(ratios, design, limit)
-    if np.isinf(cap):
-        assert ratios.max() <= limit * np.average(ratios, weights=design) * (1 + 1e-9)
-        return
     cut = np.minimum(ratios, cap)
     assert cap == pytest.approx(limit * np.average(cut, weights=design), rel=1e-9)
+    if ratios.max() <= cap:  # the limit of new rows alone
+        return
     larger = np.minimum(ratios, cap * 1.001)
     assert larger.max() > limit * np.average(larger, weights=design)
 
 
 def test_caps_at_the_ends():
     assert ratio_cap(np.array([1.0, 2.0]), np.ones(2), None) == np.inf
-    assert ratio_cap(np.ones(3), np.ones(3), 1.0) == np.inf
+    assert ratio_cap(np.ones(3), np.ones(3), 1.0) == pytest.approx(1.0)
+    # A limit that no sample row reaches still holds for new rows.
+    assert ratio_cap(np.array([1.0, 3.0]), np.ones(2), 10.0) == pytest.approx(20.0)
     assert ratio_cap(np.array([0.0, 0.0, 5.0]), np.ones(3), 2.0) == 5.0

@@ -5,10 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import signal
-import subprocess
-import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -375,19 +372,6 @@ def test_a_table_in_memory_is_asked_for_where_one_is_needed(spark):
 def test_known_probabilities_need_only_the_size(spark, sample, on_spark):
     known = KnownProbability([0.5] * len(sample), total="population")
     assert known.fit(sample, population=on_spark).weights_.sum() == pytest.approx(N_ROWS)
-
-
-CONNECT = Path(__file__).with_name("spark_connect.py")
-
-
-def test_spark_connect_in_a_process_of_its_own(spark_settings):
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", CONNECT], capture_output=True, text=True, timeout=300
-    )
-    assert result.stdout.splitlines()[-1:] == ["same weights, same column of weights"], (
-        result.stderr[-2000:]
-    )
 
 
 def test_dates_are_days(spark):

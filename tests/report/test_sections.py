@@ -56,4 +56,7 @@ def test_thresholds_are_shown_with_their_labels():
 def test_a_class_that_is_called_mean_is_a_class():
     outcome = Outcome("shares", ("mean",), (0.25,), (0.01,), None, None)
     text = to_markdown(replace(example("unweighted"), outcome=outcome))
-    assert "| `mean` | 25\N{NO-BREAK SPACE}% ± 2.0\N{NO-BREAK SPACE}% |" in text
+    assert (
+        "| `mean` | 25\N{NO-BREAK SPACE}% (23\N{NO-BREAK SPACE}% to 27\N{NO-BREAK SPACE}%) |"
+        in text
+    )

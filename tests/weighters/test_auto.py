@@ -86,6 +86,15 @@ def test_a_cap_is_kept_and_reported():
     assert "were cut at max_weight" in str(weighter.choice_)
 
 
+def test_a_cap_that_no_sample_row_reaches_holds_for_new_rows():
+    sample, population, _ = nested(slope=1.0)
+    weighter = AutoWeights(max_weight=20.0, overlap="ignore").fit(sample, population=population)
+    assert weighter.n_capped_ == 0
+    assert weighter.weights_.max() < 19
+    far = population.min(axis=0) * np.array([[4.0], [-4.0]])
+    assert weighter.weigh(far).max() <= 20 * (1 + 1e-9)
+
+
 def test_means_are_matched_exactly_and_for_new_rows():
     sample, population, _ = nested(1)
     weighter = AutoWeights(calibrate_to="means", overlap="ignore")

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 from tests.references import reference
 
 from unskew import (
+    AutoWeights,
     ClassifierWeights,
     FrequencyWeights,
     InputError,
@@ -274,6 +275,14 @@ def test_perfect_separation_is_refused(classifier):
     weighter = ClassifierWeights(classifier, overlap="ignore").fit(sample, population=population)
     assert np.isfinite(weighter.weights_).all()
     assert weighter.weights_.max() < 200
+
+
+@pytest.mark.parametrize("weighter", [ClassifierWeights("logistic"), AutoWeights()], ids=str)
+def test_a_sample_far_from_the_whole_population_is_refused(weighter):
+    random = np.random.default_rng(0)
+    sample, population = random.normal(0, 1, (200, 2)), random.normal(20, 1, (400, 2))
+    with pytest.raises(OverlapError, match="100.0 % of the population is not covered"):
+        weighter.fit(sample, population=population)
 
 
 @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")

@@ -22,6 +22,7 @@ from unskew import (
     ParameterError,
     Population,
     Reweighted,
+    estimate,
 )
 
 METHODS = ("mlls", "bbse", "rlls")
@@ -207,6 +208,18 @@ class TestContract:
         assert log_loss(hidden, model.predict_proba(U)) < 0.8 * uncorrected
         assert log_loss(hidden, corrected) < 0.8 * uncorrected
 
+    @pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")  # of one draw in a hundred
+    def test_an_interval_is_as_wide_as_estimates_vary(self):
+        """Replicates draw sample rows anew, so that some have no weight."""
+        shares = []
+        for seed in range(40):
+            X, y, U, _ = shifted((0.8, 0.2), m=200, n=1000, seed=3 * seed, noise=2.0)
+            shares.append(LabelShiftWeights(cv=2).fit(X, y, population=U).population_shares_[1])
+        found = estimate(X, y, population=U, weighter=LabelShiftWeights(cv=2), replicates=40)
+        assert found.value == pytest.approx(shares[-1], abs=1e-9)
+        assert found.standard_error == pytest.approx(np.std(shares), rel=0.4)
+        assert found.assumptions[0].startswith("selection depends on the label alone")
+
     def test_one_pass_over_the_population(self):
         X, y, U, _ = shifted((0.8, 0.2), m=300, n=500)
         chunks = iter([U[:200], U[200:]])  # which can be read once
@@ -318,7 +331,7 @@ class TestErrors:
         from sklearn.dummy import DummyClassifier
 
         dummy = DummyClassifier().fit(self.X, self.y)
-        with pytest.raises(InputError, match="do not tell the classes apart"):
+        with pytest.raises(InputError, match="do not distinguish the classes"):
             LabelShiftWeights(dummy, method="bbse", prefit=True, calibrate=False).fit(
                 self.X, self.y, population=self.U
             )

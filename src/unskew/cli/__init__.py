@@ -17,12 +17,13 @@ from typing import NoReturn
 import typer
 
 from unskew import __version__
-from unskew.cli.apply import apply
-from unskew.cli.demo import demo
-from unskew.cli.diagnose import diagnose
-from unskew.cli.estimate import estimate
-from unskew.cli.reproduce import reproduce
-from unskew.cli.weigh import weigh
+from unskew.cli.apply import Apply
+from unskew.cli.command import Command, register
+from unskew.cli.demo import Demo
+from unskew.cli.diagnose import Diagnose
+from unskew.cli.estimate import Estimate
+from unskew.cli.reproduce import Reproduce
+from unskew.cli.weigh import Weigh
 from unskew.errors import OverlapError, UnskewError
 
 __all__ = ["app", "main"]
@@ -55,8 +56,9 @@ def _options(
     pass
 
 
-for command in (weigh, estimate, apply, diagnose, demo, reproduce):
-    app.command()(command)
+_COMMANDS: tuple[type[Command], ...] = (Weigh, Estimate, Apply, Diagnose, Demo, Reproduce)
+for command in _COMMANDS:
+    register(app, command)
 
 
 def main() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unskew.cli import options
+from unskew.cli.command import Command
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def apply(
-    weighter: options.Weighter,
-    new: options.New,
-    output: options.Output,
-    identifier: options.IdentifierOfNew = None,
-    delimiter: options.Delimiter = None,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Apply(Command):
     r"""Weigh new rows, selected as the sample was, with a saved weighter.
 
     The weights are in the scale of the sample's weights. A file that holds
@@ -32,42 +28,52 @@ def apply(
 
     unskew apply weighter.skops later-answers.csv -o later-weights.csv
     """
-    from unskew import InputError, UnskewError, load_weighter
-    from unskew.cli.columns import row_identifiers
-    from unskew.cli.inputs import read_rows
-    from unskew.cli.outputs import (
-        check_outputs,
-        check_table,
-        print_note,
-        warnings_as_notes,
-        write_weights,
-    )
-    from unskew.cli.reports import format_effective_size
-    from unskew.files import whole_file
 
-    check_outputs([check_table(output)], [str(weighter), new])
-    with whole_file(output) as temporary:
-        loaded = load_weighter(weighter)
-        rows = read_rows(new, identifier=identifier, delimiter=delimiter)
-        features = _features(rows, loaded, new)
-        others = set(rows.column_names) - {*features.column_names, identifier}
-        if others and not quiet:
-            print_note(f"Ignoring columns that are not features: {', '.join(sorted(others))}.")
-        with warnings_as_notes():
-            try:
-                weights = loaded.weigh(features)
-            except UnskewError:
-                raise
-            except Exception as error:  # the file's parts may be valid and yet not fit together
-                raise InputError(
-                    f"The weighter in '{weighter}' does not work ({type(error).__name__}: {error})."
-                ) from error
-        write_weights(row_identifiers(rows, identifier), weights, temporary, output)
-    if not quiet:
-        typer.echo(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
-        if weights.any():
-            typer.echo(format_effective_size(weights))
-        typer.echo(f"Written: {output}")
+    weighter: options.Weighter
+    new: options.New
+    output: options.Output
+    identifier: options.IdentifierOfNew = None
+    delimiter: options.Delimiter = None
+    quiet: options.Quiet = False
+
+    def run(self) -> None:
+        """Weigh the new rows and write their weights."""
+        from unskew import load_weighter
+        from unskew.cli.columns import row_identifiers
+        from unskew.cli.inputs import read_rows
+        from unskew.cli.outputs import check_outputs, check_table, print_note, write_weights
+        from unskew.cli.reports import format_effective_size
+        from unskew.files import whole_file
+
+        check_outputs([check_table(self.output)], [str(self.weighter), self.new])
+        with whole_file(self.output) as temporary:
+            loaded = load_weighter(self.weighter)
+            rows = read_rows(self.new, identifier=self.identifier, delimiter=self.delimiter)
+            features = _features(rows, loaded, self.new)
+            others = set(rows.column_names) - {*features.column_names, self.identifier}
+            if others and not self.quiet:
+                print_note(f"Ignoring columns that are not features: {', '.join(sorted(others))}.")
+            weights = self._weigh(loaded, features)
+            identifiers = row_identifiers(rows, self.identifier)
+            write_weights(identifiers, weights, temporary, self.output)
+        if not self.quiet:
+            typer.echo(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
+            if weights.any():
+                typer.echo(format_effective_size(weights))
+            typer.echo(f"Written: {self.output}")
+
+    def _weigh(self, loaded: Any, features: pa.Table) -> Any:
+        from unskew import InputError, UnskewError
+        from unskew.cli.outputs import warnings_as_notes
+
+        try:
+            with warnings_as_notes():
+                return loaded.weigh(features)
+        except UnskewError:
+            raise
+        except Exception as error:  # the file's parts may be valid and yet not fit together
+            why = f"{type(error).__name__}: {error}"
+            raise InputError(f"The weighter in '{self.weighter}' does not work ({why}).") from error
 
 
 def _features(rows: pa.Table, weighter: Any, source: str) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
+from unskew.cli.command import Command
 from unskew.cli.outputs import check_report
 
 if TYPE_CHECKING:
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
     from unskew.diagnostics.diagnosis import Diagnosis
     from unskew.experiments.demonstration import Draw, Outcome
+
+WORTH_A_PROCESS = 10
+"""How many draws repay the start of a second process."""
 
 _STORY = (
     "[bold]The data[/bold] are made up by a formula inside the package "
@@ -28,13 +34,20 @@ _STORY = (
 _LEGEND = (
     "Test error: mean squared error as a share of the variance, mean ± standard deviation over "
     "draws. Change: against unweighted in the same draw, ± the half-width of its 95 % interval. "
-    "Ideal knows each patient's true probability; tree estimates it from the leaves of a "
-    "regression tree. Where a learner fits the whole population well, weights have less to "
-    "correct: a straight line does not."
+    "Ideal knows each patient's true probability. Tree estimates it from the leaves of a "
+    "regression tree on the costs; auto, the default, needs no costs and learns what distinguishes "
+    "the selected patients from all. Where a learner fits the whole population well, weights have "
+    "less to correct: a straight line does not."
 )
 
 
-def demo(
+@dataclass(frozen=True, kw_only=True)
+class Demo(Command):
+    """Correct a biased sample on data inside the package, and show the true error.
+
+    [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet --open
+    """
+
     output: Annotated[
         Path | None,
         typer.Option(
@@ -42,7 +55,7 @@ def demo(
             "-o",
             help="Where to write the weights of one draw. Default: a new temporary folder.",
         ),
-    ] = None,
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option(
@@ -50,57 +63,69 @@ def demo(
             callback=check_report,
             help="Where to write its report. Default: with the weights.",
         ),
-    ] = None,
+    ] = None
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER", help="Write its sample.csv and population.parquet here, to try them."
         ),
-    ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="How many biased samples to draw.")] = 30,
-    seed: options.Seed = 0,
-    open_report: Annotated[
-        bool, typer.Option("--open", help="Open the report in the browser.")
-    ] = False,
-) -> None:
-    """Correct a biased sample on data inside the package, and show the true error.
+    ] = None
+    draws: Annotated[int, typer.Option(min=1, help="How many biased samples to draw.")] = 30
+    seed: options.Seed = 0
+    open_report: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = (
+        False
+    )
 
-    [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet --open
-    """
-    from rich.console import Console
+    def run(self) -> None:
+        """Make the draws, write the files of one, and print what came out."""
+        from rich.console import Console
+        from rich.markup import escape
+
+        from unskew.files import whole_files
+
+        console = Console(highlight=False)
+        outputs = self._outputs()
+        with whole_files(outputs) as temporaries:  # first, so that a bad path is found at once
+            made = _draws_with_progress(self.draws, self.seed, console)
+            shown = max(range(len(made)), key=lambda number: made[number].covered)
+            diagnosis = _write(made[shown], temporaries, outputs)
+        _print(made, shown, diagnosis, console)
+        console.print(f"Written for draw {shown + 1}:")
+        for name, path in zip(
+            ("weights", "report", "data"), (*outputs[:2], self.data), strict=True
+        ):
+            if path is not None:
+                console.print(f"  {name}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
+        if self.open_report:
+            typer.launch(str(outputs[1].resolve()))
+
+    def _outputs(self) -> list[Path]:
+        """Return the files for weights, report and, if asked for, sample and population."""
+        from unskew.cli.outputs import check_outputs, check_table
+        from unskew.files import writing
+
+        output = _temporary_output() if self.output is None else check_table(self.output)
+        outputs = [output, output.with_suffix(".html") if self.report is None else self.report]
+        if self.data is not None:
+            with writing(self.data):
+                self.data.mkdir(parents=True, exist_ok=True)
+            outputs += [self.data / "sample.csv", self.data / "population.parquet"]
+        check_outputs(outputs, [])
+        return outputs
+
+
+def _print(made: list[Draw], shown: int, diagnosis: Diagnosis, console: Console) -> None:
     from rich.markup import escape
 
-    from unskew.cli.outputs import check_outputs, check_table
     from unskew.experiments.demonstration import N_TEST, summarise
-    from unskew.files import whole_files, writing
 
-    console = Console(highlight=False)
-    output = _temporary_output() if output is None else check_table(output)
-    report = output.with_suffix(".html") if report is None else report
-    outputs = [output, report]
-    if data is not None:
-        with writing(data):
-            data.mkdir(parents=True, exist_ok=True)
-        outputs += [data / "sample.csv", data / "population.parquet"]
-    check_outputs(outputs, [])
-    with whole_files(outputs) as temporaries:  # first, so that a bad path is found before the work
-        made = _draws_with_progress(draws, seed, console)
-        uncovered = [_uncovered(draw) for draw in made]
-        shown = uncovered.index(min(uncovered))
-        diagnosis = _write(made[shown], temporaries, outputs)
-    console.print(_STORY.format(draws=draws, tests=N_TEST))
+    console.print(_STORY.format(draws=len(made), tests=N_TEST))
     console.print(
-        f"[bold]Draw {shown + 1}[/bold], whose sample covers the population best: "
-        f"{escape(str(diagnosis.verdict))}"
+        f"[bold]Draw {shown + 1}[/bold], whose sample covers the population best, with the "
+        f"automatic weights: {escape(str(diagnosis.verdict))}"
     )
     _print_table(summarise(made), made, console)
     console.print(_LEGEND, style="dim")
-    console.print(f"Written for draw {shown + 1}:")
-    for name, path in (("weights", output), ("report", report), ("data", data)):
-        if path is not None:
-            console.print(f"  {name}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
-    if open_report:
-        typer.launch(str(report.resolve()))
 
 
 def _temporary_output() -> Path:
@@ -125,7 +150,8 @@ def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
 
     made: list[Draw] = []
     with show_progress("Drawing, weighing, training", console) as show:
-        for draw in demonstrate(draws, seed=seed):
+        jobs = min(2, os.cpu_count() or 1) if draws >= WORTH_A_PROCESS else 1
+        for draw in demonstrate(draws, seed=seed, jobs=jobs):
             made.append(draw)
             show(len(made) / draws, f"{len(made)} of {draws} draws")
     return made
@@ -137,7 +163,7 @@ def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -
 
     covered = sum(draw.covered for draw in draws) / len(draws)
     sizes = sum(len(draw.sample) for draw in draws) / len(draws)
-    headings = ("weights", "test error", "change", "better in", "effective\nsample", "coverage")
+    headings = ("weights", "test error", "change", "better in", "effective\nsample")
     rows: list[tuple[str, ...]] = []
     for outcome in outcomes:
         baseline = outcome.method == "unweighted"
@@ -147,10 +173,10 @@ def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -
             "" if baseline else _with_spread(f"{outcome.change[0]:+.3f}", outcome.change[1]),
             "" if baseline else f"{outcome.better} of {len(draws)}",
             f"{outcome.effective:.0%}",
-            f"{covered:.1%}" if outcome.method == "tree" else "",
         )
         rows.append(row)
-    print_table(TextTable(f"{sizes:,.0f} selected patients a draw", headings, rows, 1), console)
+    title = f"{sizes:,.0f} selected patients a draw cover {covered:.0%} of the population"
+    print_table(TextTable(title, headings, rows, 1), console)
 
 
 def _with_spread(mean: str, spread: float) -> str:
@@ -165,17 +191,6 @@ def _table(rows: Any) -> Any:
     return pa.table(dict(zip(COLUMNS, rows.T, strict=True)))
 
 
-def _uncovered(draw: Draw) -> float:
-    """Return the share of the population that the sample does not cover."""
-    from unskew import TreeWeights
-
-    # With overlap=1.0 it is measured as in unskew weigh, and nothing is refused.
-    weighter = TreeWeights(overlap=1.0)
-    weighter.fit(_table(draw.sample), draw.labels, population=_table(draw.population))
-    assert weighter.overlap_ is not None
-    return weighter.overlap_.uncovered
-
-
 def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
     """Write the weights with their rows, the report, and sample and population if asked for."""
     import pyarrow as pa
@@ -183,12 +198,13 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
     from unskew import diagnose
     from unskew.cli.outputs import write_table, write_weights
     from unskew.cli.reports import name_inputs, write_report
+    from unskew.experiments.demonstration import auto_weights
 
     features, population = _table(draw.sample), _table(draw.population)
     sample = features.append_column("cost", pa.array(draw.labels))
-    weights = draw.weights["tree"]
-    diagnosis = diagnose(features, population, weights, y=draw.labels)
-    write_weights(sample, weights, temporaries[0], paths[0])
+    weighter = auto_weights().fit(features, population=population)
+    diagnosis = diagnose(features, population, weighter, y=draw.labels)
+    write_weights(sample, weighter.weights_, temporaries[0], paths[0])
     if paths[2:]:
         write_table(sample, temporaries[2], paths[2])
         write_table(population, temporaries[3], paths[3])

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unskew.cli import options
-from unskew.cli.inputs import Unlabelled
+from unskew.cli.given import Given
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unskew import Diagnosis
 
 BIAS_LEFT = 1
 
 
-def diagnose(
-    sample: options.Sample,
-    population: options.Population = None,
-    target: options.Target = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
-    ] = None,
-    margins: options.MarginsFile = None,
-    identifier: options.Identifier = None,
-    columns: options.Columns = None,
-    exclude: options.Exclude = None,
-    unlabelled: options.UnlabelledRows = Unlabelled.RAISE,
-    sample_weight: options.SampleWeight = None,
-    population_weight: options.PopulationWeight = None,
-    report: options.Report = None,
-    delimiter: options.Delimiter = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="Exit with code 1 if there is bias or, with --weights, if it is left."
-        ),
-    ] = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Diagnose(Given):
     r"""Report whether a sample is biased, how much and where, and whether weights correct it.
 
     Prints the verdict in a few lines; the report has charts and every column.
@@ -62,35 +42,56 @@ def diagnose(
     unskew diagnose answers.csv customers.parquet --target spend \
       --weights weights.csv --check --quiet
     """
-    from unskew import diagnose as make_diagnosis
-    from unskew.cli.inputs import Roles, check_one_population, open_inputs, read_weights
-    from unskew.cli.outputs import check_outputs, warnings_as_notes
-    from unskew.cli.reports import format_diagnosis, name_inputs, write_report
-    from unskew.files import whole_files
 
-    outputs = [] if report is None else [report]
-    roles = Roles(
-        target, identifier, sample_weight, columns, exclude, population_weight, unlabelled
-    )
-    known = check_one_population(sample, population, margins, roles)
-    check_outputs(outputs, [sample, known, *([] if weights is None else [weights])])
-    inputs = open_inputs(
-        sample, population, roles, quiet=quiet, delimiter=delimiter, margins=margins
-    )
-    with whole_files(outputs) as temporaries, inputs as (rows, opened):
-        given = None if weights is None else read_weights(weights, rows)
-        with warnings_as_notes():
-            diagnosis = make_diagnosis(
-                rows.features, opened, given, y=rows.labels, sample_weight=rows.design
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
+    ] = None
+    report: options.Report = None
+    as_json: options.AsJson = False
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Exit with code 1 if there is bias or, with --weights, if it is left."
+        ),
+    ] = False
+
+    def run(self) -> None:
+        """Diagnose the sample, write the report, and print the verdict."""
+        from unskew.cli.outputs import check_outputs
+        from unskew.cli.reports import format_diagnosis
+        from unskew.files import whole_files
+
+        outputs = [] if self.report is None else [self.report]
+        inputs = [self.sample, self.file_of_population(), *filter(None, [self.weights])]
+        check_outputs(outputs, inputs)
+        with whole_files(outputs) as temporaries:
+            diagnosis = self._diagnosis(temporaries)
+        if self.as_json:
+            typer.echo(diagnosis.to_json(), nl=False)
+        elif not self.quiet:
+            typer.echo("\n".join(format_diagnosis(diagnosis)))
+            for path in outputs:
+                typer.echo(f"Written: {path}")
+        if self.check and diagnosis.bias_left:
+            raise typer.Exit(BIAS_LEFT)
+
+    def _diagnosis(self, temporaries: list[Path]) -> Diagnosis:
+        """Return the diagnosis, written to the report if one is asked for."""
+        from unskew import diagnose
+        from unskew.cli.inputs import open_inputs, read_weights
+        from unskew.cli.outputs import warnings_as_notes
+        from unskew.cli.reports import name_inputs, write_report
+
+        with open_inputs(self) as (rows, opened):
+            given = None if self.weights is None else read_weights(self.weights, rows)
+            with warnings_as_notes():
+                diagnosis = diagnose(
+                    rows.features, opened, given, y=rows.labels, sample_weight=rows.design
+                )
+            diagnosis = name_inputs(
+                diagnosis, self.sample, self.file_of_population(), self.target, self.weights
             )
-        diagnosis = name_inputs(diagnosis, sample, known, target, weights)
-        for temporary, path in zip(temporaries, outputs, strict=True):
-            write_report(diagnosis, temporary, path)
-    if as_json:
-        typer.echo(diagnosis.to_json(), nl=False)
-    elif not quiet:
-        typer.echo("\n".join(format_diagnosis(diagnosis)))
-        for path in outputs:
-            typer.echo(f"Written: {path}")
-    if check and diagnosis.bias_left:
-        raise typer.Exit(BIAS_LEFT)
+            if self.report is not None:
+                write_report(diagnosis, temporaries[0], self.report)
+        return diagnosis

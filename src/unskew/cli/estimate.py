@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unskew.cli import options
-from unskew.cli.inputs import Unlabelled
+from unskew.cli.given import Given, Weighed
 from unskew.cli.methods import Method, make_weighter
-from unskew.cli.weigh import MAX_UNCOVERED, AllowUncovered, Settings
 
 if TYPE_CHECKING:
-    from unskew import Estimate, Estimates
+    from unskew import Estimate as Estimated
+    from unskew import Estimates, Margins, Population, Sensitivity
     from unskew.cli.inputs import SampleFile
 
 
@@ -45,66 +48,8 @@ class Variance(StrEnum):
     BOOTSTRAP = "bootstrap"
 
 
-_Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Also write the result: .json, .csv or .parquet."),
-]
-
-
-def estimate(
-    sample: options.Sample,
-    target: Annotated[
-        str, options.column("The column of SAMPLE of which the population's number is wanted.")
-    ],
-    population: options.Population = None,
-    margins: options.MarginsFile = None,
-    statistic: Annotated[
-        Statistic | None,
-        typer.Option(help="What to estimate. Default: the mean, or of text the proportions."),
-    ] = None,
-    q: Annotated[
-        float | None, typer.Option("--quantile", help="Which quantile: 0.5 is the median.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        options.column("One estimate for each value of a column; if POPULATION has it, a feature."),
-    ] = None,
-    outcome: Annotated[
-        Outcome | None,
-        typer.Option(help="A model of the target that makes the estimate doubly robust."),
-    ] = None,
-    method: Annotated[
-        Method | None, typer.Option(help="How to weigh. Default: by calibration.")
-    ] = None,
-    setting: Settings = None,
-    variance: Annotated[
-        Variance, typer.Option(help="How the variance is estimated.")
-    ] = Variance.AUTO,
-    replicates: Annotated[int, typer.Option(min=2, help="Of the bootstrap.")] = 200,
-    level: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
-    strata: Annotated[str | None, options.column("The stratum of each row of SAMPLE.")] = None,
-    clusters: Annotated[str | None, options.column("The cluster of each row of SAMPLE.")] = None,
-    finite_population: Annotated[
-        bool,
-        typer.Option(
-            "--finite-population", help="POPULATION is complete, and SAMPLE a part of it."
-        ),
-    ] = False,
-    identifier: options.Identifier = None,
-    columns: options.Columns = None,
-    exclude: options.Exclude = None,
-    unlabelled: options.UnlabelledRows = Unlabelled.RAISE,
-    sample_weight: options.SampleWeight = None,
-    population_weight: options.PopulationWeight = None,
-    allow_uncovered: AllowUncovered = MAX_UNCOVERED,
-    output: _Output = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
-    ] = False,
-    seed: options.Seed = 0,
-    delimiter: options.Delimiter = None,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Weighed):
     r"""Estimate a number of the population from a biased sample, with an interval.
 
     Prints the number, its interval and what the sample says as it is. POPULATION
@@ -123,74 +68,173 @@ def estimate(
     [bold]From a census table, for other programs:[/bold]
 
     unskew estimate survey.csv --margins census.csv --target buys --json
+
+    [bold]What if selection depends on something that no column shows?[/bold]
+
+    unskew estimate answers.csv customers.parquet --target buys --sensitivity \
+      --threshold 0.5
     """
-    from unskew import estimate as make_estimate
-    from unskew.cli.inputs import Roles, check_one_population, open_inputs
-    from unskew.cli.outputs import check_outputs, warnings_as_notes
-    from unskew.files import whole_files
 
-    aside = {"--strata": strata, "--clusters": clusters}
-    if by not in _columns_of(population, margins, delimiter):
-        aside["--by"] = by
-    elif columns:
-        columns = [*columns, str(by)]
-    roles = Roles(
-        target,
-        identifier,
-        sample_weight,
-        columns,
-        exclude,
-        population_weight,
-        unlabelled,
-        {option: name for option, name in aside.items() if name is not None},
+    target: Annotated[
+        str, options.column("The column of SAMPLE of which the population's number is wanted.")
+    ] = field()
+    statistic: Annotated[
+        Statistic | None,
+        typer.Option(help="What to estimate. Default: the mean, or of text the proportions."),
+    ] = None
+    q: Annotated[
+        float | None, typer.Option("--quantile", help="Which quantile: 0.5 is the median.")
+    ] = None
+    by: Annotated[
+        str | None,
+        options.column("One estimate for each value of a column; if POPULATION has it, a feature."),
+    ] = None
+    outcome: Annotated[
+        Outcome | None,
+        typer.Option(help="A model of the target that makes the estimate doubly robust."),
+    ] = None
+    method: Annotated[
+        Method | None, typer.Option(help="How to weigh. Default: by calibration.")
+    ] = None
+    variance: Annotated[Variance, typer.Option(help="How the variance is estimated.")] = (
+        Variance.AUTO
     )
-    known = check_one_population(sample, population, margins, roles)
-    outputs = [] if output is None else [_check_output(output)]
-    check_outputs(outputs, [sample, known])
-    weighter = _weighter(method, setting, allow_uncovered)
-    inputs = open_inputs(
-        sample, population, roles, quiet=quiet, delimiter=delimiter, margins=margins
-    )
-    with whole_files(outputs) as temporaries, inputs as (rows, opened):
-        with warnings_as_notes():
-            found = make_estimate(
-                _with_groups(rows, by),
-                rows.labels,
-                population=opened,
-                weighter=weighter,
-                outcome=None if outcome is None else outcome.value,
-                statistic=_statistic(statistic, q, rows.labels),
-                q=q,
-                by=by,
-                variance=variance.value,
-                strata=rows.aside.get("--strata"),
-                clusters=rows.aside.get("--clusters"),
-                finite_population=finite_population,
-                level=level,
-                sample_weight=rows.design,
-                replicates=replicates,
-                random_state=seed,
-            )
-        for temporary, path in zip(temporaries, outputs, strict=True):
-            _write(found, temporary, path)
-    if as_json:
-        typer.echo(_json(found))
-    elif not quiet:
-        typer.echo(str(found))
-        for path in outputs:
-            typer.echo(f"Written: {path}")
+    replicates: Annotated[int, typer.Option(min=2, help="Of the bootstrap.")] = 200
+    level: Annotated[float, typer.Option(help="Of the interval.")] = 0.95
+    finite_population: Annotated[
+        bool,
+        typer.Option(
+            "--finite-population", help="POPULATION is complete, and SAMPLE a part of it."
+        ),
+    ] = False
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            "--sensitivity",
+            help="Also say how strong hidden selection would have to be to change the conclusion.",
+        ),
+    ] = False
+    odds: Annotated[
+        list[float] | None,
+        typer.Option(help="A factor by which odds of selection may be off; can be repeated."),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="The value that would change it. Default: that of the sample as it is."),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Also write the result: .json, .csv or .parquet."),
+    ] = None
+    as_json: options.AsJson = False
+    seed: options.Seed = 0
+
+    def run(self) -> None:
+        """Estimate, write the result, and print it."""
+        from unskew.cli.inputs import open_inputs
+        from unskew.cli.outputs import check_outputs, warnings_as_notes
+        from unskew.files import whole_files
+
+        known = self.file_of_population()
+        outputs = [] if self.output is None else [_check_output(self.output)]
+        check_outputs(outputs, [self.sample, known])
+        asked = _asked(self.sensitivity, self.odds, self.threshold)
+        weighter = _weighter(self.method, self.setting, self.allow_uncovered)
+        with whole_files(outputs) as temporaries, open_inputs(self) as (rows, opened):
+            with warnings_as_notes():
+                found = self._estimate(rows, opened, weighter)
+                hidden = {} if asked is None else _sensitivities(found, asked)
+            for temporary, path in zip(temporaries, outputs, strict=True):
+                _write(found, hidden, temporary, path)
+        if self.as_json:
+            typer.echo(_json(found, hidden))
+        elif not self.quiet:
+            typer.echo(str(found))
+            for label, one in hidden.items():
+                typer.echo(str(one) if label is None else f"{_shown(label)}: {one}")
+            for path in outputs:
+                typer.echo(f"Written: {path}")
+
+    @cached_property
+    def _groups_are_features(self) -> bool:
+        return self.by in _columns_of_population(self)
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """The columns that are read and are no features, by the option that names them."""
+        if self.by is None or self._groups_are_features:
+            return super().aside
+        return {**super().aside, "--by": self.by}
+
+    @property
+    def features(self) -> Sequence[str] | None:
+        """The columns that are features, or None: all without another role."""
+        if self.columns and self.by is not None and self._groups_are_features:
+            return [*self.columns, self.by]
+        return self.columns
+
+    def _estimate(
+        self, rows: SampleFile, population: Population | Margins, weighter: Any
+    ) -> Estimated | Estimates:
+        from unskew import estimate
+
+        return estimate(
+            _with_groups(rows, self.by),
+            rows.labels,
+            population=population,
+            weighter=weighter,
+            outcome=None if self.outcome is None else self.outcome.value,
+            statistic=_statistic(self.statistic, self.q, rows.labels),
+            q=self.q,
+            by=self.by,
+            variance=self.variance.value,
+            **self.design_of(rows.aside),
+            finite_population=self.finite_population,
+            level=self.level,
+            sample_weight=rows.design,
+            replicates=self.replicates,
+            random_state=self.seed,
+        )
 
 
-def _columns_of(population: str | None, margins: str | None, delimiter: str | None) -> list[str]:
+def _asked(
+    sensitivity: bool, odds: list[float] | None, threshold: float | None
+) -> dict[str, Any] | None:
+    """Return how sensitivity is to be computed, checked before anything is read; None if not."""
+    from unskew.errors import ParameterError
+    from unskew.estimation.analyse_sensitivity import checked_odds
+
+    if not sensitivity:
+        for option, value in (("--odds", odds), ("--threshold", threshold)):
+            if value is not None:
+                raise ParameterError(f"{option} is for --sensitivity.")
+        return None
+    chosen = {} if odds is None else {"odds": checked_odds(odds)}
+    return {"threshold": threshold, **chosen}
+
+
+def _sensitivities(found: Estimated | Estimates, asked: dict[str, Any]) -> dict[Any, Sensitivity]:
+    """Return the sensitivity of each estimate by its label; that of a single one by None."""
+    from unskew import Estimate as Estimated
+
+    each = {None: found} if isinstance(found, Estimated) else found
+    return {label: one.sensitivity(**asked) for label, one in each.items()}
+
+
+def _shown(label: Any) -> str:
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _columns_of_population(given: Given) -> list[str]:
     """Return the columns of which the population knows something."""
     from unskew import Population, read_margins
     from unskew.cli.inputs import character
 
-    if margins is not None:
-        return read_margins(margins).columns
-    if population is None:
+    if given.margins is not None:
+        return read_margins(given.margins).columns
+    if given.population is None:
         return []
-    return Population(population, delimiter=character(delimiter)).columns
+    return Population(given.population, delimiter=character(given.delimiter)).columns
 
 
 def _with_groups(rows: SampleFile, by: str | None) -> Any:
@@ -227,26 +271,31 @@ def _check_output(path: Path) -> Path:
     return path if path.suffix.lower() == ".json" else check_table(path)
 
 
-def _json(found: Estimate | Estimates) -> str:
+def _json(found: Estimated | Estimates, hidden: dict[Any, Sensitivity]) -> str:
     import json
 
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, default=str)
+    plain = found.to_dict()
+    for one, own in zip(plain.get("estimates", [plain]), hidden.values(), strict=False):
+        one["sensitivity"] = own.to_dict()
+    return json.dumps(plain, indent=2, ensure_ascii=False, default=str)
 
 
-def _write(found: Estimate | Estimates, temporary: Path, path: Path) -> None:
+def _write(
+    found: Estimated | Estimates, hidden: dict[Any, Sensitivity], temporary: Path, path: Path
+) -> None:
     """Write the result: everything as JSON, or a row for each estimate."""
     import pyarrow as pa
 
-    from unskew import Estimate
+    from unskew import Estimate as Estimated
     from unskew.cli.outputs import write_table
     from unskew.files import writing
 
     if path.suffix.lower() == ".json":
         with writing(path):
-            temporary.write_text(_json(found) + "\n", encoding="utf-8")
+            temporary.write_text(_json(found, hidden) + "\n", encoding="utf-8")
         return
-    each = {(): found} if isinstance(found, Estimate) else found
-    names = () if isinstance(found, Estimate) else found.names
+    each = {(): found} if isinstance(found, Estimated) else found
+    names = () if isinstance(found, Estimated) else found.names
     labels = [label if len(names) > 1 else (label,) for label in each]
     data: dict[str, Any] = {
         name: [str(label[place]) for label in labels] for place, name in enumerate(names)
@@ -255,4 +304,6 @@ def _write(found: Estimate | Estimates, temporary: Path, path: Path) -> None:
         data[name] = [getattr(one, name) for one in each.values()]
     for place, name in enumerate(("low", "high")):
         data[name] = [one.interval[place] for one in each.values()]
+    if hidden:
+        data["breakdown_odds"] = [one.breakdown for one in hidden.values()]
     write_table(pa.table(data), temporary, path)

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unskew.cli.columns import decoded, named_column, numbers, row_identifiers
+from unskew.cli.given import Given, Unlabelled
 from unskew.cli.outputs import print_note
 from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
 from unskew.errors import InputError, ParameterError
@@ -25,29 +25,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _UNNAMED = ""  # as pandas calls its index in a CSV file
-
-
-class Unlabelled(StrEnum):
-    """The values of ``--unlabelled``: what to do with sample rows without a label."""
-
-    RAISE = "raise"
-    DROP = "drop"
-    POPULATION = "population"
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns that the options name; an entry of a list may hold several names with commas."""
-
-    target: str | None = None
-    identifier: str | None = None
-    sample_weight: str | None = None
-    columns: Sequence[str] | None = None
-    exclude: Sequence[str] | None = None
-    population_weight: str | None = None
-    unlabelled: Unlabelled = Unlabelled.RAISE
-    aside: Mapping[str, str] = field(default_factory=dict)
-    """Columns that are read and are no features, by the option that names them."""
 
 
 class Everyone(NamedTuple):
@@ -84,105 +61,68 @@ class SampleFile:
 
 @contextmanager
 def open_inputs(
-    sample: str,
-    population: str | None,
-    roles: Roles,
-    *,
-    quiet: bool,
-    checkpoint: Path | None = None,
-    delimiter: str | None = None,
-    margins: str | None = None,
+    given: Given, checkpoint: Path | None = None
 ) -> Iterator[tuple[SampleFile, Population | Margins]]:
     """Give sample and population; passes over the population in the block show their progress."""
     from rich.console import Console
 
     from unskew.cli.progress import population_progress, show_progress
 
-    if roles.unlabelled is Unlabelled.POPULATION:
-        yield _open_one_file(sample, roles, quiet, checkpoint, delimiter)
+    sample, population, quiet = given.sample, given.population, given.quiet
+    if given.unlabelled is Unlabelled.POPULATION:
+        yield _open_one_file(given, checkpoint)
         return
     if population is None:
-        yield _open_margins(sample, margins, roles, quiet, delimiter)
+        yield _open_margins(given)
         return
     try:
-        rows = open_sample(sample, roles, delimiter)
+        rows = open_sample(given)
     except NoSuchColumnError as error:
         raise error.unless_swapped(sample, population) from None
-    _print_notes(rows, rows.doubts, roles, quiet)
+    _print_notes(rows, rows.doubts, given)
     console = Console(stderr=True, highlight=False)
     with show_progress("Reading the population", console, quiet=quiet) as show:
         options = {
-            "weight": roles.population_weight,
+            "weight": given.population_weight,
             "progress": population_progress(show),
             "checkpoint": checkpoint,
-            "delimiter": character(delimiter),
+            "delimiter": character(given.delimiter),
         }
         names = rows.features.column_names
-        opened, labelled = _open_population(population, names, roles.target, quiet, options)
+        opened, labelled = _open_population(population, names, given.target, quiet, options)
         yield rows, opened
     in_file = len(rows) + rows.unlabelled
-    if labelled and opened.size < in_file and roles.target is not None and not quiet:
-        print_note(smaller_and_labelled(sample, population, roles.target, in_file, opened.size))
+    if labelled and opened.size < in_file and given.target is not None and not quiet:
+        print_note(smaller_and_labelled(sample, population, given.target, in_file, opened.size))
 
 
-def check_one_population(
-    sample: str, population: str | None, margins: str | None, roles: Roles
-) -> str:
-    """Return the file that describes the population; there must be exactly one."""
-    if roles.unlabelled is Unlabelled.POPULATION:
-        for given, name in ((population, "POPULATION"), (margins, "--margins")):
-            if given is not None:
-                raise ParameterError(
-                    "--unlabelled population makes all rows of SAMPLE the population, labelled or "
-                    f"not: leave {name} out."
-                )
-        if roles.population_weight is not None:
-            raise ParameterError(
-                "--population-weight is for another file; with --unlabelled population, "
-                "--sample-weight names the weights of all rows."
-            )
-        return sample
-    if (population is None) == (margins is None):
-        given = "both are given" if population is not None else "neither is given"
-        raise ParameterError(
-            f"Give either POPULATION, a file of rows, or --margins, a file of totals; {given}."
-        )
-    if margins is not None and roles.population_weight is not None:
-        raise ParameterError("--population-weight is for rows; --margins has none.")
-    return str(margins if population is None else population)
-
-
-def _open_one_file(
-    sample: str, roles: Roles, quiet: bool, checkpoint: Path | None, delimiter: str | None
-) -> tuple[SampleFile, Population]:
+def _open_one_file(given: Given, checkpoint: Path | None) -> tuple[SampleFile, Population]:
     """Return the labelled rows as the sample, and all rows as the population."""
     from unskew import Population
 
-    rows = open_sample(sample, roles, delimiter)
-    _print_notes(rows, rows.doubts, roles, quiet)
+    rows = open_sample(given)
+    _print_notes(rows, rows.doubts, given)
     everyone = rows.everyone
     assert everyone is not None  # as the option asks for it
     marks, weight = everyone.labelled, everyone.design
     return rows, Population(everyone.features, selected=marks, weight=weight, checkpoint=checkpoint)
 
 
-def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], roles: Roles, quiet: bool) -> None:
-    for note in () if quiet else rows.notes:
+def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], given: Given) -> None:
+    for note in () if given.quiet else rows.notes:
         print_note(note)
     if doubts:
-        print_note(_describe(doubts, named=roles.identifier is not None))
+        print_note(_describe(doubts, named=given.identifier is not None))
 
 
-def _open_margins(
-    sample: str, margins: str | None, roles: Roles, quiet: bool, delimiter: str | None
-) -> tuple[SampleFile, Margins]:
+def _open_margins(given: Given) -> tuple[SampleFile, Margins]:
     """Return the sample and the margins; only columns that these know are features."""
     from unskew import read_margins
 
-    known = read_margins(margins)
-    rows = open_sample(sample, roles, delimiter)
+    known = read_margins(given.margins)
+    rows = open_sample(given)
     shared = known.shared_with(rows.features.column_names)
-    _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], roles, quiet)
+    _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], given)
     return rows, known
 
 
@@ -202,35 +142,35 @@ def read_rows(
     return read_sample(data, identifiers=identifiers, delimiter=character(delimiter))
 
 
-def open_sample(source: str, roles: Roles, delimiter: str | None = None) -> SampleFile:
+def open_sample(given: Given) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
     import numpy as np
 
     from unskew.population.doubtful_columns import doubtful_columns
 
-    whole = read_rows(source, identifier=roles.identifier, delimiter=delimiter)
-    features, weight = _features(whole, roles), roles.sample_weight
-    kept = _labelled_rows(whole, roles)
+    whole = read_rows(given.sample, identifier=given.identifier, delimiter=given.delimiter)
+    features, weight = _features(whole, given), given.sample_weight
+    kept = _labelled_rows(whole, given)
     table = whole if len(kept) == whole.num_rows else whole.take(kept)
     everyone = None
-    if roles.unlabelled is Unlabelled.POPULATION:
+    if given.unlabelled is Unlabelled.POPULATION:
         design = None if weight is None else numbers(whole, weight, "--sample-weight")
         labelled = np.isin(np.arange(whole.num_rows), kept)
         everyone = Everyone(whole.select(features), labelled, design)
     return SampleFile(
         features=table.select(features),
-        labels=None if roles.target is None else decoded(table.column(roles.target)).to_numpy(),
+        labels=None if given.target is None else decoded(table.column(given.target)).to_numpy(),
         design=None if weight is None else numbers(table, weight, "--sample-weight"),
-        identifiers=row_identifiers(table, roles.identifier, np.asarray(kept)),
+        identifiers=row_identifiers(table, given.identifier, np.asarray(kept)),
         unlabelled=whole.num_rows - table.num_rows,
-        doubts=() if roles.columns else doubtful_columns(table.select(features)),
-        notes=_notes(whole, table, features, roles),
+        doubts=() if given.features else doubtful_columns(table.select(features)),
+        notes=_notes(whole, table, features, given),
         everyone=everyone,
-        aside={key: decoded(table.column(name)).to_numpy() for key, name in roles.aside.items()},
+        aside={key: decoded(table.column(name)).to_numpy() for key, name in given.aside.items()},
     )
 
 
-def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], roles: Roles) -> list[str]:
+def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], given: Given) -> list[str]:
     """Return what was done with the sample's file."""
     from unskew.population.doubtful_columns import numbers_read_as_text
 
@@ -239,10 +179,10 @@ def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], roles: Rol
         "Write numbers without separators, and missing ones as empty fields."
         for name, value in numbers_read_as_text(table.select(features)).items()
     ]
-    if _UNNAMED in set(whole.column_names) - {*features, *(roles.exclude or ())}:
+    if _UNNAMED in set(whole.column_names) - {*features, *(given.exclude or ())}:
         notes.append("Ignoring the sample's column without a name, as pandas writes its index.")
     lacking = whole.num_rows - table.num_rows
-    if roles.unlabelled is Unlabelled.POPULATION:
+    if given.unlabelled is Unlabelled.POPULATION:
         notes.append(
             f"The population is all {whole.num_rows:,} rows of the file: {lacking:,} without a "
             f"label, and {table.num_rows:,} with one, which are the sample."
@@ -330,15 +270,15 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     return numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
-def _features(table: pa.Table, roles: Roles) -> list[str]:
-    chosen, excluded = _split(table, roles.columns), _split(table, roles.exclude)
+def _features(table: pa.Table, given: Given) -> list[str]:
+    chosen, excluded = _split(table, given.features), _split(table, given.exclude)
     option_of: dict[str, str] = {}
     named: list[tuple[str, Sequence[str | None]]] = [
         ("--columns", chosen),
-        ("--sample-weight", [roles.sample_weight]),
-        ("--id", [roles.identifier]),
-        ("--target", [roles.target]),
-        *((option, [name]) for option, name in roles.aside.items()),
+        ("--sample-weight", [given.sample_weight]),
+        ("--id", [given.identifier]),
+        ("--target", [given.target]),
+        *((option, [name]) for option, name in given.aside.items()),
     ]
     for option, names in named:
         for name in names:
@@ -361,35 +301,35 @@ def _features(table: pa.Table, roles: Roles) -> list[str]:
     return features
 
 
-def _split(table: pa.Table, given: Sequence[str] | None) -> list[str]:
+def _split(table: pa.Table, names: Sequence[str] | None) -> list[str]:
     """Return the names in a list whose entries are names or names with commas between them."""
-    names = [[entry] if entry in table.column_names else entry.split(",") for entry in given or ()]
-    return list(dict.fromkeys(name for entry in names for name in entry))
+    lists = [[entry] if entry in table.column_names else entry.split(",") for entry in names or ()]
+    return list(dict.fromkeys(name for entry in lists for name in entry))
 
 
-def _labelled_rows(table: pa.Table, roles: Roles) -> Any:
+def _labelled_rows(table: pa.Table, given: Given) -> Any:
     """Return the numbers of the rows to weigh: those with a label, which all should have."""
     import numpy as np
     import pyarrow.compute as pc
 
-    given = roles.unlabelled
-    if roles.target is None:
-        if given is not Unlabelled.RAISE:
-            raise ParameterError(f"--unlabelled {given} needs --target, the label's column.")
+    choice = given.unlabelled
+    if given.target is None:
+        if choice is not Unlabelled.RAISE:
+            raise ParameterError(f"--unlabelled {choice} needs --target, the label's column.")
         return np.arange(table.num_rows)
-    missing = pc.is_null(decoded(table.column(roles.target)), nan_is_null=True).to_numpy()
+    missing = pc.is_null(decoded(table.column(given.target)), nan_is_null=True).to_numpy()
     kept = np.flatnonzero(~missing)
     if not len(kept):
-        raise InputError(f"The target '{roles.target}' is missing in every row of the sample.")
-    if len(kept) < len(missing) and given is Unlabelled.RAISE:
+        raise InputError(f"The target '{given.target}' is missing in every row of the sample.")
+    if len(kept) < len(missing) and choice is Unlabelled.RAISE:
         raise InputError(
-            f"The target '{roles.target}' is missing in {missing.sum():,} of {len(missing):,} rows "
+            f"The target '{given.target}' is missing in {missing.sum():,} of {len(missing):,} rows "
             f"of the sample. --unlabelled drop uses only the {len(kept):,} rows that have it; "
             "--unlabelled population, instead of POPULATION, weighs these against all rows."
         )
-    if len(kept) == len(missing) and given is Unlabelled.POPULATION:
+    if len(kept) == len(missing) and choice is Unlabelled.POPULATION:
         raise InputError(
-            f"The target '{roles.target}' is there in every row of the sample, so --unlabelled "
+            f"The target '{given.target}' is there in every row of the sample, so --unlabelled "
             "population finds no other rows. Give a POPULATION."
         )
     return kept

@@ -27,6 +27,7 @@ class Method(StrEnum):
     PROPENSITY = "propensity"
     LINEAR = "linear"
     LOGIT = "logit"
+    LABEL_SHIFT = "label-shift"
 
 
 class Total(StrEnum):
@@ -51,6 +52,7 @@ _CLASSES = {
     Method.PROPENSITY: "CalibrationWeights",
     Method.LINEAR: "CalibrationWeights",
     Method.LOGIT: "CalibrationWeights",
+    Method.LABEL_SHIFT: "LabelShiftWeights",
 }
 _PRESETS: dict[Method, dict[str, Any]] = {
     Method.CLASSIFIER: {"classifier": "boosted"},
@@ -61,8 +63,14 @@ _PRESETS: dict[Method, dict[str, Any]] = {
     Method.PROPENSITY: {"distance": "propensity"},
     Method.LINEAR: {"distance": "linear"},
     Method.LOGIT: {"distance": "logit"},
+    Method.LABEL_SHIFT: {"overlap": "ignore"},  # no column decides who is in the sample
 }
 """Parameters that the method's name fixes."""
+
+_DEFAULTS: dict[Method, dict[str, Any]] = {Method.AUTO: {"max_weight": 20.0}}
+"""Parameters with another default than in Python; ``--set`` changes them. A learner that is trained
+with the weights chooses their strength; weights in a file must correct the bias by themselves, and
+where selection is steep, ten times the mean is too little (docs/automatic-weights.md)."""
 
 _BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
@@ -79,7 +87,7 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
 
     weighter = getattr(unskew, _CLASSES[method])(**options)
     preset = _PRESETS.get(method, {})
-    weighter.set_params(**preset)
+    weighter.set_params(**preset, **_DEFAULTS.get(method, {}))
     by_option = _BY_OPTION | dict.fromkeys(preset, "--method")
     known = [name for name in weighter.get_params(deep=False) if name not in by_option]
     for setting in settings:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.completion import complete_columns
-from unskew.cli.inputs import Unlabelled
 from unskew.cli.outputs import check_report
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
@@ -81,13 +80,8 @@ Report = Annotated[
         help="Write a report: .html, one page that needs no network, .md or .json.",
     ),
 ]
-UnlabelledRows = Annotated[
-    Unlabelled,
-    typer.Option(
-        "--unlabelled",
-        help="What to do with rows of SAMPLE without a label: raise an error, drop them, or take "
-        "all rows of SAMPLE as the population, instead of POPULATION.",
-    ),
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random draws.")]

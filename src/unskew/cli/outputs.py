@@ -126,7 +126,7 @@ def print_note(text: str) -> None:
 def warnings_as_notes() -> Iterator[None]:
     """Print the warnings of a block that succeeds as notes, each once.
 
-    Of columns that hardly describe a row, the inputs have told already, in terms of options.
+    Of columns that hardly describe a row, the inputs have reported already, in terms of options.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

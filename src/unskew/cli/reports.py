@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MOST = 5
 """How many columns and regions are shown; the report has them all."""
+_CLASSES = 20
+"""How many classes are shown."""
 _WIDEST = 120
 """How many characters of a region's description are shown."""
 
@@ -78,6 +80,23 @@ def format_effective_size(weights: Any) -> str:
 
     effective = effective_sample_size(weights)
     return f"Effective sample size: {effective:,.1f} ({effective / len(weights):.0%} of the rows)."
+
+
+def format_classes(weighter: Any) -> list[str]:
+    """Return the shares of the classes in sample and population, in a few lines."""
+    rows = zip(
+        weighter.classes_,
+        weighter.sample_shares_,
+        weighter.population_shares_,
+        weighter.class_weights_,
+        strict=True,
+    )
+    lines = [
+        f"  {label}: {share:.1%} of the sample, {wanted:.1%} of the population: weight {weight:.3g}"
+        for label, share, wanted, weight in rows
+    ]
+    more = [f"  … and {len(lines) - _CLASSES} more"] if len(lines) > _CLASSES else []
+    return ["Classes:", *lines[:_CLASSES], *more, str(weighter.shift_test_)]
 
 
 def format_rule(rule: OverlapRule) -> str:

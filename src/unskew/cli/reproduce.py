@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unskew.cli import options
+from unskew.cli.command import Command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,24 +30,8 @@ def _list(help_text: str) -> Any:
     return typer.Option(help=f"{help_text}; repeat for more. Default: all.")
 
 
-def reproduce(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with the data sets as Parquet. Default: UNSKEW_DATA, else OpenML."
-        ),
-    ] = None,
-    sets: Annotated[list[str] | None, _list("A data set to run")] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Biased samples per set and panel.")] = 10,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the results and finished draws.")
-    ] = Path("unskew-table-1"),
-    scaling: Annotated[list[str] | None, _list("range or standard")] = None,
-    total: Annotated[list[str] | None, _list("paper, sample or population")] = None,
-    mechanism: Annotated[list[str] | None, _list("logistic, quadratic, threshold or label")] = None,
-    seed: options.Seed = 0,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Reproduce(Command):
     """Repeat the paper's experiment, and show our figures beside the printed ones.
 
     A run can be stopped at any time: run again with the same output folder, it makes only the
@@ -53,38 +39,61 @@ def reproduce(
 
     [bold]Example:[/bold] unskew reproduce --data DIR --sets housing --sets abalone -o results
     """
-    from rich.console import Console
 
-    from unskew.cli.progress import show_progress
-    from unskew.errors import ParameterError
-    from unskew.experiments.datasets import KNOWN, available_sets, load
-    from unskew.experiments.plan import Plan
-    from unskew.experiments.results import report_on
-    from unskew.experiments.run import run
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the data sets as Parquet. Default: UNSKEW_DATA, else OpenML."
+        ),
+    ] = None
+    sets: Annotated[list[str] | None, _list("A data set to run")] = None
+    draws: Annotated[int, typer.Option(min=1, help="Biased samples per set and panel.")] = 10
+    jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the results and finished draws.")
+    ] = Path("unskew-table-1")
+    scaling: Annotated[list[str] | None, _list("range or standard")] = None
+    total: Annotated[list[str] | None, _list("paper, sample or population")] = None
+    mechanism: Annotated[list[str] | None, _list("logistic, quadratic, threshold or label")] = None
+    seed: options.Seed = 0
 
-    console = Console(highlight=False)
-    chosen: dict[str, Any] = {
-        name: tuple(dict.fromkeys(given))
-        for name, given in (("scalings", scaling), ("totals", total), ("mechanisms", mechanism))
-        if given
-    }
-    if "paper" not in chosen.get("totals", ("paper",)):
-        raise ParameterError("--total must include paper, by which the direction is chosen.")
-    names = sets or available_sets(data)
-    loaded = {each.name: each for each in (load(name, data) for name in names)}
-    if not sets and (absent := [name for name in KNOWN if name not in loaded]):
-        console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
-    plan = Plan(sets=tuple(loaded.values()), draws=draws, seed=seed, **chosen)
-    with show_progress("Drawing, weighing, training", console) as show:
+    def run(self) -> None:
+        """Make the draws that are missing, write the results and print them."""
+        from rich.console import Console
 
-        def update(finished: Finished) -> None:
-            draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
-            show(finished.share, f"{draws} ({finished.case.set})")
+        from unskew.cli.progress import show_progress
+        from unskew.experiments.results import report_on
+        from unskew.experiments.run import run
 
-        report = report_on(plan, run(plan, output, jobs=jobs, progress=update))
-    _write(plan, report, output)
-    _draw(plan, report, output, console)
-    _print(plan, report, output, console)
+        console = Console(highlight=False)
+        plan = self._plan(console)
+        with show_progress("Drawing, weighing, training", console) as show:
+
+            def update(finished: Finished) -> None:
+                draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
+                show(finished.share, f"{draws} ({finished.case.set})")
+
+            report = report_on(plan, run(plan, self.output, jobs=self.jobs, progress=update))
+        _write(plan, report, self.output)
+        _draw(plan, report, self.output, console)
+        _print(plan, report, self.output, console)
+
+    def _plan(self, console: Console) -> Plan:
+        from unskew.errors import ParameterError
+        from unskew.experiments.datasets import KNOWN, available_sets, load
+        from unskew.experiments.plan import Plan
+
+        lists = {"scalings": self.scaling, "totals": self.total, "mechanisms": self.mechanism}
+        chosen: dict[str, Any] = {
+            name: tuple(dict.fromkeys(given)) for name, given in lists.items() if given
+        }
+        if "paper" not in chosen.get("totals", ("paper",)):
+            raise ParameterError("--total must include paper, by which the direction is chosen.")
+        names = self.sets or available_sets(self.data)
+        loaded = {each.name: each for each in (load(name, self.data) for name in names)}
+        if not self.sets and (absent := [name for name in KNOWN if name not in loaded]):
+            console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
+        return Plan(sets=tuple(loaded.values()), draws=self.draws, seed=self.seed, **chosen)
 
 
 def _write(plan: Plan, report: Report, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -11,84 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
-from unskew.cli.inputs import Unlabelled
+from unskew.cli.given import Weighed
 from unskew.cli.methods import Method, Total, make_weighter
 
 if TYPE_CHECKING:
-    from unskew import Diagnosis
+    from unskew import Diagnosis, Margins, Population
     from unskew.cli.inputs import SampleFile
     from unskew.population.doubtful_columns import Doubt
 
-MAX_UNCOVERED = 0.05
-"""The share of the population that may be uncovered by the sample before weights are refused."""
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
-]
-_Save = Annotated[
-    Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
-]
-_Replicates = Annotated[
-    int,
-    typer.Option(min=0, help="Also write as many bootstrap replicates of the weights: weight_1, …"),
-]
-AllowUncovered = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        metavar="SHARE",
-        help="Refuse if more of the population than this is not covered by the sample.",
-    ),
-]
-_Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Save the progress of the pass in OUTPUT.checkpoint, and resume from there if a run "
-        "with the same arguments was killed.",
-    ),
-]
-_Verdict = Annotated[
-    bool,
-    typer.Option(
-        help="Say at the end whether the weights correct the bias, which takes a few seconds."
-    ),
-]
-
-
-def weigh(
-    sample: options.Sample,
-    output: options.Output,
-    population: options.Population = None,
-    margins: options.MarginsFile = None,
-    target: options.Target = None,
-    method: Annotated[
-        Method | None,
-        typer.Option(help="How to weigh. Default: tree, or rake with --margins."),
-    ] = None,
-    setting: Settings = None,
-    identifier: options.Identifier = None,
-    columns: options.Columns = None,
-    exclude: options.Exclude = None,
-    unlabelled: options.UnlabelledRows = Unlabelled.RAISE,
-    sample_weight: options.SampleWeight = None,
-    population_weight: options.PopulationWeight = None,
-    total: Annotated[
-        Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
-    ] = Total.SAMPLE,
-    report: options.Report = None,
-    save: _Save = None,
-    replicates: _Replicates = 0,
-    strata: Annotated[str | None, options.column("The stratum of each row.")] = None,
-    clusters: Annotated[str | None, options.column("The cluster of each row.")] = None,
-    allow_uncovered: AllowUncovered = MAX_UNCOVERED,
-    resume: _Resume = False,
-    delimiter: options.Delimiter = None,
-    verdict: _Verdict = True,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Weigh(Weighed):
     r"""Weigh a sample so that it represents the population.
 
     Writes one weight for each row of SAMPLE, in its order, and says whether the
@@ -96,7 +30,7 @@ def weigh(
     code 3 means refused: too much of the population is not covered by the
     sample.
 
-    [bold]Weights from a label that only the sample has:[/bold]
+    [bold]The right weights by default; --target names the label, which is no feature:[/bold]
 
     unskew weigh answers.csv customers.parquet --target spend -o weights.csv
 
@@ -114,101 +48,148 @@ def weigh(
     unskew weigh survey.csv census.parquet --method histogram --set buckets=4 \
       --columns age,town --population-weight persons -o weights.parquet
     """
-    from unskew import OverlapError, Population, diagnose, save_weighter
-    from unskew.cli.inputs import Roles, check_one_population, open_inputs
-    from unskew.cli.outputs import check_outputs, check_table, warnings_as_notes, write_weights
-    from unskew.cli.reports import name_inputs, write_report
-    from unskew.diagnostics.diagnose import ask_with_next_pass
-    from unskew.files import beside, whole_files, writing
 
-    started, judged = monotonic(), verdict and not quiet
-    # A number measures the overlap in full, and spares what a refusal makes useless.
-    aside = {"--strata": strata, "--clusters": clusters}
-    roles = Roles(
-        target,
-        identifier,
-        sample_weight,
-        columns,
-        exclude,
-        population_weight,
-        unlabelled,
-        {option: name for option, name in aside.items() if name is not None},
-    )
-    known = check_one_population(sample, population, margins, roles)
-    method = method or (Method.TREE if margins is None else Method.RAKE)
-    weighter = make_weighter(method, setting or [], total=total.value, overlap=allow_uncovered)
-    _check_method(weighter, method, target, save)
-    outputs = [check_table(output), *(path for path in (report, save) if path is not None)]
-    check_outputs(outputs, [sample, known])
-    checkpoint = beside(output, ".checkpoint") if resume else None
-    inputs = open_inputs(
-        sample,
-        population,
-        roles,
-        quiet=quiet,
-        checkpoint=checkpoint,
-        delimiter=delimiter,
-        margins=margins,
-    )
-    # The files come first, so that a bad path is found before the work.
-    with whole_files(outputs) as temporaries, inputs as (rows, opened):
-        temporary = dict(zip(outputs, temporaries, strict=True))
-        data = {"y": rows.labels, "sample_weight": rows.design}
-        if (report is not None or judged) and isinstance(opened, Population):
-            ask_with_next_pass(rows.features, opened)
-        with warnings_as_notes():
-            try:
-                columns_of_weights = _fit(weighter, rows, opened, replicates)
-            except OverlapError:
-                if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
-                    _check_overlap(weighter, allow_uncovered, rows.doubts)
-                raise
-        write_weights(
-            rows.identifiers, weighter.weights_, temporary[output], output, columns_of_weights
+    output: options.Output
+    method: Annotated[
+        Method | None, typer.Option(help="How to weigh. Default: auto, or rake with --margins.")
+    ] = None
+    total: Annotated[
+        Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
+    ] = Total.SAMPLE
+    report: options.Report = None
+    save: Annotated[
+        Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
+    ] = None
+    replicates: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Also write as many bootstrap replicates of the weights: weight_1, …"
+        ),
+    ] = 0
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Save the progress of the pass in OUTPUT.checkpoint, and resume from there if a "
+            "run with the same arguments was killed.",
+        ),
+    ] = False
+    verdict: Annotated[
+        bool,
+        typer.Option(
+            help="Say at the end whether the weights correct the bias, which takes a few seconds."
+        ),
+    ] = True
+
+    def run(self) -> None:
+        """Weigh the sample, write weights and report, and print the verdict."""
+        from unskew.cli.inputs import open_inputs
+        from unskew.cli.outputs import check_outputs, check_table, write_weights
+        from unskew.files import beside, whole_files
+
+        started, known = monotonic(), self.file_of_population()
+        method, weighter = self._chosen()
+        others = [path for path in (self.report, self.save) if path is not None]
+        outputs = [check_table(self.output), *others]
+        check_outputs(outputs, [self.sample, known])
+        inputs = open_inputs(self, beside(self.output, ".checkpoint") if self.resume else None)
+        # The files come first, so that a bad path is found before the work.
+        with whole_files(outputs) as temporaries, inputs as (rows, opened):
+            temporary = dict(zip(outputs, temporaries, strict=True))
+            replicates = self._fit(weighter, rows, opened)
+            write_weights(
+                rows.identifiers, weighter.weights_, temporary[self.output], self.output, replicates
+            )
+            self._save(weighter, temporary)
+            judge = self._report(partial(_diagnose, rows, opened, weighter), temporary)
+        if not self.quiet:
+            against = "margins" if self.margins else f"{opened.size:,} population rows"
+            _print_summary(rows, against, weighter, method, monotonic() - started)
+            typer.echo("Written: " + ", ".join(map(str, outputs)))
+        if self._judged:
+            _print_verdict(judge)
+
+    @property
+    def _judged(self) -> bool:
+        return self.verdict and not self.quiet
+
+    def _chosen(self) -> tuple[Method, Any]:
+        """Return the method and its weighter, and refuse what is known to fail."""
+        method = self.method or (Method.AUTO if self.margins is None else Method.RAKE)
+        # A number measures the overlap in full, and spares what a refusal makes useless.
+        weighter = make_weighter(
+            method, self.setting or [], total=self.total.value, overlap=self.allow_uncovered
         )
-        if save is not None:
-            with writing(save), temporary[save].open("wb") as file:
-                save_weighter(weighter, file)
-        plain = opened.without_checkpoint() if isinstance(opened, Population) else opened
-        judge = partial(diagnose, rows.features, plain, weighter, **data)
-        if report is not None:
+        _check_method(weighter, method, self.target, self.save)
+        return method, weighter
+
+    def _fit(self, weighter: Any, rows: SampleFile, population: Population | Margins) -> Any:
+        """Fit the weighter; return replicates of its weights, or None."""
+        from unskew import OverlapError, Population
+        from unskew.cli.outputs import warnings_as_notes
+        from unskew.cli.words import OPTIONS
+        from unskew.diagnostics.diagnose import ask_with_next_pass
+        from unskew.estimation.replicate_weights import fit_with_replicates
+        from unskew.weighters.next_step import leave_out
+
+        data = {"population": population, "y": rows.labels, "sample_weight": rows.design}
+        if (self.report is not None or self._judged) and isinstance(population, Population):
+            ask_with_next_pass(rows.features, population)
+        try:
             with warnings_as_notes():
-                diagnosis = name_inputs(judge(), sample, known, target)
-            write_report(diagnosis, temporary[report], report)
-    if not quiet:
-        against = "margins" if margins else f"{opened.size:,} population rows"
-        _print_summary(rows, against, weighter, method, monotonic() - started)
-        typer.echo("Written: " + ", ".join(map(str, outputs)))
-    if judged:
-        _print_verdict(judge if report is None else lambda: diagnosis)
+                if not self.replicates:
+                    weighter.fit(rows.features, **data)
+                    return None
+                design = self.design_of(rows.aside)
+                return fit_with_replicates(
+                    weighter, rows.features, replicates=self.replicates, **design, **data
+                )
+        except OverlapError as error:
+            if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
+                _check_overlap(weighter, self.allow_uncovered, rows.doubts)
+            if not rows.doubts:
+                raise
+            step = leave_out(rows.doubts).sentence(OPTIONS)
+            raise OverlapError(f"Refused: {error} {step}", error.share, error.rules) from error
+
+    def _save(self, weighter: Any, temporary: dict[Path, Path]) -> None:
+        from unskew import save_weighter
+        from unskew.files import writing
+
+        if self.save is not None:
+            with writing(self.save), temporary[self.save].open("wb") as file:
+                save_weighter(weighter, file)
+
+    def _report(
+        self, judge: Callable[[], Diagnosis], temporary: dict[Path, Path]
+    ) -> Callable[[], Diagnosis]:
+        """Write the report if one is asked for; return what gives the diagnosis."""
+        from unskew.cli.outputs import warnings_as_notes
+        from unskew.cli.reports import name_inputs, write_report
+
+        if self.report is None:
+            return judge
+        with warnings_as_notes():
+            found = name_inputs(judge(), self.sample, self.file_of_population(), self.target)
+        write_report(found, temporary[self.report], self.report)
+        return lambda: found
 
 
-def _fit(weighter: Any, rows: SampleFile, population: Any, replicates: int) -> Any:
-    """Fit the weighter; return replicates of its weights, or None."""
-    data = {"y": rows.labels, "sample_weight": rows.design}
-    if not replicates:
-        weighter.fit(rows.features, population=population, **data)
-        return None
-    from unskew.estimation.replicate_weights import fit_with_replicates
+def _diagnose(rows: SampleFile, population: Population | Margins, weighter: Any) -> Diagnosis:
+    from unskew import Population, diagnose
 
-    return fit_with_replicates(
-        weighter,
-        rows.features,
-        population=population,
-        replicates=replicates,
-        strata=rows.aside.get("--strata"),
-        clusters=rows.aside.get("--clusters"),
-        **data,
-    )
+    plain = population.without_checkpoint() if isinstance(population, Population) else population
+    return diagnose(rows.features, plain, weighter, y=rows.labels, sample_weight=rows.design)
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
     """Refuse what is known to fail before anything is read."""
     from unskew import ParameterError
 
-    if target is None and method is Method.TREE:
+    why = {Method.TREE: "to grow its tree", Method.LABEL_SHIFT: "as its weights go by class"}
+    if target is None and method in why:
         raise ParameterError(
-            "--method tree needs labels to grow its tree: name their column with --target, or "
+            f"--method {method} needs labels {why[method]}: name their column with --target, or "
             "choose another --method."
         )
     if save is not None and not hasattr(weighter, "weigh"):
@@ -256,14 +237,17 @@ def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> No
 def _print_summary(
     rows: SampleFile, population: str, weighter: Any, method: Method, seconds: float
 ) -> None:
-    from unskew.cli.reports import format_effective_size, format_regions
+    from unskew.cli.reports import format_classes, format_effective_size, format_regions
 
-    for line in (
-        f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s.",
-        format_effective_size(weighter.weights_),
-        f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.",
-        *format_regions(weighter.overlap_.rules if weighter.overlap_ else ()),
-    ):
+    typer.echo(
+        f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s."
+    )
+    typer.echo(format_effective_size(weighter.weights_))
+    if hasattr(weighter, "population_shares_"):  # of classes: no column leaves anything uncovered
+        typer.echo("\n".join(format_classes(weighter)))
+        return
+    typer.echo(f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.")
+    for line in format_regions(weighter.overlap_.rules if weighter.overlap_ else ()):
         typer.echo(line)
 
 

@@ -3,78 +3,153 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from unskew.diagnostics.diagnosis import Bias, Verdict
 from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.overlap import Overlap
+from unskew.population.column_names import listing
 from unskew.population.doubtful_columns import Doubt
 from unskew.weighters.next_step import NextStep, leave_out
 
-_GOOD = ("no bias found", "correctable")
-_MOST_EVEN = "AutoWeights"
-_BALANCE_EVERY_COLUMN = (_MOST_EVEN, "DensityRatioWeights")
+_CORRECT = {
+    "means": ("AutoWeights", "CalibrationWeights"),
+    "joint distribution": ("AutoWeights", "ClassifierWeights", "DensityRatioWeights"),
+}
+"""What corrects each kind of bias, the most promising first."""
+_MOST_EVEN = ("AutoWeights",)
+_TAKE_MARGINS = ("CalibrationWeights",)
+_NOTABLE = 0.01
+"""The uncovered share from which collecting data is worth a word."""
 
 
-def with_next_step(
-    verdict: Verdict,
-    bias: Bias,
-    *,
-    weighted: bool,
-    method: str | None,
-    smoothed_by: Sequence[str] = (),
-    overfitted: bool = False,
-    doubts: Sequence[Doubt] = (),
-) -> Verdict:
-    """Return the verdict with what to do next, where it is not good.
+@dataclass(frozen=True)
+class Circumstances:
+    """What the next step depends on, beside the verdict.
 
-    Parameters
+    Attributes
     ----------
-    verdict, bias
+    bias, overlap
         Of the diagnosis.
     weighted : bool
         Whether there are weights.
-    method : str or None
-        The weighter that made the weights, if it is known.
-    smoothed_by : sequence of str
-        The weighter's parameters that make its weights more even.
-    overfitted : bool
-        Whether the weights balance the rows that they were fitted to and no others.
+    weighter : object
+        The weighter that made them, if it is known.
     doubts : sequence of Doubt
         Columns that hardly describe a row.
+    unrelated : sequence of str
+        Columns to which the labels show no relation.
+    together : str
+        How columns differ together where their means agree, in words.
+    only_margins : bool
+        Whether only margins of the population are known.
     """
-    status = verdict.status
-    if status in _GOOD or (status == "costly" and not weighted and not doubts):
+
+    bias: Bias
+    overlap: Overlap | None = None
+    weighted: bool = True
+    weighter: Any = None
+    doubts: Sequence[Doubt] = ()
+    unrelated: Sequence[str] = ()
+    together: str = ""
+    only_margins: bool = False
+
+    def other(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the weighters that could be used and have not made the weights."""
+        usable = [name for name in names if not self.only_margins or name in _TAKE_MARGINS]
+        return tuple(name for name in usable if name != type(self.weighter).__name__)
+
+    def not_yet_set(self, settings: Sequence[str]) -> tuple[str, ...]:
+        """Return the settings, such as 'calibrate_to="means"', that the weighter does not have."""
+        parts = ((text, *text.partition("=")[::2]) for text in settings)
+        return tuple(
+            text
+            for text, name, value in parts
+            if not value or str(getattr(self.weighter, name, None)) != value.strip('"')
+        )
+
+
+def with_next_step(verdict: Verdict, given: Circumstances) -> Verdict:
+    """Return the verdict with what to do next, where it is not good."""
+    if verdict.cause is None:
         return verdict
-    others = tuple(name for name in _BALANCE_EVERY_COLUMN if name != method)
-    if doubts:
-        step = leave_out(doubts)
-    elif status == "not correctable":
+    if given.doubts:
+        step = leave_out(given.doubts)
+    elif verdict.cause == "overlap":
         step = NextStep(
+            "no method makes up for rows that the sample lacks",
             otherwise="collect data where the sample has no rows, or restrict the population and "
-            "your conclusions to the part that it covers"
+            "your conclusions to the part that it covers",
         )
-    elif status == "not corrected" and not overfitted:
-        step = NextStep(_what_remains(bias), weighters=others, fewer_columns=True)
+    elif verdict.cause == "overfitted":
+        step = _more_even("more even weights follow single rows less", given)
+    elif verdict.cause == "cost":
+        step = _cheaper(given)
     else:
-        step = NextStep(
-            "more even weights follow single rows less"
-            if overfitted
-            else "more even weights keep more of the effective sample size",
-            settings=tuple(smoothed_by),
-            weighters=tuple(name for name in others if name == _MOST_EVEN),
-            fewer_columns=True,
-        )
+        step = _better(verdict.cause, given)
     return replace(verdict, next_step=step)
 
 
-def _what_remains(bias: Bias) -> str:
-    sizes = {f.name: f.differences["after"].correctable_difference or 0.0 for f in bias.features}
-    worst = sorted((name for name in sizes), key=lambda name: -sizes[name])[:3]
-    shown = [
-        f"{name} by {sizes[name]:.2f}"
-        for name in worst
-        if sizes[name] > THRESHOLDS.balanced_difference
-    ]
-    if not shown:
-        return "a classifier still tells sample and population apart"
-    return f"still different are {', '.join(shown)} standard deviations"
+def _more_even(reason: str, given: Circumstances) -> NextStep:
+    return NextStep(
+        reason,
+        settings=tuple(getattr(given.weighter, "smoothed_by", ())),
+        weighters=given.other(_MOST_EVEN) if given.weighted else (),
+        fewer_columns=True,
+    )
+
+
+def _cheaper(given: Circumstances) -> NextStep:
+    """Return how to lose less of the effective sample size."""
+    biased = _different(given.bias, "before")
+    needless = tuple(name for name in given.unrelated if name in biased)
+    if needless and len(needless) < len(given.bias.features):
+        it, costs = ("it", "it costs") if len(needless) == 1 else ("each", "they cost")
+        return NextStep(
+            f"selection is related to {it} and the label, by itself, hardly is, so that {costs} "
+            f"effective sample size and correct{'s' if it == 'it' else ''} little unless the label "
+            f"depends on {it} together with other columns",
+            leave_out=needless,
+        )
+    return _more_even(
+        "columns that are related to selection and not to the outcome cost effective sample size "
+        "and correct nothing",
+        given,
+    )
+
+
+def _better(cause: str, given: Circumstances) -> NextStep:
+    """Return how to correct what is left."""
+    left = _different(given.bias, "after")
+    if cause == "means":
+        shown = [f"{name} by {size:.2f}" for name, size in list(left.items())[:3]]
+        reason = f"still different are {', '.join(shown)} standard deviations"
+        if left and set(left) <= set(given.unrelated):
+            names = listing(list(left)[:3])
+            reason += f"; the label has next to no relation to {names}, so that this may do no harm"
+    else:
+        reason = f"a classifier still separates sample and population; {given.together}"
+    overlap, elsewhere = given.overlap, ""
+    if overlap is not None and overlap.uncovered >= _NOTABLE and overlap.rules:
+        elsewhere = (
+            f"collect data where the sample has no rows ({overlap.rules[0].text}), which no method "
+            "makes up for"
+        )
+    return NextStep(
+        reason,
+        settings=given.not_yet_set(getattr(given.weighter, "sharpened_by", ())),
+        weighters=given.other(_CORRECT[cause])[:2],
+        fewer_columns=given.only_margins,
+        otherwise=elsewhere,
+    )
+
+
+def _different(bias: Bias, stage: str) -> dict[str, float]:
+    """Return the columns that are not balanced and by how much, the largest first."""
+    sizes = {
+        one.name: one.differences[stage].correctable_difference or 0.0 for one in bias.features
+    }
+    limit = THRESHOLDS.balanced_difference
+    found = {name: size for name, size in sizes.items() if size > limit}
+    return dict(sorted(found.items(), key=lambda entry: -entry[1]))

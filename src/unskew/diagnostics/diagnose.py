@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.advice import with_next_step
+from unskew.diagnostics.advice import Circumstances, with_next_step
 from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
@@ -19,8 +19,10 @@ from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
 from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
+from unskew.diagnostics.joint import different_together
 from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
-from unskew.diagnostics.outcome import measure_outcome
+from unskew.diagnostics.outcome import linearisable, measure_outcome
+from unskew.diagnostics.relation import unrelated_columns
 from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, reach_verdict
@@ -74,7 +76,8 @@ def diagnose(
         The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
         the family of classifiers that should judge it. One that can weigh new rows is tested on
         rows held out: it is fitted five times, each time to four fifths of the sample and the
-        population rows examined. If it needs labels, give ``y`` too.
+        population rows examined, unless its weights are cross-fitted. If it needs labels, give
+        ``y`` too.
     y : array-like of shape (n_samples,), optional
         Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
         classes; dates and times are left out.
@@ -128,12 +131,8 @@ def diagnose(
     totals, drawn = matched.reduce(question).parts
     pa.default_memory_pool().release_unused()  # copies that were made on the way
     even = sample_weight is None and not matched.is_weighted
-    # By default a family of classifiers that did not make the weights.
-    other: Family = "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
-    family = other if judge == "auto" else judge
-    judged = None
-    if after is not None:
-        judged = weights_to_judge(weighter, after, sample, y, drawn)
+    judged = None if after is None else weights_to_judge(weighter, after, sample, y, drawn)
+    family = _family_of(judge, weights, weighter)
     bias, overlap, forecast = _compare(sample, drawn, totals, after, judged, family, even)
     summary = None if after is None else summarise_weights(after, sample.batch)
     method = type(weighter).__name__ if hasattr(weights, "weights_") else None
@@ -146,16 +145,19 @@ def diagnose(
         population_rows=totals.rows,
         n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
     )
-    smoothed_by = getattr(weighter, "smoothed_by", ())
+    used = sample.design if after is None else after
+    circumstances = Circumstances(
+        bias,
+        overlap,
+        weighted=after is not None,
+        weighter=weighter if hasattr(weights, "weights_") else None,
+        doubts=doubts,
+        unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
+        together=forecast.together,
+    )
+    weighed = None if y is None else linearisable(weighter, after, sample, matched, drawn)
     return Diagnosis(
-        verdict=with_next_step(
-            verdict,
-            bias,
-            weighted=after is not None,
-            method=method,
-            smoothed_by=smoothed_by,
-            doubts=doubts,
-        ),
+        verdict=with_next_step(verdict, circumstances),
         bias=bias,
         overlap=overlap,
         weights=summary,
@@ -166,8 +168,15 @@ def diagnose(
         method=method,
         thresholds=THRESHOLDS,
         provenance=_provenance(population, y),
-        outcome=None if y is None else measure_outcome(y, sample.design, after),
+        outcome=None if y is None else measure_outcome(y, sample.design, after, weighed),
     )
+
+
+def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> Family:
+    """Return the classifiers that judge: by default a family that did not make the weights."""
+    if judge != "auto":
+        return judge
+    return "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
 
 
 def ask_with_next_pass(X: Any, population: Population) -> None:
@@ -218,13 +227,15 @@ def _test(
     comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
     classifier, expected_share = comparison.discrimination(family, tested)
     bias = Bias(features=features, mmd=comparison.discrepancy(tested), classifier=classifier)
-    overfitted = False
+    overfitted, together = False, ""
     if after is not None and judged is not None and classifier.after is not None:
         share = effective_sample_size(after) / len(after)
         overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
         if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
             overfitted = not is_separable(comparison.separated(family, after))
-    return bias, Forecast(expected_share, overfitted)
+        if is_separable(classifier.after):
+            together = different_together(comparison.sides, after)
+    return bias, Forecast(expected_share, overfitted, together)
 
 
 def _diagnose_margins(
@@ -235,9 +246,20 @@ def _diagnose_margins(
     features, uncovered = measure_margins(sample, margins, after)
     summary = None if after is None else summarise_weights(after, sample.batch)
     weighter = getattr(weights, "weighter_", weights)
+    outcome = None
+    if y is not None:
+        weighed = linearisable(weighter, after, sample, margins, None)
+        outcome = measure_outcome(y, sample.design, after, weighed)
+    bias = Bias(features, None, None)
+    circumstances = Circumstances(
+        bias,
+        weighted=after is not None,
+        weighter=weighter if hasattr(weights, "weights_") else None,
+        only_margins=True,
+    )
     return Diagnosis(
-        verdict=reach_margin_verdict(features, uncovered, summary),
-        bias=Bias(features, None, None),
+        verdict=with_next_step(reach_margin_verdict(features, uncovered, summary), circumstances),
+        bias=bias,
         overlap=None,
         weights=summary,
         bounds=() if after is None else state_bounds(after, weighter),
@@ -247,7 +269,7 @@ def _diagnose_margins(
         method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
         thresholds=THRESHOLDS,
         provenance=_provenance(population, y),
-        outcome=None if y is None else measure_outcome(y, sample.design, after),
+        outcome=outcome,
     )
 
 

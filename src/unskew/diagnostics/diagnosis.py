@@ -14,11 +14,13 @@ from unskew import __version__
 from unskew.diagnostics.features import BalanceLine, FeatureBalance
 from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
+from unskew.estimation.sensitivity import Sensitivity
 from unskew.files import write_whole
 from unskew.overlap import Overlap
 from unskew.weighters.next_step import NextStep
 
 Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
+Cause = Literal["overlap", "overfitted", "means", "joint distribution", "cost"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,9 @@ class BoundStatement:
     assumptions: tuple[str, ...]
 
 
+Stage = Literal["before", "after"]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The effect of weighting on the labels.
@@ -122,7 +127,14 @@ class Outcome:
         The share of each class, or the mean label, in the sample and in the weighted sample;
         ``after`` is None without weights.
     before_error, after_error : tuple of float
-        Their standard errors, with the weights treated as fixed.
+        Their standard errors.
+    after_interval : tuple of pairs of float, or None
+        95 % intervals of ``after`` that count the estimation of the weights, as those of
+        :func:`unskew.estimate`, and so does ``after_error``. None if the weights are treated as
+        fixed: they are not from a fitted weighter, or cannot be linearised.
+    sensitivity : Sensitivity or None
+        How far the mean, or the share of the larger of two classes, moves if odds of selection are
+        off by a factor for reasons that no column shows. None where there is no interval.
     """
 
     kind: Literal["mean", "shares"]
@@ -131,6 +143,26 @@ class Outcome:
     before_error: tuple[float, ...]
     after: tuple[float, ...] | None
     after_error: tuple[float, ...] | None
+    after_interval: tuple[tuple[float, float], ...] | None = None
+    sensitivity: Sensitivity | None = None
+
+    def answers(self, stage: Stage) -> list[tuple[float, float, float]] | None:
+        """Return each value with the ends of its 95 % interval; None without weights."""
+        before = stage == "before"
+        values = self.before if before else self.after
+        errors = self.before_error if before else self.after_error
+        if values is None or errors is None:
+            return None
+        if not before and self.after_interval is not None:
+            ends = self.after_interval
+            return [(value, *end) for value, end in zip(values, ends, strict=True)]
+        found = []
+        for value, error in zip(values, errors, strict=True):
+            low, high = value - 1.96 * error, value + 1.96 * error
+            if self.kind == "shares":
+                low, high = max(low, 0.0), min(high, 1.0)
+            found.append((value, low, high))
+        return found
 
 
 @dataclass(frozen=True)
@@ -150,12 +182,18 @@ class Verdict:
     next_step : NextStep or None
         What to do where it is not good: columns to leave out, weighters and parameters to try; it
         prints as what follows "Next step:".
+    cause : str or None
+        What is wrong where it is not good. "overlap": the sample lacks part of the population;
+        "overfitted": the weights follow single rows; "means": means or shares still differ; "joint
+        distribution": these agree, and yet a classifier separates sample and population; "cost":
+        the bias is corrected, and much of the effective sample size is lost.
     """
 
     status: Status
     headline: str
     sentences: tuple[str, ...]
     next_step: NextStep | None = None
+    cause: Cause | None = None
 
     def __str__(self) -> str:
         step = () if self.next_step is None else (f"Next step: {self.next_step}",)
@@ -214,6 +252,17 @@ class Diagnosis:
         The effect of weighting on the labels, if they were given.
     provenance : Provenance
         Which data it is about, and when it was made; equal diagnoses may differ in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import diagnose
+    >>> random = np.random.default_rng(0)
+    >>> diagnosis = diagnose(random.normal(1, 1, (200, 1)), random.normal(0, 1, (1000, 1)))
+    >>> diagnosis.bias_left
+    True
+    >>> [feature.name for feature in diagnosis.bias.features]
+    ['x0']
     """
 
     verdict: Verdict

@@ -2,7 +2,7 @@
 
 Weights that follow single rows balance the rows that they were fitted to and no others. A weighter
 that can weigh new rows is therefore judged on such: it is fitted again to parts of the sample, and
-weighs the rest.
+weighs the rest, unless it is cross-fitted already.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ _SAME_ROWS = (
 _HELD_OUT = (
     "The weights that are tested are those of rows held out: each fifth of the sample is weighed "
     "by {name} fitted to the other four and to the population rows examined."
+)
+_CROSS_FITTED = (
+    "The weights are cross-fitted: each row's comes from models that have not seen it, so they are "
+    "tested as they are."
 )
 
 
@@ -64,6 +68,8 @@ def weights_to_judge(
         return Judged(given, False, _SAME_ROWS)
     if not weighter._estimates or not hasattr(weighter, "weigh"):
         return Judged(given, True, "")
+    if weighter._is_cross_fitted:
+        return Judged(given, True, _CROSS_FITTED)
     name = type(weighter).__name__
     try:
         weights = _held_out(weighter, sample, labels, drawn)

@@ -119,7 +119,7 @@ def reach_margin_verdict(
     before = max(abs(one.before.correctable_difference or 0.0) for one in features)
     if uncovered > THRESHOLDS.max_uncovered:
         headline = "Levels of the margins are missing from the sample: no weights can replace them."
-        return Verdict("not correctable", headline, tuple(sentences))
+        return Verdict("not correctable", headline, tuple(sentences), cause="overlap")
     if weights is None:
         if before <= limit:
             return Verdict("no bias found", "The sample agrees with the margins.", tuple(sentences))
@@ -129,10 +129,10 @@ def reach_margin_verdict(
     left = max((one.after.correctable_difference or 0.0) if one.after else 0.0 for one in features)
     if left > limit:
         headline = "The weighted sample still differs from the margins."
-        return Verdict("not corrected", headline, tuple(sentences))
+        return Verdict("not corrected", headline, tuple(sentences), cause="means")
     if weights.effective_share < THRESHOLDS.min_effective_share:
         headline = f"The weighted sample agrees with the margins, and keeps only {kept}."
-        return Verdict("costly", headline, tuple(sentences))
+        return Verdict("costly", headline, tuple(sentences), cause="cost")
     headline = f"The weighted sample agrees with the margins and keeps {kept}."
     return Verdict("correctable", headline, tuple(sentences))
 

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from unskew.diagnostics.diagnosis import Outcome
 from unskew.errors import InputError
+from unskew.estimation.assembling import Options, each_estimate
+from unskew.estimation.quantities import Outcome as Numbers
+from unskew.estimation.targets import Target
+from unskew.estimation.weighing import Weighed
+from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.population.labels import checked_labels
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.weighters.base import Weighter
+from unskew.weighters.fits import Fit
 
 MAX_CLASSES = 20
 
 
-def measure_outcome(y: Any, before: FloatArray, after: FloatArray | None) -> Outcome | None:
+def measure_outcome(
+    y: Any, before: FloatArray, after: FloatArray | None, weighed: Weighed | None
+) -> Outcome | None:
+    """Return mean or shares of the labels; with ``weighed``, how certain the weighted ones are."""
     labels = checked_labels(y, len(before))
     if np.asarray(y).dtype.kind in "mM":
         return None
@@ -33,7 +48,39 @@ def measure_outcome(y: Any, before: FloatArray, after: FloatArray | None) -> Out
         columns, names = labels.astype(np.float64)[:, None], ("mean",)
     mean, error = _weighted_means(columns, before)
     weighted = (None, None) if after is None else _weighted_means(columns, after)
-    return Outcome("shares" if is_class else "mean", names, mean, error, *weighted)
+    found = Outcome("shares" if is_class else "mean", names, mean, error, *weighted)
+    if weighed is None or len(labels) < 2:
+        return found
+    target = Target(Numbers(columns, np.array(names), is_class, labels), "mean")
+    options = Options("hc3", 0.95, 2, finite=False, random_state=0)
+    made, _ = each_estimate(target, weighed, Design.of(len(labels)), options)
+    estimates = list(made.values())
+    hidden = None
+    if len(np.unique(columns[:, 0])) > 1 and len(estimates) <= 2:  # of two classes, the larger
+        hidden = estimates[0].sensitivity(sharp=False, benchmark=False)
+    return replace(
+        found,
+        after_error=tuple(one.standard_error for one in estimates),
+        after_interval=tuple(one.interval for one in estimates),
+        sensitivity=hidden,
+    )
+
+
+def linearisable(
+    weighter: Any,
+    after: FloatArray | None,
+    sample: Sample,
+    population: Population | Margins,
+    drawn: Reservoir | None,
+) -> Weighed | None:
+    """Return the weights as an estimate knows them, if they are a fit's and can be linearised."""
+    if after is None or not isinstance(weighter, Weighter):
+        return None
+    if not np.allclose(weighter.weights_, after):
+        return None
+    size = population.size if isinstance(population, Population) else 0
+    weighed = Weighed(weighter, Fit(sample, population, None), None, drawn, size)
+    return None if weighed.linearisation is None else weighed
 
 
 def _weighted_means(

@@ -37,6 +37,16 @@ class SelectionComparison:
         Whether the population can be the sample's classes in other shares.
     sample_shares, population_shares : dict from class to float
         The second if it is label shift.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import compare_selection
+    >>> random = np.random.default_rng(0)
+    >>> y, hidden = random.uniform(size=500) < 0.5, random.uniform(size=2000) < 0.2
+    >>> X, U = random.normal(2.0 * y[:, None]), random.normal(2.0 * hidden[:, None])
+    >>> type(compare_selection(X, y, U)).__name__
+    'SelectionComparison'
     """
 
     kind: Kind
@@ -65,7 +75,8 @@ class SelectionComparison:
             ],
             "not the label alone": [
                 "The columns differ, and the label alone does not explain it: weigh by columns, or "
-                "use HeckmanRegressor if a numeric label decides too.",
+                "use HeckmanClassifier if the class decides too and a column moves selection "
+                "alone.",
                 str(self.label_shift),
             ],
         }[self.kind]

@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
 class Sides:
     """The rows of both sides, encoded without regard to the side that they are on.
 
-    A test that swaps rows between the sides, or a classifier that tells them apart, is right only
+    A test that swaps rows between the sides, or a classifier that separates them, is right only
     if nothing but the distribution of a row depends on its side: categories, scales and bins are
     those of all rows together. A population row that is a row of the sample is here once, with mass
     on both sides.

@@ -31,10 +31,14 @@ class Forecast(NamedTuple):
         a forecast where no weights are given.
     overfitted : bool
         Whether the weights balance the rows that they were fitted to and no others.
+    together : str
+        How columns differ together where a classifier separates the weighted sample from the
+        population, in words.
     """
 
     expected_share: float
     overfitted: bool = False
+    together: str = ""
 
 
 def is_separable(auc: Comparison) -> bool:
@@ -83,7 +87,7 @@ def reach_verdict(
         )
         rules = tuple(f"{rule}." for rule in overlap.rules[:3])
         limit = "No weights make the sample represent these rows."
-        return Verdict("not correctable", headline, (*rules, tests, limit))
+        return Verdict("not correctable", headline, (*rules, tests, limit), cause="overlap")
     left_out = _left_out_sentences(bias)
     coverage = str(overlap)
     if weights is None:
@@ -106,7 +110,7 @@ def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: floa
             "The sample is biased; weights can correct it, at the cost of about "
             f"{_percent(1 - expected_share)} of the effective sample size."
         )
-        return Verdict("costly", headline, (tests, worst, coverage))
+        return Verdict("costly", headline, (tests, worst, coverage), cause="cost")
     cost = (
         f"Weights would keep about {_percent(expected_share)} of the effective sample size, "
         "judging by the classifier's odds."
@@ -133,13 +137,16 @@ def _with_weights(
     if overfitted:
         rows = "1 row carries" if weights.half_rows == 1 else f"{weights.half_rows:,} rows carry"
         headline = f"The weights are overfitted: {kept} effective sample, {rows} half the weight."
-        advice = (
-            "They fit single rows of the sample instead of what sets it apart from the population. "
-            "Try a larger ridge or a smaller bound, fewer columns, or a coarser method."
+        meaning = (
+            "They fit single rows of the sample instead of how it differs from the population."
         )
-        return Verdict("not corrected", headline, (*sentences, advice))
-    if _bias_remains(bias, noise):
-        return Verdict("not corrected", "The weights do not remove the bias.", sentences)
+        return Verdict("not corrected", headline, (*sentences, meaning), cause="overfitted")
+    if _means_differ(bias, noise):
+        headline = "The weights do not remove the bias."
+        return Verdict("not corrected", headline, sentences, cause="means")
+    if bias.tests[0].after is not None and is_separable(bias.tests[0].after):
+        headline = "The weights correct the means, but not the joint distribution."
+        return Verdict("not corrected", headline, sentences, cause="joint distribution")
     if not is_biased(bias):
         headline = "No bias found, so there is nothing for weights to correct"
         if weights.effective_share < 0.9995:
@@ -147,18 +154,16 @@ def _with_weights(
         reasons = (tests, _power_sentence(bias), size, coverage)
         return Verdict("no bias found", f"{headline}.", reasons)
     if weights.effective_share < THRESHOLDS.min_effective_share:
-        return Verdict("costly", f"The weights correct the bias, at the cost of {loss}.", sentences)
+        headline = f"The weights correct the bias, at the cost of {loss}."
+        return Verdict("costly", headline, sentences, cause="cost")
     headline = f"The weights correct the bias and keep {kept} of the effective sample size."
     return Verdict("correctable", headline, sentences)
 
 
-def _bias_remains(bias: Bias, noise: float) -> bool:
+def _means_differ(bias: Bias, noise: float) -> bool:
     # Weights cannot create what the sample lacks altogether; the overlap reports that.
     left = [f.differences["after"].correctable_difference or 0.0 for f in bias.features]
-    auc = bias.tests[0].after
-    return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise or (
-        auc is not None and is_separable(auc)
-    )
+    return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise
 
 
 def _test_sentence(bias: Bias, sample_rows: int, population_rows: int) -> str:

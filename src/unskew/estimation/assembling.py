@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from unskew.errors import EstimateWarning, ParameterError, warn_caller
+from unskew.estimation.hidden_selection import Basis
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.targets import Target
 from unskew.estimation.variances import Variance, bootstrapped, linearised
@@ -49,7 +50,7 @@ class Options:
         """Return what "auto" is."""
         if self.variance != "auto":
             return self.variance
-        if weighed.weighter._linearisation(weighed.fit.sample) is not None:
+        if weighed.linearisation is not None:
             return "hc3"
         return "orthogonal" if has_models else "bootstrap"
 
@@ -63,20 +64,29 @@ def assemble(
     notes: tuple[str, ...],
 ) -> Estimate | Estimates:
     """Return the estimate, or one for each group and class."""
+    found, cautions = each_estimate(target, weighed, design, options, learner)
+    _warn_of_few_rows(found)
+    return _shown(target, weighed, found, (*target.outcome.notes, *notes, *cautions))
+
+
+def each_estimate(
+    target: Target, weighed: Weighed, design: Design, options: Options, learner: str | None = None
+) -> tuple[dict[Any, Estimate], tuple[str, ...]]:
+    """Return the estimates by their labels, and what to know of their variance."""
     weights = weighed.weights
     point = target.point(weights, weighed.sums)
     variance_name = options.chosen(weighed, target.models is not None)
     variance = _variance(target, weighed, point, design, variance_name, options)
     unweighted = target.plain().point(weighed.fit.sample.design, None)
-    errors, intervals = _intervals(target, weights, point, variance, options.level)
+    errors, ends = intervals(target, weights, point, variance, options.level)
     sizes = _effective_sizes(target.group_weights(weights))
-    notes = (*target.outcome.notes, *notes, *variance.notes)
-    found = {}
+    found: dict[Any, Estimate] = {}
+    kept: dict[Any, Any] = {}
     for number, label in enumerate(target.labels):
         found[label] = Estimate(
             value=float(point[number]),
             standard_error=float(errors[number]),
-            interval=intervals[number],
+            interval=ends[number],
             level=float(options.level),
             unweighted=float(unweighted[number]),
             statistic=target.statistic if target.q is None else f"quantile {target.q:g}",
@@ -90,9 +100,9 @@ def assemble(
             assumptions=assumptions(weighed, learner),
             notes=(),
             is_share=target.is_share,
+            _basis=Basis(target, number, weighed, design, options, variance_name, kept),
         )
-    _warn_of_few_rows(found)
-    return _shown(target, weighed, found, notes)
+    return found, variance.notes
 
 
 def described_learner(outcome: Any) -> str | None:
@@ -114,7 +124,7 @@ def _variance(
     return linearised(target, weighed, point, design, form, finite=options.finite)
 
 
-def _intervals(
+def intervals(
     target: Target, weights: FloatArray, point: FloatArray, variance: Variance, level: float
 ) -> tuple[FloatArray, list[tuple[float, float]]]:
     """Return standard errors and intervals."""
@@ -141,7 +151,7 @@ def _effective_sizes(weights: FloatArray) -> FloatArray:
 def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
     """Return what must hold for the numbers to be right."""
     weighter = weighed.weighter
-    if not weighter._estimates:
+    if not (weighter._estimates and weighter._corrects_columns):
         first = [weighter.assumes]
     else:
         columns = weighter.columns_
@@ -171,7 +181,7 @@ def _warn_of_few_rows(found: dict[Any, Estimate]) -> None:
 def _shown(
     target: Target, weighed: Weighed, found: dict[Any, Estimate], notes: tuple[str, ...]
 ) -> Estimate | Estimates:
-    """Return one estimate, or several under the labels that tell them apart."""
+    """Return one estimate, or several under the labels that distinguish them."""
     from dataclasses import replace
 
     if target.groups is None and target.outcome.classes is None:

@@ -13,6 +13,7 @@ from unskew.estimation.assembling import Options, VarianceName, assemble, descri
 from unskew.estimation.inputs import check_models, open_labelled, opened, shared_columns
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.quantities import (
+    Groups,
     Outcome,
     Statistic,
     check_statistic,
@@ -23,6 +24,7 @@ from unskew.estimation.results import Estimate, Estimates
 from unskew.estimation.targets import Target
 from unskew.estimation.weighing import Weighed, default_weighter, weigh
 from unskew.numerics.design_variance import Design
+from unskew.numerics.typing import BoolArray
 from unskew.weighters.base import Weighter
 
 
@@ -125,6 +127,9 @@ def estimate(
     - "bootstrap": weights solved again, with sample rows drawn again and the population's sums from
       their normal distribution.
 
+    Weights of a logistic model (:class:`unskew.ClassifierWeights`) follow the rows through the
+    equations of its coefficients instead: "m_estimator" and "hc3", not "linear".
+
     The population's part is from 20,000 of its rows, or all. The interval is from Student's
     distribution, with fewer degrees of freedom where few rows have most of the weight. That
     features, a tree or a bandwidth were chosen by the data is not counted.
@@ -174,11 +179,6 @@ def estimate(
             clusters=codes[1],
             random_state=random_state,
         )
-    notes = [] if kept is None else [f"{len(kept) - kept.sum():,} rows without y were left out."]
-    if groups is not None and not known_groups:
-        notes.append(
-            f"The population does not tell '{groups.column}': its groups are those of the sample."
-        )
     sums = None
     if models is not None or counted:
         sums = GroupSums(groups if counted else None, models, target.outcome.values.shape[1])
@@ -187,8 +187,18 @@ def estimate(
     fitted = clone(default_weighter() if weighter is None else weighter)
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
-    described = described_learner(outcome)
-    return assemble(target, weighed, design, options, described, tuple(notes))
+    notes = _notes(kept, None if known_groups else groups)
+    return assemble(target, weighed, design, options, described_learner(outcome), notes)
+
+
+def _notes(kept: BoolArray | None, unknown: Groups | None) -> tuple[str, ...]:
+    """Return what was left out, and which groups the population does not know."""
+    notes = [] if kept is None else [f"{len(kept) - kept.sum():,} rows without y were left out."]
+    if unknown is not None:
+        notes.append(
+            f"The population has no column '{unknown.column}': its groups are those of the sample."
+        )
+    return tuple(notes)
 
 
 def _kept(given: Any, kept: Any) -> Any:

@@ -69,6 +69,6 @@ def check_models(
         )
     if groups is not None and not counted:
         raise InputError(
-            f"An outcome model is averaged over each group, and the population does not tell "
+            f"An outcome model is averaged over each group, and the population has no column "
             f"'{groups.column}'. Leave out outcome=, or add the column to the population."
         )

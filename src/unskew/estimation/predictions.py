@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import _safe_indexing
 from unskew.errors import InputError, ParameterError
+from unskew.learning.committee import aligned
+from unskew.learning.trainer import train
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
 
@@ -47,8 +48,8 @@ class Predictions:
         classes = np.unique(y) if is_classifier(model) else None
         parts: dict[str, Any] = {}
         n_folds = 0
-        for train, test in _splits(cv, X, y, classes is not None, random_state):
-            fitted = _fitted(model, _safe_indexing(X, train), y[train], population)
+        for seen, test in _splits(cv, X, y, classes is not None, random_state):
+            fitted = train(model, _safe_indexing(X, seen), y[seen], population)
             for name, values in _responses(fitted, _safe_indexing(X, test), classes).items():
                 whole = parts.setdefault(
                     name, np.zeros((len(y), *values.shape[1:]), dtype=values.dtype)
@@ -92,7 +93,7 @@ def _look_up(name: str, values: Any) -> Any:
     def response(places: Any) -> Any:
         return values[places]
 
-    response.__name__ = name  # by which scorers tell the responses apart
+    response.__name__ = name  # by which scorers distinguish the responses
     return response
 
 
@@ -117,13 +118,6 @@ def _splits(cv: Any, X: Any, y: Any, classify: bool, random_state: Any) -> Any:
     return splits
 
 
-def _fitted(model: Any, X: Any, y: Any, population: Any) -> Any:
-    """Return a clone that was fitted; one that weighs the sample gets the population."""
-    further = {"population": population} if has_fit_parameter(model, "population") else {}
-    with sklearn.config_context(enable_metadata_routing=False):
-        return clone(model).fit(X, y, **further)
-
-
 def _responses(model: Any, X: Any, classes: Any) -> dict[str, Any]:
     if not hasattr(model, "predict"):
         raise ParameterError(f"model must predict; got {type(model).__name__}.")
@@ -133,9 +127,7 @@ def _responses(model: Any, X: Any, classes: Any) -> dict[str, Any]:
             continue
         values = np.asarray(getattr(model, name)(X))
         if name == "predict_proba" and classes is not None and values.shape[1] < len(classes):
-            aligned = np.zeros((len(values), len(classes)))
-            aligned[:, np.searchsorted(classes, model.classes_)] = values
-            values = aligned
+            values = aligned(values, model.classes_, classes)
         elif name == "decision_function" and len(model.classes_) < len(classes):
             raise InputError("A training fold lacks a class. Use fewer folds.")
         found[name] = values

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.utils import check_random_state
 
 from unskew.errors import InputError, UnskewError
@@ -114,9 +115,12 @@ class Replicates:
         )
         shapes = [number.shape for number in self._answers.numbers()]
         found = []
-        for block in np.sort(order.reshape(n_blocks, size), axis=1):
+        order = np.sort(order.reshape(n_blocks, size), axis=1).reshape(-1)
+        rows, weight = drawn.rows.take(pa.array(order)), drawn.weight[order]
+        for begin in range(0, len(order), size):
             answers = copy.deepcopy(empty)
-            answers.update(RowBlock(drawn.rows.take(block), drawn.weight[block]), weighed)
+            block = RowBlock(rows.slice(begin, size), weight[begin : begin + size])
+            answers.update(block, weighed)
             numbers = zip(answers.numbers(), shapes, strict=True)
             found.append([np.broadcast_to(number, shape) for number, shape in numbers])
         # So that the sum over blocks has the variance of the sum over all rows.

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from unskew.estimation.hidden_selection import Basis
+    from unskew.estimation.sensitivity import Sensitivity
+
+ODDS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0)
+"""The factors for which sensitivity is computed, where none are given."""
 FEW_ROWS = 30
 """An effective sample size below which intervals are too short, and which is warned of."""
 
@@ -47,6 +55,16 @@ class Estimate:
         What was done, and what to be careful with.
     is_share : bool
         Whether the number is a share, and shown in percent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import FrequencyWeights, estimate
+    >>> sample, y = [["a"]] * 60 + [["b"]] * 20, np.r_[np.zeros(60), np.ones(20)]
+    >>> population = [["a"]] * 50 + [["b"]] * 50
+    >>> found = estimate(sample, y, population=population, weighter=FrequencyWeights())
+    >>> round(found.value, 6), found.unweighted
+    (0.5, 0.25)
     """
 
     value: float
@@ -65,11 +83,90 @@ class Estimate:
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
     is_share: bool = False
+    _basis: Basis | str | None = field(default=None, repr=False, compare=False)
+    """What it was made from; or why its sensitivity is not known from that."""
+
+    def sensitivity(
+        self,
+        odds: ArrayLike = ODDS,
+        *,
+        threshold: float | None = None,
+        sharp: bool = True,
+        nested: bool | None = None,
+        benchmark: bool = True,
+    ) -> Sensitivity:
+        r"""Say how strong hidden selection would have to be to change the conclusion.
+
+        The weights account for what the columns show. If odds of selection are off by a factor of
+        at most Λ, because of something that no column shows, the number lies between bounds.
+
+        Parameters
+        ----------
+        odds : float or array-like, default=(1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3)
+            The factors Λ, at least 1.
+        threshold : float, optional
+            The value that would change the conclusion: it is that the number is above or below it.
+            By default that of the unweighted sample.
+        sharp : bool, default=True
+            Also compute the bounds of weights that still match the population, which are narrower:
+            a linear program for each of the odds.
+        nested : bool, optional
+            Whether the sample is a part of the population, and weights w the inverse of
+            probabilities: odds then multiply w − 1, otherwise w. By default, where the population
+            marks the sample's rows or ``finite_population`` was given.
+        benchmark : bool, default=True
+            Fit the weights again without each column in turn, to say how much that changes odds.
+
+        Returns
+        -------
+        Sensitivity
+
+        Notes
+        -----
+        The plain bounds are those of Zhao, Small and Bhattacharya (2019), by one sort. The sharp
+        ones keep what the weights match, as in Dorn and Guo (2022): the means of a calibration's
+        features, the shares of cells, and for other weighters the means of the columns. An
+        interval adds the sampling error to both ends, with the variance of the estimate's own kind.
+
+        References
+        ----------
+        Zhao, Small and Bhattacharya, "Sensitivity analysis for inverse probability weighting
+        estimators via the percentile bootstrap", JRSS B 81 (2019).
+        Dorn and Guo, "Sharp sensitivity analysis for inverse propensity weighting via quantile
+        balancing", JASA 118 (2022).
+        Little, West, Boonstra and Hu, "Measures of the degree of departure from ignorable sample
+        selection", JSSAM 8 (2020).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from unskew import estimate
+        >>> random = np.random.RandomState(0)
+        >>> population = random.normal(size=(5000, 2))
+        >>> sample = population[random.uniform(size=5000) < 1 / (1 + np.exp(2 - population[:, 0]))]
+        >>> y = sample[:, 0] + random.normal(size=len(sample))
+        >>> found = estimate(sample, y, population=population).sensitivity(odds=[1.5, 2])
+        >>> bool(found.breakdown > 2), found.strongest.column
+        (True, 'x0')
+        """
+        from unskew.estimation.analyse_sensitivity import analyse
+
+        return analyse(
+            self,
+            self._basis,
+            odds=odds,
+            threshold=threshold,
+            sharp=sharp,
+            nested=nested,
+            benchmark=benchmark,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the rows, which a file need not hold."""
+        return {**self.__dict__, "_basis": None}
 
     def __str__(self) -> str:
-        low, high = self.interval
         text = f"{self.headline}, against {self._shown(self.unweighted)} unweighted"
-        del low, high
         total = sum(self.parts.values())
         if len(self.parts) > 1 and total > 0:
             share = self.parts["sample"] / total
@@ -110,7 +207,9 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, which JSON can hold."""
-        plain = asdict(self)
+        names = [one.name for one in fields(self) if not one.name.startswith("_")]
+        plain = {name: getattr(self, name) for name in names}
+        plain["parts"] = dict(self.parts)
         for name in ("interval", "assumptions", "notes"):
             plain[name] = list(plain[name])
         if plain["degrees_of_freedom"] == float("inf"):

@@ -203,4 +203,8 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
         variance="bootstrap",
         assumptions=assumptions(weighed, None),
         notes=drawn.notes,
+        _basis=(
+            f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "
+            f"for {', '.join(MEANS)}."
+        ),
     )

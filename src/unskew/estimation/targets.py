@@ -90,6 +90,17 @@ class Target:
                 means += _given(sums).sums / _given(sums).mass[:, None]
         return means.reshape(-1)
 
+    def averaged(self, number: int) -> tuple[FloatArray, FloatArray]:
+        """Return the values of which a number is the weighted mean, and which rows are in it.
+
+        With models the mean of their predictions over the population comes on top.
+        """
+        group, column = divmod(number, self._values.shape[1])
+        values, own = self._values[:, column], self._members[:, group]
+        if self.statistic == "total":
+            return self.mass * own * values, np.ones_like(own)
+        return values, own
+
     def _quantile(self, weights: FloatArray, q: float) -> float:
         inside = weights > 0
         if not inside.any():

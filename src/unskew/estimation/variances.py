@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from unskew.errors import InputError
+from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.replicates import Replicates
-from unskew.estimation.targets import Target
 from unskew.estimation.weighing import Weighed, scaled_to_population
 from unskew.numerics.design_variance import Design, Spread
 from unskew.numerics.typing import FloatArray
-from unskew.weighters.linearisation import Form, KnownWeights, Linearisation
+from unskew.weighters.linearisation import Form, Influence, KnownWeights, Linearisation
+
+
+class Numbers(Protocol):
+    """Functions of the weights, with their errors: those of a target, or their bounds."""
+
+    @property
+    def models(self) -> OutcomeModels | None: ...
+    @property
+    def statistic(self) -> str: ...
+    def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray: ...
+    def deviations(self, weights: FloatArray, point: FloatArray) -> FloatArray: ...
+    def of_population(self, batch: pa.RecordBatch, sums: GroupSums) -> FloatArray: ...
 
 
 class Variance(NamedTuple):
@@ -29,7 +42,7 @@ class Variance(NamedTuple):
 
 
 def linearised(
-    target: Target,
+    target: Numbers,
     weighed: Weighed,
     point: FloatArray,
     design: Design,
@@ -45,7 +58,7 @@ def linearised(
     weights = weighed.weights
     line: Linearisation | None = KnownWeights(weights)
     if form is not None:
-        line = weighed.weighter._linearisation(weighed.fit.sample)
+        line = weighed.linearisation
     if line is None:
         raise InputError(
             f"The weights of {type(weighed.weighter).__name__} cannot be linearised. Use "
@@ -56,10 +69,10 @@ def linearised(
     if finite:  # a row that stands for itself alone adds nothing
         beyond = np.maximum(1.0 - 1.0 / np.maximum(scaled_to_population(weighed), 1e-300), 0.0)
         of_sample = of_sample * np.sqrt(beyond)[:, None]
-    spread = design.spread(of_sample)
+    spread = design.spread(of_sample, centred=influence.centred)
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
-        noise = _population_spread(target, weighed, point, influence.population)
+        noise = _population_spread(target, weighed, point, influence)
         if noise is not None:
             spread += noise
             parts["population"] = noise.variance
@@ -67,28 +80,39 @@ def linearised(
 
 
 def _population_spread(
-    target: Target, weighed: Weighed, point: FloatArray, of_rows: object
+    target: Numbers, weighed: Weighed, point: FloatArray, influence: Influence
 ) -> Spread | None:
     """Return the variance that comes from the population's rows, which are a sample themselves."""
     drawn = weighed.drawn
     assert drawn is not None
+    of_rows = influence.population
     if (of_rows is None and target.models is None) or drawn.rows is None or len(drawn.weight) < 2:
         return None
-    deviations = np.zeros((len(drawn.weight), len(point)))
-    if callable(of_rows):
+    shares = drawn.weight / drawn.weight.sum()
+
+    def spread(deviations: FloatArray, n_rows: float) -> Spread:
+        found = Design.of(len(shares)).spread(
+            shares[:, None] * deviations, centred=influence.centred
+        )
+        return Spread(found.variance * (len(shares) / n_rows), found.degrees)
+
+    deviations, further = np.zeros((len(drawn.weight), len(point))), None
+    if of_rows is not None:
         deviations += of_rows(weighed.narrow(drawn.rows))
+        n_fitted = influence.n_population or weighed.n_rows
+        if n_fitted < weighed.n_rows:  # the weights have seen a part of the rows
+            further = spread(deviations, 1 / (1 / n_fitted - 1 / weighed.n_rows))
     if target.models is not None:
         assert weighed.sums is not None
         deviations += target.of_population(drawn.rows, weighed.sums)
     if target.statistic == "total":  # the population's size has an error, too
         deviations += point
-    shares = drawn.weight / drawn.weight.sum()
-    spread = Design.of(len(shares)).spread(shares[:, None] * deviations)
-    return Spread(spread.variance * (len(shares) / weighed.n_rows), spread.degrees)
+    found = spread(deviations, weighed.n_rows)
+    return found if further is None else found + further
 
 
 def bootstrapped(
-    target: Target, weighed: Weighed, design: Design, n_replicates: int, random_state: object
+    target: Numbers, weighed: Weighed, design: Design, n_replicates: int, random_state: object
 ) -> Variance:
     """Return the variances between replicates whose weights were solved again."""
     replicates = Replicates(weighed, design, n_replicates, random_state)

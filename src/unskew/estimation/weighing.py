@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from unskew.population.summaries import Summary
 from unskew.weighters.base import Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.fits import Beside, Fit
+from unskew.weighters.linearisation import Linearisation
 
 NOISE_ROWS = 20_000
 """Rows of the population from which its own sampling noise is estimated; all, if it has fewer."""
@@ -46,6 +48,11 @@ class Weighed:
     def weights(self) -> FloatArray:
         """One weight for each sample row."""
         return self.weighter.weights_
+
+    @cached_property
+    def linearisation(self) -> Linearisation | None:
+        """How the weights follow the rows; None where only a bootstrap can show it."""
+        return self.weighter._linearisation(self.fit.sample)
 
     def mass(self) -> float:
         """Return the population's size, or raise that it is not known."""

@@ -1,4 +1,4 @@
-"""A small demonstration: a biased sample, three sets of weights, the true error of each.
+"""A small demonstration: a biased sample, four sets of weights, the true error of each.
 
 Each draw makes a fresh population and a fresh direction of bias, so that no seed is a lucky one.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -19,7 +20,7 @@ import unskew
 from unskew.experiments.clinic import make_clinic
 from unskew.experiments.sampling import logistic_selection
 
-METHODS = ("unweighted", "ideal", "tree")
+METHODS = ("unweighted", "ideal", "tree", "auto")
 
 N_POPULATION = 4_000
 N_TEST = 4_000
@@ -27,7 +28,10 @@ N_TEST = 4_000
 
 @dataclass(frozen=True)
 class Draw:
-    """One biased sample, and the weights and error of each method."""
+    """One biased sample, and the weights and error of each method.
+
+    ``covered`` is the share of the population that the sample covers.
+    """
 
     population: NDArray[np.float64]
     sample: NDArray[np.float64]
@@ -63,25 +67,44 @@ class Outcome:
     effective: float
 
 
-def demonstrate(draws: int, *, seed: int = 0) -> Iterator[Draw]:
-    """Yield one draw after the other."""
-    for draw in range(draws):
-        yield _draw(np.random.RandomState([seed, draw]))
+def auto_weights() -> unskew.AutoWeights:
+    """Return the automatic weights, as ``unskew weigh`` makes them; nothing is refused."""
+    return unskew.AutoWeights(max_weight=20.0, overlap=1.0)
 
 
-def _draw(random: np.random.RandomState) -> Draw:
+def demonstrate(
+    draws: int, *, seed: int = 0, jobs: int = 1, more: Mapping[str, Any] | None = None
+) -> Iterator[Draw]:
+    """Yield one draw after the other, made in as many processes.
+
+    ``more`` are weighters to compare with the four, by name.
+    """
+    if jobs == 1:
+        yield from (_draw(seed, number, more or {}) for number in range(draws))
+        return
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")
+        yield from parallel(
+            joblib.delayed(_draw)(seed, number, more or {}) for number in range(draws)
+        )
+
+
+def _draw(seed: int, number: int, more: Mapping[str, Any]) -> Draw:
+    random = np.random.RandomState([seed, number])
     population, labels = make_clinic(N_POPULATION, random_state=random)
     test, test_labels = make_clinic(N_TEST, random_state=random)
     standardised = StandardScaler().fit_transform(population)
     mask, probabilities = logistic_selection(standardised, random_state=random)
     sample, sample_labels = population[mask], labels[mask]
-    weighters = {
+    weighters: dict[str, Any] = {
         "unweighted": unskew.Unweighted(),
         "ideal": unskew.KnownProbability(probabilities[mask]),
         "tree": unskew.TreeWeights(overlap="ignore"),  # the errors below show what that costs
+        "auto": auto_weights(),
+        **more,
     }
     models: dict[str, Any] = {
-        method: unskew.Reweighted(LinearRegression(), weighter).fit(
+        method: unskew.Reweighted(LinearRegression(), weighter, power=1).fit(
             sample, sample_labels, population=population
         )
         for method, weighter in weighters.items()
@@ -96,7 +119,7 @@ def _draw(random: np.random.RandomState) -> Draw:
             method: float(np.mean((model.predict(test) - test_labels) ** 2) / variance)
             for method, model in models.items()
         },
-        covered=1.0 - models["tree"].weighter_.uncovered_,
+        covered=1.0 - models["auto"].weighter_.overlap_.uncovered,
     )
 
 

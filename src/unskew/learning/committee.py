@@ -51,7 +51,11 @@ class Committee:
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the mean of the members' probabilities."""
         return np.mean(
-            [self._aligned(member.predict_proba(X), member) for member in self.members], axis=0
+            [
+                aligned(member.predict_proba(X), member.classes_, self.classes_)
+                for member in self.members
+            ],
+            axis=0,
         )
 
     @available_if(_all_decide_alike)
@@ -68,7 +72,17 @@ class Committee:
         votes = [member.predict(X)[:, None] == self.classes_ for member in self.members]
         return np.mean(votes, axis=0)
 
-    def _aligned(self, probabilities: NDArray[np.float64], member: Any) -> NDArray[np.float64]:
-        aligned = np.zeros((len(probabilities), len(self.classes_)))
-        aligned[:, np.searchsorted(self.classes_, member.classes_)] = probabilities
-        return aligned
+
+def aligned(
+    probabilities: NDArray[np.float64], known: NDArray[Any], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the probabilities of all classes, zero for those that a learner has not seen.
+
+    Examples
+    --------
+    >>> aligned(np.array([[0.25, 0.75]]), np.array(["a", "c"]), np.array(["a", "b", "c"]))
+    array([[0.25, 0.  , 0.75]])
+    """
+    whole = np.zeros((len(probabilities), len(classes)))
+    whole[:, np.searchsorted(classes, known)] = probabilities
+    return whole

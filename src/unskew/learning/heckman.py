@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
+from scipy.linalg import block_diag
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import StrOptions, validate_parameters
-from unskew.errors import InputError, ParameterError, warn_caller
-from unskew.learning.equation import Equation
+from unskew._compat import HasMethods, StrOptions
+from unskew.errors import InputError, InputTypeError, ParameterError, warn_caller
+from unskew.learning.control_function import index_of, score_selection
 from unskew.learning.heckman_doubts import doubts
-from unskew.learning.heckman_rows import HeckmanRows, numbers
-from unskew.learning.heckman_summary import HeckmanSummary, summarise
+from unskew.learning.heckman_rows import HeckmanRows
+from unskew.learning.heckman_summary import SummaryRow, least_squares_rows, likelihood_rows
+from unskew.learning.selection_model import Columns, SelectionModel
 from unskew.numerics.heckman import (
-    Basis,
     Problem,
     TwoStep,
     independent_log_likelihood,
-    sandwich,
+    second_step,
     two_step,
 )
-from unskew.numerics.heckman_likelihood import Maximum, maximise
+from unskew.numerics.heckman_likelihood import maximise
 from unskew.numerics.probit import inverse_mills
-from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import chosen_names, which_there_are
+from unskew.numerics.selection_likelihood import Maximum
+from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.labels import is_labelled
-from unskew.population.rows import Rows, as_rows
-from unskew.weighters.parameters import WithParameters
-
-Covariance = Literal["model", "robust"]
 
 
-class HeckmanRegressor(RegressorMixin, WithParameters):
+class HeckmanRegressor(RegressorMixin, SelectionModel):
     r"""Linear regression for an outcome that is seen only for some rows, which it decides itself.
 
     Wages are seen of those who work, and who works depends on the wage. No weights by columns
@@ -50,49 +44,40 @@ class HeckmanRegressor(RegressorMixin, WithParameters):
 
     Parameters
     ----------
-    selection : list of columns, optional
-        The names (or positions) of the columns :math:`z` that decide who is seen; by default all.
-    outcome : list of columns, optional
-        The columns :math:`x` on which the outcome depends; by default all. At least one column
-        should be in ``selection`` alone, an *exclusion*: something that moves people into the
-        sample and does not change the outcome. Without one, the correction rests on normality.
+    <SelectionModel parameters>
     method : {"two-step", "ml"}, default="two-step"
         "two-step" is a probit, then least squares with the inverse Mills ratio as a regressor; it
         does not need :math:`\varepsilon` itself to be normal. "ml" is maximum likelihood, which is
         more precise if the model is right.
-    covariance : {"model", "robust"}, default="model"
-        From which standard errors follow: the model's own, with what estimating :math:`\gamma`
-        adds, or the sandwich, which allows for unequal variances. With ``sample_weight`` or
-        ``clusters`` it is always the sandwich.
+    selection_model : classifier, optional
+        An experiment: any classifier with ``predict_proba`` in place of the probit of who is
+        selected, with ``method="two-step"``. It gets the selection's columns as numbers, and its
+        cross-fitted probabilities p make the regressor φ(Φ⁻¹(p))/p, which is right if who is
+        selected is any function of z plus a normal error. There are no coefficients of the
+        selection then, and standard errors are the sandwich of the second step, without what
+        estimating p adds: they are too small by an amount that is not known.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray, float
-        Of the outcome equation, in the order of ``outcome_names_``.
-    selection_coef_, selection_intercept_ : ndarray, float
-        Of the selection equation, in the order of ``selection_names_``.
-    outcome_names_, selection_names_ : list of str
-        What the coefficients belong to: a column of text has one for each category but the first,
-        a number with missing values a second one that says where they are.
+    <SelectionModel attributes>
     sigma_, rho_, mills_coef_ : float
         σ, ρ and their product, the coefficient of the inverse Mills ratio.
     params_ : ndarray
         Both equations, constants first, then ``mills_coef_`` ("two-step") or log σ and atanh ρ
-        ("ml").
-    covariance_ : ndarray
-        Of ``params_``.
+        ("ml"). With a ``selection_model``, the outcome equation and ``mills_coef_`` alone.
     log_likelihood_ : float
-        Of the probit ("two-step") or of the model ("ml").
-    certificate_ : Certificate
+        Of the probit ("two-step") or of the model ("ml"); with a ``selection_model`` that of its
+        held-out probabilities.
+    certificate_ : Certificate or None
         The number of Newton steps, the gradient that is left in units of standard errors, and
-        whether that is a maximum: of the probit, or of the model's likelihood.
-    condition_number_ : float
-        Of the constant and the outcome's columns, made orthonormal, and the inverse Mills ratio.
-        Above 20, the ratio is almost a linear function of the columns, and little is identified.
-    n_selected_, n_unselected_ : int
+        whether that is a maximum: of the probit, or of the model's likelihood. None with a
+        ``selection_model``.
+    selection_model_ : classifier
+        Fitted on all rows, if there is one.
 
     See Also
     --------
+    HeckmanClassifier : The same for an outcome of two classes.
     split_labelled : For one table in which some labels are missing, and selection by the columns.
 
     References
@@ -112,125 +97,36 @@ class HeckmanRegressor(RegressorMixin, WithParameters):
     (1.0, 2.0)
     """
 
-    selection: Sequence[str] | Sequence[int] | None = field(default=None, kw_only=False)
-    outcome: Sequence[str] | Sequence[int] | None = field(default=None, kw_only=False)
     method: Literal["two-step", "ml"] = "two-step"
-    covariance: Covariance = "model"
+    selection_model: Any = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "selection": [list, tuple, np.ndarray, None],
-        "outcome": [list, tuple, np.ndarray, None],
+        **SelectionModel._parameter_constraints,
         "method": [StrOptions({"two-step", "ml"})],
-        "covariance": [StrOptions({"model", "robust"})],
+        "selection_model": [HasMethods(["fit"]), None],
     }
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        population: Any = None,
-        sample_weight: ArrayLike | None = None,
-        clusters: ArrayLike | None = None,
-    ) -> Self:
-        """Estimate both equations.
+    def _outcomes(self, y: Any, seen: BoolArray) -> FloatArray:
+        column = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+        try:
+            values = np.asarray(column.reshape(len(seen), -1)[seen, 0], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(
+                f"y must hold numbers, missing where it was not seen: {error}. HeckmanRegressor is "
+                "for a numeric outcome; for two classes use HeckmanClassifier."
+            ) from error
+        if np.isinf(values).any():
+            raise InputError("y contains infinity. Replace it, or leave those rows out.")
+        return values
 
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_rows, n_features)
-            All rows; or those that are selected, with ``population``.
-        y : array-like of shape (n_rows,)
-            The outcome, missing (NaN or None) for rows that are not selected.
-        population : Population, optional
-            ``Population(U, selected=...)`` with the selection's columns, in which marks say which
-            rows X has. Its other rows are held in memory.
-        sample_weight : array-like of shape (n_rows,), optional
-            Design weights. If the population has weights, X needs them too.
-        clusters : array-like of shape (n_rows,), optional
-            Groups of rows whose errors may depend on one another, such as households.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        UserWarning
-            If the model is hardly identified (``condition_number_``), if a column depends linearly
-            on earlier ones and is left out, or if the likelihood has no maximum.
-        """
-        validate_parameters(self)
-        given = as_rows(X, name="X")
-        names = given.table.column_names
-        chosen = {
-            "selection": _chosen(self.selection, names, "selection"),
-            "outcome": _chosen(self.outcome, names, "outcome"),
-        }
-        rows = HeckmanRows.of(given, y, population, chosen["selection"], sample_weight, clusters)
-        self.n_features_in_ = len(names)
-        self.__dict__.pop("feature_names_in_", None)
-        if given.named:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        seen = rows.first.table.filter(pa.array(rows.selected[: len(rows.first)]))
-        seen_rows = Rows(seen.select(chosen["outcome"]), given.named).batch
-        self._selection = Equation(rows.batches(chosen["selection"]))
-        self._outcome = Equation([seen_rows])
-        z = np.vstack([self._selection.matrix(one) for one in rows.batches(chosen["selection"])])
-        x = self._outcome.matrix(seen_rows)
-        problem = Problem(Basis.of(z), Basis.of(x), rows.selected, rows.y, rows.weight)
-        self._leave_out(problem)
-        self._check_rows(problem, z[:, problem.selection.kept])
-        self._estimate(problem, rows)
-        return self
-
-    def _leave_out(self, problem: Problem) -> None:
-        for name, equation, basis in (
-            ("selection", self._selection, problem.selection),
-            ("outcome", self._outcome, problem.outcome),
-        ):
-            left_out = equation.keep(basis.kept)
-            if left_out:
-                listed = ", ".join(f"'{label}'" for label in left_out)
-                warn_caller(
-                    UserWarning(
-                        f"Left out of the {name} equation, because the constant and earlier "
-                        f"columns determine it: {listed}."
-                    )
-                )
-
-    def _check_rows(self, problem: Problem, z: FloatArray) -> None:
-        """Refuse too few rows, and selection that the columns determine."""
-        n_outcome = len(problem.outcome.kept)
-        if len(problem.y) <= n_outcome + 1:
-            raise InputError(
-                f"y is there for {len(problem.y)} rows, and the outcome equation has "
-                f"{n_outcome} coefficients and the inverse Mills ratio: more rows are needed."
-            )
-        information = problem.probit.information / problem.weight.sum()
-        if problem.probit.certificate.converged and np.linalg.eigvalsh(information)[0] > 1e-12:
+    def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+        self.__dict__.pop("selection_model_", None)
+        if self.selection_model is not None:
+            self._estimate_by_scores(problem, rows, columns)
             return
-        for name, column in zip(self._selection.names, z.T, strict=True):
-            for value in np.unique(column) if set(np.unique(column)) == {0.0, 1.0} else ():
-                marks = problem.selected[column == value]
-                if marks.all() or not marks.any():
-                    which = "every row is" if marks.all() else "no row is"
-                    where = name if value else f"not ({name})"
-                    raise InputError(
-                        f"Where {where}, {which} selected ({len(marks):,} rows), so the probit of "
-                        "selection has no maximum. Leave these rows or the column out, or merge "
-                        "the category with another."
-                    )
-        raise InputError(
-            "The columns of the selection equation determine which rows are selected, so its "
-            "probit has no maximum. Leave out the column that does, by selection=[...]."
-        )
-
-    def _estimate(self, problem: Problem, rows: HeckmanRows) -> None:
+        self._check_selection(problem, columns.selection)
         start = two_step(problem)
         self.condition_number_ = start.condition
-        self.n_selected_ = len(problem.y)
-        self.n_unselected_ = int((~problem.selected).sum())
-        self._kind = rows.covariance_kind(self.covariance)
         found: TwoStep | Maximum = start
         if self.method == "ml":
             if start.sigma <= 1e-12 * np.abs(problem.y).max():
@@ -240,31 +136,55 @@ class HeckmanRegressor(RegressorMixin, WithParameters):
                     "outcome=[...]."
                 )
             found = maximise(problem, start)
-            back = problem.back(1.0, 1.0)
-            self.sigma_, self.rho_ = (
-                float(np.exp(found.params[-2])),
-                float(np.tanh(found.params[-1])),
-            )
+            self.sigma_ = float(np.exp(found.params[-2]))
+            self.rho_ = float(np.tanh(found.params[-1]))
             self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
         else:
-            back = problem.back(1.0)
             self.sigma_, self.rho_ = start.sigma, start.rho
             self.log_likelihood_ = problem.probit.log_likelihood
             self.certificate_ = problem.probit.certificate
         self.mills_coef_ = self.sigma_ * self.rho_
-        raw = found.covariance if self._kind == "model" else sandwich(found.influence, rows.groups)
-        self.params_: FloatArray = back @ found.params
-        self.covariance_: FloatArray = back @ raw @ back.T
         self._independent = independent_log_likelihood(problem)
-        n_selection, n_outcome = problem.sizes
-        self.selection_intercept_ = float(self.params_[0])
-        self.selection_coef_ = self.params_[1:n_selection]
-        self.intercept_ = float(self.params_[n_selection])
-        self.coef_ = self.params_[n_selection + 1 : n_selection + n_outcome]
-        self.selection_names_ = self._selection.names[1:]
-        self.outcome_names_ = self._outcome.names[1:]
-        for message in doubts(self, found):
+        self._take(found, problem, rows)
+
+    def _estimate_by_scores(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+        """Estimate the outcome equation from a classifier's probabilities of being selected."""
+        if self.method != "two-step":
+            raise ParameterError(
+                'selection_model has no likelihood of both equations: use method="two-step".'
+            )
+        scores = score_selection(self.selection_model, columns.selection[:, 1:], rows)
+        found = second_step(problem, index_of(scores.probability[problem.selected]))
+        self.selection_model_ = scores.model
+        self.log_likelihood_, self.certificate_ = scores.log_likelihood, None
+        self.condition_number_ = found.condition
+        self.sigma_, self.rho_ = found.sigma, found.rho
+        self.mills_coef_ = float(found.params[-1])
+        influence = np.zeros((len(rows.selected), len(found.params)))
+        influence[rows.selected] = found.influence(problem)
+        self._keep(found.params, block_diag(problem.outcome.back, np.ones(1)), influence, rows)
+        self.intercept_, self.coef_ = float(self.params_[0]), self.params_[1:-1]
+        for message in doubts(self):
             warn_caller(UserWarning(message))
+
+    def _probability(self, batch: pa.RecordBatch) -> FloatArray:
+        if not hasattr(self, "selection_model_"):
+            return super()._probability(batch)
+        scores = self.selection_model_.predict_proba(self._selection.matrix(batch)[:, 1:])
+        return np.asarray(scores, dtype=np.float64)[:, 1]
+
+    def _index(self, batch: pa.RecordBatch) -> FloatArray:
+        if not hasattr(self, "selection_model_"):
+            return super()._index(batch)
+        return index_of(self._probability(batch))
+
+    @property
+    def _method(self) -> str:
+        return "control function" if self.certificate_ is None else self.method
+
+    def _error_rows(self, errors: FloatArray) -> Iterator[SummaryRow]:
+        rows = likelihood_rows if self.method == "ml" else least_squares_rows
+        return rows(self, errors)
 
     def predict(self, X: Any, *, given_selected: bool = False) -> FloatArray:
         """Return the expected outcome of rows.
@@ -281,19 +201,13 @@ class HeckmanRegressor(RegressorMixin, WithParameters):
         -------
         ndarray of shape (n_rows,)
         """
-        batch = self._batch(X, self._equation("_outcome").columns)
-        predictions = self.intercept_ + self._outcome.matrix(batch)[:, 1:] @ self.coef_
+        predictions, batch = self._fit_of(X)
         if given_selected:
-            predictions = predictions + self.mills_coef_ * inverse_mills(self._index(X))
+            predictions = predictions + self.mills_coef_ * inverse_mills(
+                self._index(self._batch(X, self._selection.columns))
+            )
         self._outcome.warn_of_unseen(batch, predictions)
         return predictions
-
-    def predict_selected(self, X: Any) -> FloatArray:
-        """Return the probability of each row to be selected."""
-        batch = self._batch(X, self._equation("_selection").columns)
-        probability: FloatArray = ndtr(self._index(X))
-        self._selection.warn_of_unseen(batch, probability)
-        return probability
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return R² of ``predict(X, given_selected=True)`` on the rows whose outcome is there.
@@ -302,62 +216,5 @@ class HeckmanRegressor(RegressorMixin, WithParameters):
         """
         seen = is_labelled(y)
         weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
-        truth = numbers(y, seen)
-        return float(
-            r2_score(truth, self.predict(X, given_selected=True)[seen], sample_weight=weight)
-        )
-
-    def summary(self) -> HeckmanSummary:
-        """Return both equations with standard errors, as a text or table to print."""
-        self._equation("_outcome")
-        return summarise(self)
-
-    def _equation(self, name: str) -> Equation:
-        check_is_fitted(self, "params_")
-        equation: Equation = getattr(self, name)
-        return equation
-
-    def _index(self, X: Any) -> FloatArray:
-        batch = self._batch(X, self._selection.columns)
-        return (
-            self.selection_intercept_ + self._selection.matrix(batch)[:, 1:] @ self.selection_coef_
-        )
-
-    def _batch(self, X: Any, columns: list[str]) -> pa.RecordBatch:
-        """Return new rows with the columns of an equation."""
-        rows = as_rows(X, name="X")
-        table, fitted = rows.table, hasattr(self, "feature_names_in_")
-        if not (rows.named and fitted):
-            if table.num_columns != self.n_features_in_:
-                raise InputError(
-                    f"X has {table.num_columns} features, but HeckmanRegressor is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-            names = (
-                self.feature_names_in_ if fitted else [f"x{j}" for j in range(table.num_columns)]
-            )
-            table = table.rename_columns([str(name) for name in names])
-        lacking = [name for name in columns if name not in table.column_names]
-        if lacking:
-            raise InputError(
-                f"X lacks column '{lacking[0]}', which the equation needs."
-                f"{which_there_are(lacking[0], table.column_names)}"
-            )
-        return Rows(table.select(columns), rows.named).batch
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.target_tags.required = True
-        return tags
-
-
-def _chosen(columns: Any, names: list[str], parameter: str) -> list[str]:
-    if columns is None:
-        return list(names)
-    chosen = chosen_names(list(columns), names, owner="X")
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ParameterError(f"{parameter} must name columns of X, each once; got {columns!r}.")
-    return chosen
+        predictions = self.predict(X, given_selected=True)[seen]
+        return float(r2_score(self._outcomes(y, seen), predictions, sample_weight=weight))

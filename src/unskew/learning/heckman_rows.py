@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.population.labels import is_labelled
@@ -54,40 +54,44 @@ class HeckmanRows:
     def of(
         cls,
         given: Rows,
-        y: Any,
+        seen: BoolArray,
         population: Any,
         selection: list[str],
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
+        *,
+        outcomes: Callable[[BoolArray], FloatArray],
+        owner: str,
     ) -> Self:
-        """Check what was given, and read the rest of the population if there is one."""
-        if y is None:
-            raise InputError("HeckmanRegressor requires y to be passed, but the target y is None.")
-        seen = is_labelled(y)
+        """Check what was given, and read the rest of the population if there is one.
+
+        ``outcomes`` returns the outcomes of the rows that have one, as numbers; ``owner`` is who
+        asks, for messages.
+        """
         if len(seen) != len(given):
             raise InputError(f"y has {len(seen)} labels for the {len(given)} rows of X.")
         if not seen.any():
             raise InputError("y is missing for every row of X: there is no outcome to learn from.")
         weight = check_design(sample_weight, name="sample_weight", n_rows=len(given))
         groups = None if clusters is None else _groups(clusters, len(given))
-        rows = cls(given, None, seen, numbers(y, seen), weight, groups, sample_weight is not None)
+        rows = cls(given, None, seen, outcomes(seen), weight, groups, sample_weight is not None)
         if population is not None:
-            rows = rows._with_rest(population, selection)
+            rows = rows._with_rest(population, selection, owner)
         elif seen.all():
             raise InputError(
-                "y is there for every row, and HeckmanRegressor needs the rows that are not "
+                f"y is there for every row, and {owner} needs the rows that are not "
                 "selected too: give all rows, with y missing where it was not seen, or "
                 "population=Population(U, selected=...)."
             )
         return rows._without_zeros()
 
-    def _with_rest(self, population: Any, selection: list[str]) -> Self:
+    def _with_rest(self, population: Any, selection: list[str], owner: str) -> Self:
         if isinstance(population, Margins):
-            raise InputError("HeckmanRegressor needs the population's rows; Margins has none.")
+            raise InputError(f"{owner} needs the population's rows; Margins has none.")
         target = Population.of(population)
         if not target.about.selected:
             raise ParameterError(
-                "HeckmanRegressor needs to know which rows of the population are in X: "
+                f"{owner} needs to know which rows of the population are in X: "
                 "Population(U, selected=...)."
             )
         if not self.selected.all():
@@ -154,21 +158,6 @@ class HeckmanRows:
         if self.groups is not None:
             return f"clustered ({int(self.groups.max()) + 1:,} clusters)"
         return "robust" if self.weighted else asked
-
-
-def numbers(y: Any, seen: BoolArray) -> FloatArray:
-    """Return the outcomes that are there, as numbers."""
-    column = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    try:
-        values = np.asarray(column.reshape(len(seen), -1)[seen, 0], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(
-            f"y must hold numbers, missing where it was not seen: {error}. HeckmanRegressor is for "
-            "a numeric outcome."
-        ) from error
-    if np.isinf(values).any():
-        raise InputError("y contains infinity. Replace it, or leave those rows out.")
-    return values
 
 
 def _groups(clusters: Any, n_rows: int) -> IntArray:

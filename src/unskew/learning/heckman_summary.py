@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +12,22 @@ from scipy.stats import chi2, norm
 
 from unskew.learning.equation import CONSTANT
 from unskew.numerics.newton import Certificate
+from unskew.numerics.typing import FloatArray
 
 if TYPE_CHECKING:
     from unskew.learning.heckman import HeckmanRegressor
+    from unskew.learning.selection_model import SelectionModel
 
 LEVEL = 0.95
 _HEADER = ("", "estimate", "std. error", "z", "P>|z|", f"[{LEVEL:.0%}", "interval]")
 _TITLES = {"outcome": "Outcome", "selection": "Selection (probit)", "errors": "Errors"}
+_METHODS = {
+    "two-step": "two-step estimates",
+    "ml": "maximum likelihood",
+    "probit": "probit outcome, maximum likelihood",
+    "control function": "control function by a classifier (an experiment)",
+}
+_LIKELIHOODS = {"two-step": " of the probit", "control function": " of the selection, held out"}
 
 
 class SummaryRow(NamedTuple):
@@ -43,11 +52,14 @@ class ChiSquare(NamedTuple):
 
 @dataclass(frozen=True)
 class HeckmanSummary:
-    """What :meth:`unskew.HeckmanRegressor.summary` returns; it prints as a table.
+    """What ``summary()`` of a selection model returns; it prints as a table.
 
     Attributes
     ----------
-    method, covariance : str
+    method : {"two-step", "ml", "probit", "control function"}
+        "probit" is maximum likelihood with an outcome of two classes, "control function" the
+        experiment with a classifier of who is selected.
+    covariance : str
     n_selected, n_unselected : int
     rows : tuple of SummaryRow
         Each with equation ("outcome", "selection" or "errors"), name, estimate, standard_error, z,
@@ -56,9 +68,9 @@ class HeckmanSummary:
     wald : ChiSquare
         Of no correlation between the equations: from atanh ρ, or, with two steps, from λ.
     likelihood_ratio : ChiSquare or None
-        The same by the likelihoods, with ``method="ml"`` and the model's own covariance.
+        The same by the likelihoods, with maximum likelihood and the model's own covariance.
     condition_number : float
-    certificate : Certificate
+    certificate : Certificate or None
 
     Examples
     --------
@@ -82,7 +94,7 @@ class HeckmanSummary:
     wald: ChiSquare
     likelihood_ratio: ChiSquare | None
     condition_number: float
-    certificate: Certificate
+    certificate: Certificate | None
 
     def __getitem__(self, place: tuple[str, str]) -> SummaryRow:
         for row in self.rows:
@@ -121,21 +133,22 @@ class HeckmanSummary:
 
     def _equations(self) -> Iterator[tuple[str, list[SummaryRow]]]:
         for equation, title in _TITLES.items():
-            yield title, [row for row in self.rows if row.equation == equation]
+            rows = [row for row in self.rows if row.equation == equation]
+            probit = equation == "outcome" and self.method == "probit"
+            if rows:
+                yield f"{title} (probit)" if probit else title, rows
 
     def _head(self) -> list[str]:
         n = self.n_selected + self.n_unselected
-        names = {"two-step": "two-step estimates", "ml": "maximum likelihood"}
-        of = "of the probit" if self.method == "two-step" else ""
         return [
-            f"Heckman selection model, {names[self.method]}",
+            f"Heckman selection model, {_METHODS[self.method]}",
             f"{n:,} rows: {self.n_selected:,} selected, {self.n_unselected:,} not",
-            f"Log-likelihood {of}".rstrip() + f" {self.log_likelihood:.6f}; standard errors: "
-            f"{self.covariance}",
+            f"Log-likelihood{_LIKELIHOODS.get(self.method, '')} {self.log_likelihood:.6f}; "
+            f"standard errors: {self.covariance}",
         ]
 
     def _notes(self) -> list[str]:
-        what = "ρ = 0" if self.method == "ml" else "λ = 0"
+        what = "ρ = 0" if self.method in ("ml", "probit") else "λ = 0"
         notes = [
             f"Wald test of {what}: χ²(1) = {self.wald.statistic:.2f}, p = {self.wald.p_value:.4f}"
         ]
@@ -144,49 +157,45 @@ class HeckmanSummary:
             notes.append(
                 f"Likelihood ratio test of ρ = 0: χ²(1) = {statistic:.2f}, p = {p_value:.4f}"
             )
-        steps, gradient, converged = self.certificate
+        condition = f"condition number {self.condition_number:.1f}"
+        if self.certificate is None:
+            notes.append(f"Standard errors take the probabilities as known; {condition}")
+        else:
+            steps, gradient, converged = self.certificate
+            notes.append(
+                f"{'Converged' if converged else 'Not converged'} in {steps} steps; gradient "
+                f"{gradient:.0e} standard errors; {condition}"
+            )
+        equations = "a linear outcome" if self.certificate is None else "linear equations"
         notes.append(
-            f"{'Converged' if converged else 'Not converged'} in {steps} steps; gradient "
-            f"{gradient:.0e} standard errors; condition number {self.condition_number:.1f}"
-        )
-        notes.append(
-            "Assumes linear equations, and bivariate normal errors independent of the columns."
+            f"Assumes {equations}, and bivariate normal errors independent of the columns."
         )
         return notes
 
 
-def summarise(model: HeckmanRegressor) -> HeckmanSummary:
+def summarise(model: SelectionModel) -> HeckmanSummary:
     """Return the summary of a fitted model."""
     errors = np.sqrt(np.maximum(np.diag(model.covariance_), 0.0))
-    if not model.certificate_.converged:
+    if model.certificate_ is not None and not model.certificate_.converged:
         errors = np.full_like(errors, np.nan)
-    n_selection = len(model.selection_coef_) + 1
-    n_outcome = len(model.coef_) + 1
-    names = [
-        *(("selection", name) for name in [CONSTANT, *model.selection_names_]),
-        *(("outcome", name) for name in [CONSTANT, *model.outcome_names_]),
-    ]
+    names = [("outcome", name) for name in [CONSTANT, *model.outcome_names_]]
+    if model.certificate_ is not None:
+        names = [*(("selection", name) for name in [CONSTANT, *model.selection_names_]), *names]
     rows = [
-        _row(*place, float(value), float(error))
+        summary_row(*place, float(value), float(error))
         for place, value, error in zip(names, model.params_, errors, strict=False)
     ]
-    ratio = None
-    if model.method == "ml":
-        rows += _error_rows(model, errors)
-        statistic = 2 * (model.log_likelihood_ - model._independent)
-        if model._kind == "model":
-            ratio = ChiSquare(float(statistic), float(chi2.sf(statistic, 1)))
-    else:
-        rows += [
-            _row("errors", "λ", model.mills_coef_, float(errors[n_selection + n_outcome])),
-            _row("errors", "σ", model.sigma_, np.nan),
-            _row("errors", "ρ", model.rho_, np.nan),
-        ]
+    rows += model._error_rows(errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         wald = float((model.params_[-1] / errors[-1]) ** 2)
+    method = model._method
+    ratio = None
+    if method in ("ml", "probit") and model._covariance_kind == "model":
+        statistic = 2 * (model.log_likelihood_ - model._independent)
+        ratio = ChiSquare(float(statistic), float(chi2.sf(statistic, 1)))
     return HeckmanSummary(
-        model.method,
-        model._kind,
+        method,
+        model._covariance_kind,
         model.n_selected_,
         model.n_unselected_,
         tuple(rows),
@@ -198,28 +207,42 @@ def summarise(model: HeckmanRegressor) -> HeckmanSummary:
     )
 
 
-def _error_rows(model: HeckmanRegressor, errors: np.ndarray) -> Iterator[SummaryRow]:
+def least_squares_rows(model: HeckmanRegressor, errors: FloatArray) -> Iterator[SummaryRow]:
+    """Yield λ, with its standard error, σ and ρ."""
+    yield summary_row("errors", "λ", model.mills_coef_, float(errors[-1]))
+    yield summary_row("errors", "σ", model.sigma_, np.nan)
+    yield summary_row("errors", "ρ", model.rho_, np.nan)
+
+
+def likelihood_rows(model: HeckmanRegressor, errors: FloatArray) -> Iterator[SummaryRow]:
     """Yield σ, ρ and λ = ρσ, with standard errors by the delta method.
 
     The intervals of σ and ρ are those of log σ and atanh ρ, transformed.
     """
-    log_sigma, atanh_rho = model.params_[-2:]
     sigma, rho = model.sigma_, model.rho_
-    far = norm.ppf(0.5 + LEVEL / 2)
-    for name, value, middle, error, back, slope in (
-        ("σ", sigma, log_sigma, errors[-2], np.exp, sigma),
-        ("ρ", rho, atanh_rho, errors[-1], np.tanh, 1 - rho**2),
-    ):
-        low, high = back(middle - far * error), back(middle + far * error)
-        yield SummaryRow(
-            "errors", name, value, float(slope * error), np.nan, np.nan, float(low), float(high)
-        )
+    yield _transformed("σ", np.exp, sigma, float(model.params_[-2]), float(errors[-2]))
+    yield correlation_row(model, errors)
     by = np.array([sigma * rho, sigma * (1 - rho**2)])  # of λ, by log σ and atanh ρ
     variance = by @ model.covariance_[-2:, -2:] @ by if np.isfinite(errors[-1]) else np.nan
-    yield _row("errors", "λ", model.mills_coef_, float(np.sqrt(variance)))
+    yield summary_row("errors", "λ", model.mills_coef_, float(np.sqrt(variance)))
 
 
-def _row(equation: str, name: str, estimate: float, error: float) -> SummaryRow:
+def correlation_row(model: SelectionModel, errors: FloatArray) -> SummaryRow:
+    """Return ρ, whose interval is that of atanh ρ, transformed."""
+    slope = 1 - model.rho_**2
+    return _transformed("ρ", np.tanh, slope, float(model.params_[-1]), float(errors[-1]))
+
+
+def _transformed(
+    name: str, back: Callable[[float], float], slope: float, middle: float, error: float
+) -> SummaryRow:
+    far = float(norm.ppf(0.5 + LEVEL / 2)) * error
+    estimate, low, high = (float(back(one)) for one in (middle, middle - far, middle + far))
+    return SummaryRow("errors", name, estimate, slope * error, np.nan, np.nan, low, high)
+
+
+def summary_row(equation: str, name: str, estimate: float, error: float) -> SummaryRow:
+    """Return a parameter with its z statistic and interval."""
     far = float(norm.ppf(0.5 + LEVEL / 2)) * error
     z = estimate / error if error else np.nan
     p_value = float(2 * norm.sf(abs(z)))

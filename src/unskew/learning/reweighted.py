@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from narwhals.stable.v2.dependencies import is_dask_dataframe
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
-from sklearn.utils import check_random_state, get_tags
+from sklearn.base import MetaEstimatorMixin, is_classifier, is_regressor
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    _num_samples,
-    validate_parameters,
-)
-from unskew.errors import (
-    InputError,
-    LearnerError,
-    MismatchError,
-    ParameterError,
+from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
+from unskew.errors import InputError, LearnerError, ParameterError
+from unskew.learning.given_population import (
+    check_whole,
+    pipelines_go_inside,
+    tags_of_learner,
+    weighter_or_default,
 )
 from unskew.learning.leaves import Leaves
 from unskew.learning.strength import Strength, choose_strength, split, tempered, weighings
 from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
-from unskew.population.margins import Margins
 from unskew.population.population import Population
-from unskew.population.rows import is_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
 from unskew.weighters.weight_keyword import weight_keyword
-
-_PIPELINE_GOES_INSIDE = (
-    "If X comes from an earlier step of a pipeline, which does not transform the population: put "
-    "the pipeline inside, Reweighted(make_pipeline(encoder, learner), weighter)."
-)
 
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:
@@ -197,50 +182,26 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         self
         """
         validate_parameters(self)
-        if y is None:
-            raise InputError("Reweighted requires y to be passed, but the target y is None.")
-        learner = self.estimator
-        if not (is_regressor(learner) or is_classifier(learner) or hasattr(learner, "predict")):
-            raise ParameterError(
-                f"The 'estimator' parameter of Reweighted must be a learner that predicts. Got "
-                f"{self.estimator} instead."
-            )
-        keyword = weight_keyword(self.estimator)
-        if keyword is None and self.resample is None:
-            raise LearnerError(
-                f"{learner_name(self.estimator)} takes no sample_weight, so the weights could not "
-                'reach it. Pass resample="multiplicity" or resample="rejection" to train it on a '
-                "resampled sample, or use a learner that takes weights."
-            )
-        _check_whole(X, population)
+        trainer = self._trainer(y)
+        check_whole(X, population)
         for stale in ("multiplicities_", "feature_names_in_", "strength_", "choice_scores_"):
             self.__dict__.pop(stale, None)
         weighter, power = self._weighter_and_power(population)
-        leaves = Leaves(weighter, X, y, sample_weight) if weighter.is_automatic else None
-        try:
-            if power == "auto" and leaves is not None:
+        leaves = None
+        if power == "auto" and weighter.is_automatic:
+            leaves = Leaves(weighter, X, y, sample_weight)
+        with pipelines_go_inside(X, "Reweighted"):
+            if leaves is not None:
                 population = Population.of(population)
                 folds = split(self.estimator, y, self._seed())
                 leaves.ask(population, [training for training, _ in folds])
             self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
-        except InputError as error:
-            if isinstance(error, MismatchError) or issparse(X):
-                raise type(error)(f"{error} {_PIPELINE_GOES_INSIDE}") from error
-            raise
         base: FloatArray = self.weighter_.weights_
         if (base < 0).any():
             raise LearnerError(
                 f"{int((base < 0).sum())} weights are negative, and no learner takes such "
                 "weights. Use bounds=(0, None) on the weighter."
             )
-        trainer = Trainer(
-            self.estimator,
-            keyword,
-            self.resample,
-            self.resample_size,
-            self.rounds,
-            check_random_state(self.random_state),
-        )
         design = np.ones(len(base)) if sample_weight is None else np.asarray(sample_weight, float)
         if power == "auto":
             self.weights_: FloatArray = self._choose(
@@ -257,16 +218,34 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             self.feature_names_in_ = self.weighter_.feature_names_in_
         return self
 
-    def _weighter_and_power(self, population: Any) -> tuple[Weighter, float | Literal["auto"]]:
-        from unskew.weighters.auto import AutoWeights
-        from unskew.weighters.calibration import CalibrationWeights
+    def _trainer(self, y: Any) -> Trainer:
+        """Return what trains the learner; refuse one that cannot be trained with weights."""
+        if y is None:
+            raise InputError("Reweighted requires y to be passed, but the target y is None.")
+        learner = self.estimator
+        if not (is_regressor(learner) or is_classifier(learner) or hasattr(learner, "predict")):
+            raise ParameterError(
+                f"The 'estimator' parameter of Reweighted must be a learner that predicts. Got "
+                f"{learner} instead."
+            )
+        keyword = weight_keyword(learner)
+        if keyword is None and self.resample is None:
+            raise LearnerError(
+                f"{learner_name(learner)} takes no sample_weight, so the weights could not "
+                'reach it. Pass resample="multiplicity" or resample="rejection" to train it on a '
+                "resampled sample, or use a learner that takes weights."
+            )
+        return Trainer(
+            learner,
+            keyword,
+            self.resample,
+            self.resample_size,
+            self.rounds,
+            check_random_state(self.random_state),
+        )
 
-        if self.weighter is not None:
-            weighter = clone(self.weighter)
-        elif isinstance(population, Margins):
-            weighter = CalibrationWeights()
-        else:
-            weighter = AutoWeights()
+    def _weighter_and_power(self, population: Any) -> tuple[Weighter, float | Literal["auto"]]:
+        weighter = weighter_or_default(self.weighter, population)
         if self.overlap is not None:
             weighter.set_params(overlap=self.overlap)
         if self.power is not None:
@@ -359,32 +338,4 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         return float(self.estimator_.score(X, y, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = copy.deepcopy(get_tags(self.estimator))
-        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
-            setattr(tags, name, getattr(inner, name))
-        for name in ("allow_nan", "string", "categorical"):
-            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        tags.target_tags.required = True
-        tags.input_tags.sparse = False  # the weighter reads tables
-        return tags
-
-
-def _check_whole(X: Any, population: Any) -> None:
-    """Refuse a population that cross-validation may have cut into folds, as it cuts X and y.
-
-    scikit-learn cuts what has as many entries as X, and so do other tools. Afterwards the two still
-    have equal lengths, and nothing else tells a part from the whole; only X itself, as the same
-    object, was not cut apart from X. A ``Population`` has no length and is never cut.
-    """
-    if population is X:
-        return
-    is_table = isinstance(population, list | tuple) or is_rows(population)
-    if is_table and not is_dask_dataframe(population) and hasattr(X, "__len__"):
-        n_rows = _num_samples(population)
-        if n_rows == _num_samples(X):
-            raise InputError(
-                f"population has as many rows as X ({n_rows}). In cross-validation and searches, "
-                "scikit-learn would cut such a table into folds as it cuts X, which cannot be told "
-                "from a whole one. Wrap it: population=Population(U)."
-            )
+        return tags_of_learner(super().__sklearn_tags__(), self.estimator)

@@ -28,7 +28,8 @@ def split_labelled(X: Any, y: Any) -> Labelled:
     For one table of both: granted and refused loans, answers and silence. The rows with a label are
     the sample, and all rows are its population, which knows which of them the sample has. This is
     right if being labelled depends on the columns alone; where it depends on the label itself, use
-    :class:`unskew.HeckmanRegressor` or :class:`unskew.LabelShiftWeights`.
+    :class:`unskew.HeckmanRegressor`, :class:`unskew.HeckmanClassifier` or
+    :class:`unskew.LabelShiftWeights`.
 
     Parameters
     ----------

@@ -174,10 +174,12 @@ def weighings(name: str, base: FloatArray, design: FloatArray) -> list[Weighing]
     return [flat, root, Weighing(name, 1.0, base.__getitem__)]
 
 
-def split(learner: Any, y: Any, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Return five folds of the sample, with the classes spread evenly over them."""
+def split(
+    learner: Any, y: Any, seed: int, n_folds: int = N_FOLDS
+) -> list[tuple[IntArray, IntArray]]:
+    """Return folds of the sample, with the classes spread evenly over them."""
     labels = np.asarray(y)
-    n_folds = min(N_FOLDS, len(labels))
+    n_folds = min(n_folds, len(labels))
     if is_classifier(learner):
         smallest = int(np.unique(labels, return_counts=True)[1].min())
         if smallest >= 2:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import sklearn
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import _num_samples, _safe_indexing
 from unskew.errors import LearnerError, warn_caller
@@ -14,6 +15,7 @@ from unskew.learning.committee import Committee
 from unskew.learning.resampling import multiplicities, rejection
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.weighters.weight_keyword import weight_keyword
 
 
 class Trainer:
@@ -56,7 +58,7 @@ class Trainer:
         counted = np.ones(_num_samples(X)) if weights is None else weights
         if self.keyword is not None and self.resample is None:
             plain = bool((counted == 1.0).all())
-            return _train(self.estimator, X, y, **({} if plain else {self.keyword: counted}))
+            return train(self.estimator, X, y, **({} if plain else {self.keyword: counted}))
         if self.resample == "multiplicity":
             return self._fit_multiplicity(X, y, counted)
         return self._fit_rejection(X, y, counted)
@@ -92,7 +94,7 @@ class Trainer:
 
     def _train_resampled(self, X: Any, y: Any, rows: IntArray, weights: FloatArray) -> Any:
         try:
-            return _train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
+            return train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
         except ValueError as error:
             raise LearnerError(
                 f"{learner_name(self.estimator)} could not be trained on the "
@@ -102,11 +104,54 @@ class Trainer:
             ) from error
 
 
-def _train(learner: Any, X: Any, y: Any, **weights: FloatArray) -> Any:
+class TrainingRows(NamedTuple):
+    """Rows on which to train learners, with the design weights that they have, if any.
+
+    Attributes
+    ----------
+    X, y : array-likes
+    design : ndarray or None
+    population : Population or Margins
+        For learners that weigh the sample themselves.
+    """
+
+    X: Any
+    y: Any
+    design: FloatArray | None
+    population: Any
+
+    def take(self, places: IntArray) -> TrainingRows:
+        """Return the rows at these places."""
+        design = None if self.design is None else self.design[places]
+        X, y = _safe_indexing(self.X, places), self.y[places]
+        return TrainingRows(X, y, design, self.population)
+
+    def train(self, learner: Any, y: Any = None) -> Any:
+        """Return a fitted clone, on other labels if they are given."""
+        weights = {}
+        if self.design is not None:
+            keyword = weight_keyword(learner)
+            if keyword is None:
+                raise LearnerError(
+                    f"{learner_name(learner)} takes no sample_weight, so the design weights could "
+                    "not reach it. Use a learner that takes weights, or pass no sample_weight."
+                )
+            weights[keyword] = self.design
+        return train(learner, self.X, self.y if y is None else y, self.population, **weights)
+
+
+def train(learner: Any, X: Any, y: Any, population: Any = None, **weights: FloatArray) -> Any:
+    """Return a fitted clone of a learner; one that weighs the sample gets the population."""
+    further = {"population": population} if weighs_itself(learner) else {}
     # The keyword names the step that takes the weights; metadata routing would want requests set
     # on every step for the same purpose.
     with sklearn.config_context(enable_metadata_routing=False):
-        return clone(learner).fit(X, y, **weights)
+        return clone(learner).fit(X, y, **further, **weights)
+
+
+def weighs_itself(learner: Any) -> bool:
+    """Whether a learner weighs its sample by a population, as ``Reweighted`` does."""
+    return bool(has_fit_parameter(learner, "population"))
 
 
 def learner_name(learner: Any) -> str:

@@ -298,9 +298,9 @@ def _leave_flat_directions(
 ) -> None:
     """Move along directions without curvature until an entry is zero, where that costs least.
 
-    All levels of a column and the intercept are such a direction: only the slack tells its points
-    apart, and coordinate descent would follow it in steps of the size of the slack. Changes the
-    point; the slope stays as it is, because there is no curvature.
+    All levels of a column and the intercept are such a direction: only the slack
+    distinguishes its points, and coordinate descent would follow it in steps of the size of the
+    slack. Changes the point; the slope stays as it is, because there is no curvature.
     """
     for _ in range(len(point)):
         free = np.flatnonzero((point != 0) | (slack == 0))

@@ -25,8 +25,24 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_thread(*, when: bool = True) -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread a call, where the work is too little to be shared.
+
+    Their threads wait for each other in a loop, which takes many times as long as the work where
+    other processes keep the cores busy.
+    """
+    if not when:
+        yield
+        return
+    with _controller("scipy.linalg" in sys.modules, "sklearn.ensemble" in sys.modules).limit(
+        limits=1
+    ):
+        yield
+
+
 @cache
-def _controller(with_scipy: bool) -> Any:  # noqa: ARG001
+def _controller(with_scipy: bool, with_trees: bool = False) -> Any:  # noqa: ARG001
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # it looks through all loaded libraries, which takes a while

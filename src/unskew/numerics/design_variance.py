@@ -80,7 +80,7 @@ class Design(NamedTuple):
         np.add.at(totals, self.units, influence)
         return totals
 
-    def spread(self, influence: FloatArray) -> Spread:
+    def spread(self, influence: FloatArray, *, centred: bool = True) -> Spread:
         r"""Return :math:`\sum_h \frac{n_h}{n_h-1} \sum_c (e_{hc} - \bar e_h)^2` of each column.
 
         The degrees of freedom are those of a sum of squares of normal numbers with these sizes,
@@ -90,6 +90,8 @@ class Design(NamedTuple):
         Parameters
         ----------
         influence : ndarray of shape (n_rows, n_estimates)
+        centred : bool, default=True
+            Otherwise the sum of the squares, of contributions whose mean is known to be zero.
 
         Examples
         --------
@@ -105,7 +107,10 @@ class Design(NamedTuple):
         means = np.zeros((len(sizes), totals.shape[1]))
         np.add.at(means, self.strata, totals)
         means /= sizes[:, None]
-        squares = (totals - means[self.strata]) ** 2 * (sizes / (sizes - 1))[self.strata, None]
+        factors = sizes / (sizes - 1)
+        if not centred:
+            means, factors = np.zeros_like(means), np.ones_like(factors)
+        squares = (totals - means[self.strata]) ** 2 * factors[self.strata, None]
         variance = squares.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = 3 * variance**2 / (squares**2).sum(axis=0)

@@ -18,7 +18,16 @@ SMALL_BLOCK = 400
 
 
 class Bracket(NamedTuple):
-    """Two numbers between which an eigenvalue lies."""
+    """Two numbers between which an eigenvalue lies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.theory import largest_eigenvalue
+    >>> bracket = largest_eigenvalue(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(bracket.lower <= 3.0 + 1e-12 and 3.0 - 1e-12 <= bracket.upper)
+    True
+    """
 
     lower: float
     upper: float

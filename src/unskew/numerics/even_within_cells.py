@@ -37,6 +37,9 @@ MAX_LEAVES = 16
 MIN_LEAF = 10
 """Rows in a leaf of the tree at least; fewer are noise. Not tuned."""
 
+GROWING_ROWS = 10_000
+"""Sample rows from which a tree grows at most: as many as a weighter keeps of the population."""
+
 FEWEST_DRAWN = 10
 """Rows that must have been drawn from the population in a cell, where not all of them were: with
 fewer the cell's mean is too uncertain, and what follows from it not normal."""
@@ -189,7 +192,10 @@ def _tree_scores(
     from sklearn.tree import DecisionTreeClassifier
 
     n_cells = int(max(sample.cells.max(), drawn.cells.max())) + 1
-    mine, theirs = sample.take(first), drawn.take(growing)
+    grown = np.flatnonzero(first)
+    if len(grown) > GROWING_ROWS:
+        grown = np.random.RandomState(seed).choice(grown, GROWING_ROWS, replace=False)
+    mine, theirs = InCells(sample.values[grown], sample.cells[grown]), drawn.take(growing)
     in_sample, in_drawn = (np.bincount(side.cells, minlength=n_cells) for side in (mine, theirs))
     both = (in_sample > 0) & (in_drawn > 0)
     ratio = np.divide(in_drawn, in_sample, out=np.zeros(n_cells), where=both)

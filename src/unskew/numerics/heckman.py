@@ -149,10 +149,49 @@ class TwoStep:
     condition: float
 
 
-def two_step(problem: Problem) -> TwoStep:
-    """Return Heckman's estimates: a probit, then least squares on x and the inverse Mills ratio."""
-    gamma = problem.probit.coef
-    index = problem.z @ gamma
+@dataclass(frozen=True)
+class SecondStep:
+    """Least squares of the outcome on its columns and the inverse Mills ratio.
+
+    Attributes
+    ----------
+    params : ndarray
+        β, and the coefficient ρσ of the ratio.
+    sigma, rho : float
+    regressors : ndarray of shape (n_selected, n_params)
+        The columns, and the ratio.
+    decline : ndarray of shape (n_selected,)
+        Minus the derivative of the ratio by the index.
+    residuals : ndarray of shape (n_selected,)
+    bread : ndarray
+        The inverse of the regressors' moments.
+    condition : float
+        See :func:`condition_number`.
+    """
+
+    params: FloatArray
+    sigma: float
+    rho: float
+    regressors: FloatArray
+    decline: FloatArray
+    residuals: FloatArray
+    bread: FloatArray
+    condition: float
+
+    def influence(self, problem: Problem) -> FloatArray:
+        """Return how much each selected row moves ``params``, if the index is known."""
+        return (self.regressors * (problem.seen * self.residuals)[:, None]) @ self.bread
+
+
+def second_step(problem: Problem, index: FloatArray) -> SecondStep:
+    """Regress the outcome, given the index whose Φ is the probability of being selected.
+
+    Parameters
+    ----------
+    problem : Problem
+    index : ndarray of shape (n_selected,)
+        Of the selected rows: zᵀγ, or Φ⁻¹ of the probability of any model.
+    """
     mills = inverse_mills(index)
     decline = mills * (mills + index)  # δ = −dλ/d(zγ)
     weight = problem.seen
@@ -161,12 +200,23 @@ def two_step(problem: Problem) -> TwoStep:
     theta = np.linalg.lstsq(regressors * root[:, None], problem.y * root, rcond=None)[0]
     residuals = problem.y - regressors @ theta
     variance = (weight @ residuals**2 + theta[-1] ** 2 * (weight @ decline)) / weight.sum()
-    rho2_variance = theta[-1] ** 2  # ρ²σ²
-
+    sigma = float(np.sqrt(variance))
+    rho = float(theta[-1] / sigma) if sigma > 1e-12 * np.abs(problem.y).max() else 0.0
     bread = np.linalg.pinv((regressors.T * weight) @ regressors)
-    slope = (regressors.T * (weight * theta[-1] * decline)) @ problem.z  # by γ, through λ in y
+    condition = condition_number(problem, mills)
+    return SecondStep(theta, sigma, rho, regressors, decline, residuals, bread, condition)
+
+
+def two_step(problem: Problem) -> TwoStep:
+    """Return Heckman's estimates: a probit, then least squares on x and the inverse Mills ratio."""
+    gamma = problem.probit.coef
+    second = second_step(problem, problem.z @ gamma)
+    weight, bread, decline = problem.seen, second.bread, second.decline
+    regressors, slope_of_mills = second.regressors, second.params[-1]
+    slope = (regressors.T * (weight * slope_of_mills * decline)) @ problem.z  # by γ, through λ in y
     of_gamma = np.linalg.inv(problem.probit.information)
-    noise = (regressors.T * (weight * (variance - rho2_variance * decline))) @ regressors
+    variance = second.sigma**2 - slope_of_mills**2 * decline  # σ² (1 − ρ²δ)
+    noise = (regressors.T * (weight * variance)) @ regressors
     carried = bread @ slope
     covariance = np.block(
         [
@@ -174,21 +224,20 @@ def two_step(problem: Problem) -> TwoStep:
             [carried @ of_gamma, bread @ noise @ bread + carried @ of_gamma @ carried.T],
         ]
     )
-    slope[-1] -= (weight * residuals * decline) @ problem.z  # and through λ as a regressor
+    slope[-1] -= (weight * second.residuals * decline) @ problem.z  # and through λ as a regressor
     by_selection = (
         problem.selection.columns
         * (problem.weight * scores(problem.selection.columns @ gamma, problem.selected))[:, None]
     ) @ of_gamma
     by_outcome = by_selection @ (bread @ slope).T
-    by_outcome[problem.selected] += (regressors * (weight * residuals)[:, None]) @ bread
-    sigma = float(np.sqrt(variance))
+    by_outcome[problem.selected] += second.influence(problem)
     return TwoStep(
-        np.append(gamma, theta),
-        sigma,
-        float(theta[-1] / sigma) if sigma > 1e-12 * np.abs(problem.y).max() else 0.0,
+        np.append(gamma, second.params),
+        second.sigma,
+        second.rho,
         covariance,
         np.column_stack([by_selection, by_outcome]),
-        condition_number(problem, mills),
+        second.condition,
     )
 
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
+from unskew.numerics.linear_classes import softmax
 from unskew.numerics.newton import climb
 from unskew.numerics.typing import FloatArray, IntArray
 
@@ -33,7 +34,7 @@ class Calibration(NamedTuple):
 
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return calibrated probabilities; the classes are the last axis."""
-        return softmax(self.slope * _log(probabilities) + self.bias, axis=-1)
+        return softmax(self.slope * _log(probabilities) + self.bias)
 
 
 def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatArray) -> Calibration:
@@ -58,7 +59,7 @@ def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatAr
         return float(fit - 0.5 * _RIDGE * ((params - neutral) ** 2).sum())
 
     def derivatives(params: FloatArray) -> tuple[FloatArray, FloatArray]:
-        fitted = softmax(terms(params), axis=1)
+        fitted = softmax(terms(params))
         gap = weight[:, None] * (hits - fitted)
         mean = (fitted * logs).sum(axis=1, keepdims=True)
         across = weight @ (fitted * (logs - mean))

@@ -106,6 +106,13 @@ class LogisticProblem:
             steps += 1
         return beta, LogisticCertificate(norm, steps, norm <= tol)
 
+    def curvature(self, beta: FloatArray, penalty: float) -> FloatArray:
+        """Return the Hessian at coefficients."""
+        chances = np.exp(-np.logaddexp(0.0, -self.features @ beta))
+        hessian = weighted_moments(self.features, self.shares * chances * (1 - chances)).gram
+        hessian.flat[self.n_free * (len(beta) + 1) :: len(beta) + 1] += penalty
+        return hessian
+
     def _value(self, beta: FloatArray, scores: FloatArray, rate: float, ridge: FloatArray) -> float:
         fit = self.shares @ np.logaddexp(0.0, scores) - rate * float(self.sample_means @ beta)
         return float(fit + ridge @ beta**2 / 2)

@@ -12,6 +12,8 @@ from unskew.numerics.typing import FloatArray
 MAX_STEPS = 200
 CONVERGED = 1e-6
 """The gradient, in units of standard errors, below which a maximum is reached."""
+_FLAT = 1e-9
+"""The share of the largest curvature below which a direction is flat: no maximum is there."""
 _NEAR = 1e-3
 """Below this gradient the last digits of the likelihood would reject steps that are right."""
 
@@ -67,14 +69,16 @@ def climb(
     for step in range(1, MAX_STEPS + 1):
         gradient, information = derivatives(params)
         sizes, axes = np.linalg.eigh(information)
-        concave = bool(sizes[0] > 0)
+        concave = bool(sizes[0] > _FLAT * sizes[-1])
         sizes = np.maximum(np.abs(sizes), 1e-12 * np.abs(sizes).max())
         along = axes.T @ gradient
         decrement = float(np.sqrt((along**2 / sizes).sum()))
         near = concave and decrement < _NEAR
-        if concave and (decrement < 1e-10 or (near and decrement > best / 2)):
+        stalled = near and decrement > best / 2
+        if concave and (decrement < 1e-10 or (stalled and decrement < CONVERGED)):
             # Newton's method squares a small error: what does not shrink any more is rounding.
-            return Climb(params, height, Certificate(step, decrement, decrement < CONVERGED))
+            return Climb(params, height, Certificate(step, decrement, True))
+        near = near and not stalled  # on a flat ridge whole steps may go too far
         best = decrement if near else np.inf
         move = axes @ (along / sizes)
         move = move / max(1.0, limit(move))

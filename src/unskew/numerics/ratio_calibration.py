@@ -1,7 +1,7 @@
 """A monotone map from a model's score to the logarithm of a density ratio.
 
 A model that ranks rows well may still be too sure, or not sure enough. On scores of rows that did
-not train it, a monotone map mends that and keeps the ranks.
+not train it, a monotone map corrects that and keeps the ranks.
 """
 
 from __future__ import annotations

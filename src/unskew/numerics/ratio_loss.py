@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unskew.numerics.auc import weighted_auc
 from unskew.numerics.calibration import solve_psd
 from unskew.numerics.typing import FloatArray
 
@@ -115,3 +116,10 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
 
 def _sigmoid(scores: FloatArray) -> FloatArray:
     return np.exp(-np.logaddexp(0.0, -scores))
+
+
+def sided_auc(scores: Sided, mass: Sided) -> float:
+    """Return the probability that a population row is scored above a sample row."""
+    theirs = np.concatenate([np.zeros(len(mass.mine)), mass.theirs])
+    mine = np.concatenate([mass.mine, np.zeros(len(mass.theirs))])
+    return weighted_auc(np.concatenate(scores), theirs, mine)[0]

@@ -103,19 +103,22 @@ def trim_weights(
 def ratio_cap(ratios: FloatArray, design: FloatArray, max_weight: float | None) -> float:
     """Return the largest c with min(r, c) at most ``max_weight`` times its mean by the design.
 
-    Infinite without a limit, and where no ratio exceeds it.
+    Infinite without a limit. Where no ratio exceeds it, it is still the limit of new rows.
 
     Examples
     --------
     >>> round(ratio_cap(np.array([1.0, 1.0, 6.0]), np.ones(3), 2.0), 9)
     4.0
+    >>> ratio_cap(np.array([1.0, 3.0]), np.ones(2), 10.0)
+    20.0
     """
     if max_weight is None:
         return np.inf
     order = np.argsort(ratios, kind="stable")
     rising, share = ratios[order], design[order] / design.sum()
-    if rising[-1] <= max_weight * float(share @ rising):
-        return np.inf
+    largest = max_weight * float(share @ rising)
+    if rising[-1] <= largest * (1 + 1e-12):
+        return max(largest, float(rising[-1]))
     # With the rows from number k on cut, c / max_weight = sum of the others + c · their share.
     below = np.append(0.0, np.cumsum(share * rising))[:-1]
     cut = 1.0 - np.append(0.0, np.cumsum(share))[:-1]

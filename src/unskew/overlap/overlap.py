@@ -28,6 +28,15 @@ class OverlapRule:
     by_chance : float
         For many rare values together: the share that an even draw of the sample's size would lack
         as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import Unweighted
+    >>> people = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> weighter = Unweighted(overlap=1.0).fit(people[people[:, 0] < 0.8], population=people)
+    >>> weighter.overlap_.rules[0].sample_rows
+    0
     """
 
     text: str
@@ -68,6 +77,15 @@ class Overlap:
     by_chance : float
         The share of the population's mass with values that no sample row has, but as few of them as
         an even draw of the sample's size would lack: not part of ``uncovered``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import Unweighted
+    >>> people = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> weighter = Unweighted(overlap=1.0).fit(people[people[:, 0] < 0.8], population=people)
+    >>> bool(abs(weighter.overlap_.uncovered - 0.2) < 0.02)
+    True
     """
 
     uncovered: float

@@ -19,7 +19,7 @@ def questions_in(summary: Summary) -> list[Summary]:
 class KeptAnswers:
     """What earlier passes have found.
 
-    These are totals, the largest reservoir of each seed, and what they were told to ask as well. A
+    These are totals, the largest reservoir of each seed, and what they were to ask as well. A
     reservoir contains every smaller one of its seed, so one answers them all: those of one
     pass, and those of later passes over the same columns.
     """

@@ -14,8 +14,8 @@ from unskew.errors import InputError, InputTypeError
 from unskew.numerics.typing import BoolArray
 
 _OTHERWISE = (
-    "Drop those rows, or let them join the population: split_labelled(X, y). HeckmanRegressor "
-    "takes y with missing labels as it is."
+    "Drop those rows, or let them join the population: split_labelled(X, y). HeckmanRegressor and "
+    "HeckmanClassifier take y with missing labels as it is."
 )
 
 

@@ -113,7 +113,7 @@ def _end_rows(rows: pa.Table, known: KnownLevels, end: str) -> pa.Table:
     """Return the rows with the first or the last number of each band."""
     for name, bands in known.bands.items():
         groups = bands.of(rows[name].to_numpy())
-        # An open end is as far as whole numbers can be told apart.
+        # An open end is as far as whole numbers can be distinguished.
         numbers = np.clip(getattr(bands, end)[groups], -(2.0**52), 2.0**52)
         numbers = numbers if end == "lows" else np.nextafter(numbers, -np.inf)
         numbers = pa.array(np.where(groups < 0, np.nan, numbers))

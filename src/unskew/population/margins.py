@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
 from unskew.population.about import About
@@ -17,6 +16,7 @@ from unskew.population.feature_sums import FeatureSums
 from unskew.population.known_levels import KnownLevels, match_levels
 from unskew.population.margin_answers import MarginAnswers
 from unskew.population.margin_tables import Key, Table, read_tables
+from unskew.population.model_matrix_names import resolved_totals, split_name
 from unskew.population.rows import Rows
 from unskew.population.summaries import (
     CellCounts,
@@ -283,7 +283,7 @@ class Margins:
 
     def shared_with(self, names: Sequence[str]) -> list[str]:
         """Return those of a sample's columns of which something is known."""
-        known = [*self.columns, *(_split(one, names)[0] for one in self._coefficients)]
+        known = [*self.columns, *(split_name(one, names)[0] for one in self._coefficients)]
         return [name for name in names if name in known]
 
     def matched(
@@ -294,7 +294,8 @@ class Margins:
         names = sample.table.column_names
         twin = copy.copy(self)
         if self._coefficients:
-            twin._resolve(sample.table)
+            tables, twin._totals = resolved_totals(self._coefficients, sample.table, self.mass)
+            twin._tables, twin._coefficients = {**self._tables, **tables}, {}
         for name in names:
             if name not in twin.columns:
                 raise InputError(
@@ -308,34 +309,6 @@ class Margins:
             for key, table in twin._tables.items()
         ]
         return twin
-
-    def _resolve(self, sample: pa.Table) -> None:
-        """Turn totals with R's names into counts of levels and totals of numbers."""
-        tables: dict[Key, Table] = {}
-        totals: dict[str, float] = {}
-        for name, total in self._coefficients.items():
-            column, level = _split(name, sample.column_names)
-            if column is None:
-                raise InputError(
-                    f"'{name}' of the totals is neither a column of the sample nor a column with a "
-                    "level. Interactions are given as tables: counts={(a, b): table}."
-                )
-            if not level:
-                totals[column] = total
-            else:
-                tables.setdefault((column,), {})[(level,)] = total
-        for (column,), table in tables.items():
-            seen = {str(one) for one in sample[column].unique().to_pylist() if one is not None}
-            rest = sorted(seen - {level for (level,) in table})
-            left = self.mass - sum(table.values())
-            if len(rest) != 1 or left < 0:
-                raise InputError(
-                    f"Column '{column}' must have exactly one level without a total, which gets "
-                    f"the rest, {left:,.10g}; the sample has {', '.join(rest) or 'none'}."
-                )
-            table[(rest[0],)] = left
-        self._tables, self._totals = {**self._tables, **tables}, totals
-        self._coefficients = {}
 
     def can_answer(self, summary: Summary) -> bool:
         """Whether the totals that are known answer a question."""
@@ -394,10 +367,3 @@ def _check_options(size: Any, unit: str, collapse: Any, reconcile: str) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and abs(float(value)) < np.inf
-
-
-def _split(name: str, columns: Sequence[str]) -> tuple[str | None, str]:
-    """Return the column and the level that a name of R's model matrix joins."""
-    found = [one for one in columns if name.startswith(one)]
-    column = max(found, key=len, default=None)
-    return column, "" if column is None else name[len(column) :]

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
@@ -118,8 +117,7 @@ class Population:
             raise ParameterError(f"on_error must be 'raise' or 'skip'; got {on_error!r}.")
         if progress is not None and not callable(progress):
             raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
-        self._progress = progress
-        self._skip = on_error == "skip"
+        self._progress, self._skip = progress, on_error == "skip"
         self._source: Source = open_source(
             data, filesystem=filesystem, skip=self._skip, delimiter=delimiter
         )
@@ -131,8 +129,7 @@ class Population:
         self._columns = feature_columns(self._source.schema, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen = Seen()
-        self._kept = KeptAnswers()
+        self._seen, self._kept = Seen(), KeptAnswers()
         if self._skip:
             self._check_that_files_can_be_skipped()
 
@@ -172,8 +169,8 @@ class Population:
     @property
     def about(self) -> About:
         """What is known without reading any rows."""
-        known = None if self._skip else self._source.n_rows
-        return About(tuple(self._names), known, self.is_weighted, self._selected is not None)
+        rows = None if self._skip else self._source.n_rows
+        return About(tuple(self._names), rows, self.is_weighted, self._selected is not None)
 
     def can_answer(self, summary: Summary) -> bool:  # noqa: ARG002
         """Whether a question can be answered: from rows, every question can."""
@@ -381,14 +378,7 @@ class Population:
     def _remember(self, seen: Seen) -> None:
         """Check what a whole pass has seen, and keep it."""
         warn_of_skipped(seen.skipped, len(self._source.files))
-        if not seen.rows:
-            raise InputError("The population has no rows.")
-        if seen.mass == 0:
-            raise InputError("The population's weight is zero on every row, so no row would count.")
-        if not np.isfinite(seen.mass):
-            raise InputError(
-                "The population's weight adds up to infinity. Divide it by its largest entry."
-            )
+        seen.check()
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 

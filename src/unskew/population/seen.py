@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
+
+from unskew.errors import InputError
 
 
 @dataclass
@@ -21,6 +24,17 @@ class Seen:
         self.rows += other.rows
         self.mass += other.mass
         self.selected += other.selected
+
+    def check(self) -> None:
+        """Refuse a population without rows, or whose weights count for nothing."""
+        if not self.rows:
+            raise InputError("The population has no rows.")
+        if self.mass == 0:
+            raise InputError("The population's weight is zero on every row, so no row would count.")
+        if not isfinite(self.mass):
+            raise InputError(
+                "The population's weight adds up to infinity. Divide it by its largest entry."
+            )
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,12 @@ class SparkSample:
     frame : Spark DataFrame
     subsample : int, default=100_000
         The number of rows that are brought into memory.
+
+    Examples
+    --------
+    >>> from unskew import SparkSample, TreeWeights
+    >>> sample = SparkSample(spark_frame, subsample=50_000)  # doctest: +SKIP
+    >>> weighter = TreeWeights().fit(sample, "cost", population=population)  # doctest: +SKIP
     """
 
     frame: Any

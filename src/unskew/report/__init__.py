@@ -6,5 +6,13 @@ diagnosis imports this package, and with it vl-convert and Jinja, when it is fir
 
 from unskew.report.markdown import to_markdown
 from unskew.report.page import to_html, to_notebook_html
+from unskew.report.sensitivity import sensitivity_blocks, sensitivity_html, sensitivity_svg
 
-__all__ = ["to_html", "to_markdown", "to_notebook_html"]
+__all__ = [
+    "sensitivity_blocks",
+    "sensitivity_html",
+    "sensitivity_svg",
+    "to_html",
+    "to_markdown",
+    "to_notebook_html",
+]

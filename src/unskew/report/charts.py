@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from unskew.diagnostics.diagnosis import Outcome, Stage
 from unskew.diagnostics.features import BalanceLine, Distribution, FeatureBalance
 from unskew.diagnostics.weights import Histogram
 from unskew.report.numbers import count, decimal, share, signed
@@ -166,6 +167,38 @@ def _ticks(low: float, high: float) -> list[float]:
     step = next(size for size in sizes if 4 * size <= high - low)
     places = range(math.ceil(low / step), math.floor(high / step) + 1)
     return [float(f"{place * step:.12g}") for place in places]
+
+
+def answers(outcome: Outcome, names: Sequence[str], texts: dict[str, list[str]]) -> Spec:
+    """Naive and corrected values of the labels with their intervals, one row a class."""
+    rows: list[Spec] = [
+        {"category": label, "label_text": name}
+        for label, name in zip(_distinct([name[:60] for name in names]), names, strict=True)
+    ]
+    axis = {"tickCount": 5, **PLAIN_LABELS} if outcome.kind == "mean" else SHARES
+    y = _category("category", sort=None, axis={"grid": True, "gridDash": [1, 3]})
+    tooltip = [_category("label_text", title="labels"), _category("before_text", title="sample")]
+    if outcome.after is not None:
+        tooltip.append(_category("after_text", title="weighted"))
+    layers = []
+    sides: list[tuple[Stage, Spec, str, int]] = [
+        ("before", RING, SAMPLE, -7),
+        ("after", DISC, WEIGHTED, 7),
+    ]
+    for stage, mark, colour, offset in sides:
+        found = outcome.answers(stage)
+        if found is None:
+            continue
+        for row, (value, low, high), text in zip(rows, found, texts[stage], strict=True):
+            row |= {stage: value, f"{stage}_low": low, f"{stage}_high": high}
+            row[f"{stage}_text"] = text
+        x = {"scale": {"zero": False}, "axis": axis}
+        line = {"type": "rule", "color": colour, "strokeWidth": 2.2, "yOffset": offset}
+        ends = {"x": _number(f"{stage}_low", **x), "x2": {"field": f"{stage}_high"}}
+        layers.append(_layer(line, {"y": y, **ends}))
+        at = {"y": y, "x": _number(stage, **x), "tooltip": tooltip}
+        layers.append(_layer({**mark, "yOffset": offset}, at))
+    return _spec(layers, rows, height=max(70, 40 * len(rows)))
 
 
 def distribution(feature: FeatureBalance) -> Spec | None:

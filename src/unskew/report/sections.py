@@ -14,7 +14,7 @@ from typing import Literal
 from unskew.diagnostics.diagnosis import Diagnosis, Status, TwoSampleTest
 from unskew.diagnostics.weights import HeavyRow
 from unskew.overlap import Overlap, OverlapRule
-from unskew.report import charts, features
+from unskew.report import answers, charts, features
 from unskew.report.blocks import (
     Block,
     Chart,
@@ -192,29 +192,6 @@ def _heaviest_rows(diagnosis: Diagnosis, rows: Sequence[HeavyRow]) -> Iterator[B
     yield Paragraph(f"Rows are counted from 0.{more}", note=True)
 
 
-def labels(diagnosis: Diagnosis) -> Section | None:
-    """Return the effect of weighting on the labels."""
-    outcome = diagnosis.outcome
-    if outcome is None:
-        return None
-    if outcome.kind == "mean":
-        number, columns = decimal, [Column("Labels", ["Mean"], "text")]
-    else:
-        number, columns = share, [Column("Class", [visible(n) for n in outcome.labels], "data")]
-    for heading, values, errors in (
-        ("Sample", outcome.before, outcome.before_error),
-        ("Weighted sample", outcome.after, outcome.after_error),
-    ):
-        if values is not None and errors is not None:
-            pairs = zip(values, errors, strict=True)
-            cells = [f"{number(value)} ± {number(1.96 * error)}" for value, error in pairs]
-            columns.append(Column(heading, cells))
-    table = Table("label-table", "The labels before and after weighting", columns)
-    note = "± 1.96 standard errors, with the weights treated as fixed."
-    title = "Effect of weighting on the labels"
-    return Section("labels", title, [table, Paragraph(note, note=True)])
-
-
 def bounds(diagnosis: Diagnosis) -> Section | None:
     """Return what the theory says about this sample, where it says anything."""
     items = []
@@ -298,7 +275,7 @@ SECTIONS: tuple[Callable[[Diagnosis], Section | None], ...] = (
     features.differences,
     coverage,
     weight_summary,
-    labels,
+    answers.answers,
     features.distributions,
     features.all_features,
     bounds,

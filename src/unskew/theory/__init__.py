@@ -4,6 +4,12 @@ The paper is Cortes, Mohri, Riley and Rostamizadeh, *Sample Selection Bias Corre
 2008. Each of its results is one function that returns a :class:`Bound`; ``form="paper"`` is the
 formula as printed, ``form="corrected"`` (the default) as it should read. docs/guarantees.md
 explains the guarantees and maps every statement of the paper to its function.
+
+Examples
+--------
+>>> from unskew.theory import frequency_bound
+>>> print(frequency_bound.__doc__.splitlines()[0])
+Lemma 3: the error of every estimated probability of selection at once.
 """
 
 from __future__ import annotations
@@ -16,12 +22,19 @@ from unskew.theory.bound import Bound as Bound
 from unskew.theory.certificate import certificate as certificate
 from unskew.theory.cluster import cluster_bound as cluster_bound
 from unskew.theory.cluster import cluster_distance_bound as cluster_distance_bound
+from unskew.theory.discriminative import discriminative_bound as discriminative_bound
+from unskew.theory.discriminative import (
+    discriminative_distance_bound as discriminative_distance_bound,
+)
 from unskew.theory.dual import dual_certificate as dual_certificate
 from unskew.theory.effective_sample_size import (
     importance_weighting_bound as importance_weighting_bound,
 )
 from unskew.theory.frequency import frequency_bound as frequency_bound
 from unskew.theory.frequency import frequency_distance_bound as frequency_distance_bound
+from unskew.theory.hidden_selection import (
+    hidden_selection_certificate as hidden_selection_certificate,
+)
 from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
 from unskew.theory.kernel_mean_matching import kmm_distance_bound as kmm_distance_bound
 from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from scipy.sparse import csr_array
-
 from unskew.errors import ParameterError
-from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_sum
-from unskew.numerics.typing import FloatArray
-from unskew.theory.bound import Bound, Form
+from unskew.numerics.weight_vectors import check_weights
+from unskew.theory.bound import Bound
+from unskew.theory.certified import Given
 from unskew.theory.checks import check_probability
-from unskew.theory.cluster import cluster_bound
-from unskew.theory.dual import RidgeCurvature
-from unskew.theory.fitted import KernelModel, read_model
-from unskew.theory.mean_certificate import mean_certificate, why_vacuous
-from unskew.theory.partitions import CountedCells, coarser, read_cells, sums_by
-from unskew.theory.refit_spread import refit_spread
-from unskew.theory.regularisation import lipschitz_constant
-from unskew.theory.stability import PAPER, STABLE
-
-FEW_ROWS = 10
-"""Where cells hold fewer rows than this on average, the curvature is not used: the certificate is
-vacuous there either way, and would cost more than the fit. Not tuned."""
+from unskew.theory.fitted import KernelModel, check_reweighted, read_model
+from unskew.theory.kernel_certificate import KernelCertifier
+from unskew.theory.linear_moves import LinearSystem
+from unskew.theory.mean_certificate import mean_certificate
+from unskew.theory.not_covered import not_covered
+from unskew.theory.parameter_region import read_parameters
+from unskew.theory.partitions import CountedCells, coarser, read_cells
+from unskew.theory.regions import CellRegion, GivenRegion
+from unskew.theory.wording import Known, coarse_remark, rejected_remark
+from unskew.weighters.cells import CellWeighter
 
 
 def certificate(
     reweighted_model: Any,
     delta: float = 0.05,
     *,
+    X: Any = None,
+    y: Any = None,
     population: Any = None,
+    other_weights: Any = None,
     coarse_cells: int = 60,
     refits: int = 10,
     random_state: Any = 0,
@@ -56,14 +52,25 @@ def certificate(
     Parameters
     ----------
     reweighted_model : Reweighted
-        Fitted; its learner is KernelRidge or SVR, by itself or as the last step of a pipeline, with
-        a kernel that has a bound. Its weighter counts cells (``TreeWeights``, ``ClusterWeights``,
-        ``HistogramWeights``, ``FrequencyWeights``) or is ``KernelMeanMatching``. Anything else is
-        a ``LearnerError`` whose message begins with "not covered" and gives the reason.
+        Fitted; its learner is KernelRidge, SVR or SVC with a kernel that has a bound, Ridge,
+        LogisticRegression, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor with an l2 penalty,
+        by itself or as the last step of a pipeline; classifiers have two classes. Its weighter
+        counts cells (``TreeWeights``, ``ClusterWeights``, ``HistogramWeights``,
+        ``FrequencyWeights``), has parameters (``CalibrationWeights``,
+        ``ClassifierWeights("logistic")``) or is ``KernelMeanMatching``. Anything else is a
+        ``LearnerError`` whose message begins with "not covered" and gives the reason.
     delta : float, default=0.05
         The probability with which the bound may fail.
-    population : Population, or anything that :class:`unskew.Population` takes, optional
-        Only for kernel mean matching: the population, to compare the means in the learner's kernel.
+    X, y : array-like, optional
+        The sample as it was given to ``fit``. Linear learners need both, for they do not keep it;
+        SVC, and weights with parameters, need X.
+    population : array-like or dataframe, optional
+        Rows of the population. For a classifier: to count whose prediction could flip. For weights
+        with parameters: their covariance needs it (:class:`unskew.Margins` count as known without
+        error). For kernel mean matching: to compare the means in the learner's kernel.
+    other_weights : array-like of shape (m,), optional
+        Compare with the model of these weights, in the scale of ``weights_``, instead of with all
+        that the data allow. The bound is then certain.
     coarse_cells : int, default=60
         For trees with smaller leaves: the least number of rows in the cells of a pruned tree. A
         second certificate uses these cells; it assumes more, and its bound is smaller. It is left
@@ -85,9 +92,13 @@ def certificate(
     Where cells hold fewer than ten rows on average, the curvature of the squared loss is not used:
     the certificate is vacuous there either way, and would cost more than the fit.
 
-    SVR does not penalise its offset, which Theorem 1 does not allow. It is compared with the
-    perfectly weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's
-    size is part of the bound.
+    SVR and SVC do not penalise their offset, which Theorem 1 does not allow. They are compared with
+    the perfectly weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's
+    size is part of the bound. So are linear learners whose loss has no curvature, or not enough;
+    otherwise curvature determines the intercept, and the bound holds as it is.
+
+    A linear model's gradient at its own weights, which the optimiser has left, is part of the bound
+    (:mod:`unskew.theory.linear_moves`).
 
     Examples
     --------
@@ -110,262 +121,99 @@ def certificate(
     for name, number in (("coarse_cells", coarse_cells), ("refits", refits)):
         if not isinstance(number, Integral) or number < 1:
             raise ParameterError(f"{name} must be a whole number of at least 1; got {number!r}.")
-    fitted = read_model(reweighted_model)
-    weighter = reweighted_model.weighter_
+    model = reweighted_model
+    check_reweighted(model)
+    given = Given(model, X, y, population, int(refits), random_state)
+    weighter = model.weighter_
     if getattr(weighter, "_matches_kernel_means", False):
-        return mean_certificate(reweighted_model, fitted, delta, population)
-    if population is not None:
-        raise ParameterError(
-            "population is only for kernel mean matching; the cells of "
-            f"{type(weighter).__name__} have been counted already."
-        )
-    weights = reweighted_model.weights_
+        return mean_certificate(model, read_model(model), delta, population)
+    if other_weights is not None:
+        return _of_given_weights(given, other_weights)
+    if isinstance(weighter, CellWeighter) or not weighter._has_parameters:
+        return _of_cells(given, delta, int(coarse_cells))
+    return _of_parameters(given, delta)
+
+
+def _of_cells(given: Given, delta: float, coarse_cells: int) -> Bound:
+    """Return the certificate for all weights that the counts of the cells allow."""
+    weighter, weights, fitted = given.model.weighter_, given.model.weights_, given.fitted
+    classes = fitted.model.classes if isinstance(fitted, LinearSystem) else fitted.classes
     cells = read_cells(weighter, weights)
-    merged = coarser(cells, weighter, int(coarse_cells))
-    return _Certifier(fitted, weights, cells, merged, delta).answer(int(refits), random_state)
-
-
-@dataclass(frozen=True)
-class _Moves:
-    """The dual certificate on one partition."""
-
-    norm: float
-    """In the kernel's norm."""
-    anywhere: float
-    on_average: float
-    dominant: int
-
-
-@dataclass(frozen=True)
-class _Partition:
-    """A partition, what its counts allow, and its cells' parts of the model."""
-
-    cells: CountedCells
-    region: RelativeErrors
-    fixed: FloatArray
-    """The coefficients of the part of the gradient that no count leaves open."""
-    shared: csr_array
-    """A column for each cell: the coefficients of what an error of its count moves."""
-    start: float
-    """The squared norm of the first."""
-    gram: FloatArray
-    """The inner products of the second."""
-
-
-class _Certifier:
-    """What the bounds on fine and on coarse cells share: the kernel matrix, factored once."""
-
-    def __init__(
-        self,
-        fitted: KernelModel,
-        weights: FloatArray,
-        cells: CountedCells,
-        merged: CountedCells | None,
-        delta: float,
-    ) -> None:
-        self.fitted, self.weights, self.delta = fitted, weights, delta
-        self.likely = f"With probability {100 * (1 - delta):.6g} %"
-        self.cells = cells
-        self.rejected = merged if merged is not None and merged.even.rejected else None
-        merged = None if self.rejected else merged
-        self.K = fitted.kernel(fitted.rows)
-        self.predictions = self.K @ fitted.coefficients + (fitted.offset or 0.0)
-        self.own = self._partition(cells)
-        self.merged = None if merged is None else self._partition(merged)
-        # An offset is certified as if penalised, by the kernel K + 1.
-        self.kappa = fitted.kappa + (not fitted.squared)
-        self.curvature: RidgeCurvature | None = None
-        if fitted.squared:
-            self.base = self._least_weights(self.merged or self.own)
-            self.curvature = RidgeCurvature(self.K, self.base, fitted.penalty, overwrite=True)
-            del self.K  # the factor has taken its place
-
-    def answer(self, refits: int, random_state: Any) -> Bound:
-        """Return the certificate with all its terms."""
-        own = self._dual(self.own)
-        spread = self._spread()
-        estimate = refit_spread(
-            self.fitted,
-            self.cells,
-            self.K if self.curvature is None else self.curvature,
-            refits=refits,
-            random_state=random_state,
+    if given.population is not None and classes is None:
+        raise ParameterError(
+            "population is only for classifiers, kernel mean matching and weights with "
+            f"parameters; the cells of {type(weighter).__name__} have been counted already."
         )
-        printed, corrected, worst = self._theorems()
-        terms: dict[str, float] = {
-            "spread of the predictions": spread,
-            "dual certificate, at any single point": own.anywhere,
-            "dual certificate, in the kernel's norm": own.norm,
-            "Theorem 1, worst case over the counts": worst,
-            "Theorem 2, corrected": corrected,
-            "Theorem 2, as printed": printed,
-            "refit spread (an estimate, no bound)": estimate,
-            "delta": self.delta,
-        }
-        even = self.cells.even
-        if even.p_value is not None:
-            terms["p-value of even selection within cells"] = even.p_value
-        value, place = own.on_average, own.dominant
-        counts = self.cells.sample[place], self.cells.population[place]
-        remarks = [
-            even.remark,
-            f"That is {value / spread:.2g} times the spread of the predictions, {spread:.3g}."
-            if spread
-            else "All predictions are equal.",
-            f"At any single point they have moved by at most {own.anywhere:.3g}; the bound of the "
-            f"printed theorem is {printed.value:.3g}.",
-            f"The largest part comes from cell {self.cells.names[place]}, of which {counts[0]:.0f} "
-            f"of {counts[1]:.0f} rows are in the sample.",
-        ]
-        if self.merged is not None:
-            coarse = self._coarse(self.merged, spread)
-            terms["on coarser cells"] = coarse
-            remarks.append(
-                f"On {len(self.merged.cells.successes)} coarser cells, if each has one probability "
-                f"of selection: at most {coarse.value:.3g}."
-            )
-        if self.rejected is not None:
-            remarks.append(
-                f"No bound on {len(self.rejected.successes)} coarser cells is given: selection "
-                f"differs within them (p = {self.rejected.even.p_value:.2g})."
-            )
-        remarks.append(
-            "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
-            f"predictions by {estimate:.3g}."
-        )
-        return Bound(
-            value=value,
-            terms=terms,
-            assumptions=(*self._about_learner(), *self.cells.assumptions),
-            reference=f"strong convexity and the counts of {len(self.cells.successes)} cells; "
-            f"{PAPER}, Theorems 1 and 2, beside it",
-            statement=f"{even.headline(self.likely)}, estimating the weights has moved the "
-            "predictions (root mean square over the weighted sample)",
-            reason=why_vacuous(value, spread) if value > 0 else "",
-            remarks=tuple(remarks),
-        )
+    merged = coarser(cells, weighter, coarse_cells)
+    if isinstance(fitted, KernelModel):
+        certifier = KernelCertifier(fitted, weights, cells, merged, delta)
+        return certifier.answer(given.refits, given.random_state, given.population)
+    bound = given.certify(
+        CellRegion(cells, cells.errors(delta), given.rows), _known_cells(cells, delta)
+    )
+    if merged is None:
+        return bound
+    if merged.even.rejected:
+        return replace(bound, remarks=(*bound.remarks, rejected_remark(merged)))
+    coarse = given.certify(
+        CellRegion(merged, merged.errors(delta), given.rows),
+        _known_cells(merged, delta, coarse=True),
+    )
+    return replace(
+        bound,
+        terms={**bound.terms, "on coarser cells": coarse},
+        remarks=(*bound.remarks, coarse_remark(len(merged.successes), coarse)),
+    )
 
-    def _partition(self, cells: CountedCells) -> _Partition:
-        fitted, rows = self.fitted, self.fitted.places
-        fixed = fitted.coefficients * (cells.shift[rows] + cells.factor[rows] - 1)
-        shared = csr_array(
-            (fitted.coefficients * cells.factor[rows], (np.arange(len(rows)), cells.of_row[rows])),
-            (len(rows), len(cells.successes)),
-        )
-        gram = np.asarray(shared.T @ (shared.T @ self.K).T)
-        start = float(fixed @ self.K @ fixed) if fixed.any() else 0.0
-        if not fitted.squared:  # the kernel K + 1
-            sums: FloatArray = np.asarray(shared.sum(axis=0)).reshape(-1)
-            gram += np.outer(sums, sums)
-            start += float(fixed.sum()) ** 2
-        return _Partition(cells, cells.errors(self.delta), fixed, shared, max(start, 0.0), gram)
 
-    def _least_weights(self, partition: _Partition) -> FloatArray:
-        ratios = partition.cells.ratios(self.fitted.places, partition.region.low)
-        return self.fitted.weights * ratios
+def _known_cells(cells: CountedCells, delta: float, *, coarse: bool = False) -> Known:
+    terms: dict[str, float] = {"delta": delta}
+    if cells.even.p_value is not None:
+        terms["p-value of even selection within cells"] = cells.even.p_value
+    if coarse:
+        terms["cells"] = len(cells.successes)
+    shared = "all leaves under one node of the pruned tree share one probability of selection"
+    likely = f"With probability {100 * (1 - delta):.6g} %"
+    return Known(
+        headline=f"{cells.even.headline(likely)}, estimating the weights has moved",
+        region=f"the counts of {len(cells.successes)} cells",
+        assumptions=(*cells.assumptions, shared) if coarse else cells.assumptions,
+        remarks=(cells.even.remark,),
+        terms=terms,
+    )
 
-    def _dual(self, partition: _Partition) -> _Moves:
-        fitted, region = self.fitted, partition.region
-        worst, dominant = worst_norm(region, partition.gram)
-        norm = worst + math.sqrt(partition.start) + abs(fitted.offset or 0.0)
-        anywhere = math.sqrt(self.kappa) * norm
-        n_rows, n_cells = partition.shared.shape
-        if self.curvature is None or n_cells * FEW_ROWS > n_rows:
-            return _Moves(norm, anywhere, anywhere, dominant)
-        columns = np.column_stack([partition.fixed, partition.shared.toarray()])
-        curved = self.curvature.gram(columns)
-        worst, dominant = worst_norm(region, curved[1:, 1:])
-        pull = worst + math.sqrt(max(float(curved[0, 0]), 0.0))
-        # The factored curvature may be that of another region's least weights: A ⪰ share · A'.
-        least = self._least_weights(partition)
-        pull /= math.sqrt(min(1.0, float((least / self.base).min())))
-        alpha = fitted.penalty
-        norm = min(norm, math.sqrt(alpha) * pull)
-        anywhere = math.sqrt(self.kappa) * norm
-        lowest = float((least / fitted.weights).min())
-        on_average = alpha * pull / math.sqrt(fitted.weights.sum() * lowest)
-        return _Moves(norm, anywhere, min(anywhere, on_average), dominant)
 
-    def _coarse(self, partition: _Partition, spread: float) -> Bound:
-        moves, merged = self._dual(partition), partition.cells
-        place = moves.dominant
-        return Bound(
-            value=moves.on_average,
-            terms={
-                "cells": len(merged.successes),
-                "at any single point": moves.anywhere,
-                "in the kernel's norm": moves.norm,
-                "dominant cell": merged.names[place],
-                "its sample count": merged.sample[place],
-                "its population count": merged.population[place],
-            },
-            assumptions=(
-                *self._about_learner(),
-                *merged.assumptions,
-                "all leaves under one node of the pruned tree share one probability of selection",
-            ),
-            reference="strong convexity and the counts of the pruned tree",
-            statement=f"{merged.even.headline(self.likely)}, estimating the weights has moved the "
-            "predictions, on coarser cells",
-            reason=why_vacuous(moves.on_average, spread),
-        )
+def _of_parameters(given: Given, delta: float) -> Bound:
+    """Return the certificate over the confidence ellipsoid of the weights' parameters."""
+    given.fitted  # noqa: B018 - a learner that is not covered is refused first
+    weighter = given.model.weighter_
+    found = read_parameters(weighter, given.X, given.population, delta, given.rows)
+    likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
+    return given.certify(
+        found.region,
+        Known(
+            headline=f"{found.form.headline(likely)}, estimating the weights has moved",
+            region=f"the covariance of {found.number} parameters of the weights",
+            assumptions=found.assumptions,
+            remarks=(found.form.remark,),
+            terms={"delta": delta, "parameters of the weights": found.number},
+        ),
+    )
 
-    def _theorems(self) -> tuple[Bound, Bound, Bound]:
-        """Return Theorem 2 as printed, corrected, and Theorem 1 over the region, in predictions."""
-        fitted, cells = self.fitted, self.cells
-        rows = float(cells.sample.sum())
-        # The paper's weights are n_C / (m m_C); the learner's are a multiple of them.
-        ratio = (cells.population / cells.sample)[cells.of_row]
-        unit = rows * float(np.median(self.weights / ratio))
-        of_cell = sums_by(cells.of_row, self.weights * cells.factor, len(cells.successes))
-        off = np.abs(cells.shift + cells.factor - 1) @ self.weights
-        moved = worst_sum(self.own.region, of_cell) + float(off)
-        bounded, free = self._lipschitz(float(self.weights.sum()) + moved)
-        statement = f"{cells.even.headline(self.likely)}, the change of any prediction"
 
-        def theorem_2(form: Form, sigma: float) -> Bound:
-            bound = cluster_bound(
-                population_counts=cells.population,
-                sample_counts=cells.sample,
-                kappa=self.kappa,
-                lam=fitted.penalty / unit,
-                lipschitz=sigma,
-                delta=self.delta,
-                form=form,
-            )
-            return replace(bound, value=bound.value / sigma, statement=statement)
-
-        worst = Bound(
-            # Theorem 1 before its last step: sup|Δh| ≤ κ^{1/2} ‖Δh‖_K ≤ σ κ l1 / (2 λ).
-            value=free * self.kappa * moved / (2 * fitted.penalty),
-            terms={"l1 distance of the weights, in the learner's units": moved, "lipschitz": free},
-            assumptions=(*STABLE, *cells.assumptions),
-            reference=f"{PAPER}, Theorem 1, with a joint region of the counts",
-            statement=statement,
-        )
-        return theorem_2("paper", bounded), theorem_2("corrected", free), worst
-
-    def _lipschitz(self, total: float) -> tuple[float, float]:
-        """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
-        fitted = self.fitted
-        if not fitted.squared:
-            return 1.0, 1.0
-        labels = self.predictions + fitted.penalty * fitted.coefficients / fitted.weights
-        largest = float(np.abs(labels).max()) or 1.0
-        sigma = partial(lipschitz_constant, "squared", largest_label=largest)
-        return sigma(), sigma(kappa=self.kappa, lam=fitted.penalty, total_weight=total)
-
-    def _spread(self) -> float:
-        weights = self.fitted.weights
-        mean = np.average(self.predictions, weights=weights)
-        return float(np.sqrt(np.average((self.predictions - mean) ** 2, weights=weights)))
-
-    def _about_learner(self) -> tuple[str, ...]:
-        converged = f"{self.fitted.name} has converged, and the perfect weights have the same scale"
-        if self.fitted.squared:
-            return (converged,)
-        return (
-            converged,
-            "the offset of the perfectly weighted model is penalised (kernel K + 1), which SVR's "
-            "own is not: no theorem covers that",
-        )
+def _of_given_weights(given: Given, other_weights: Any) -> Bound:
+    """Return how far the model is from the one that given weights would have made."""
+    weights = given.model.weights_
+    other = check_weights(other_weights, name="other_weights", n_rows=len(weights))
+    if (weights == 0).any():
+        not_covered("some rows have weight zero, and their part in the model is not known.")
+    return given.certify(
+        GivenRegion((other / weights)[given.rows]),
+        Known(
+            headline="These weights would have moved",
+            region="the weights given",
+            assumptions=(),
+            remarks=(),
+            terms={},
+        ),
+    )

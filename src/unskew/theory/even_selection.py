@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from unskew.numerics.even_within_cells import even_within_cells
 from unskew.numerics.typing import IntArray
-
-LEVEL = 0.05
-"""The level of the test: the share of samples with even selection whose headline is qualified all
-the same."""
+from unskew.theory.assumption_test import LEVEL, AssumptionTest
 
 
-@dataclass(frozen=True)
-class EvenSelection:
-    """The test of selection that is even within cells.
+class EvenSelection(AssumptionTest):
+    """The test of selection that is even within cells."""
 
-    Attributes
-    ----------
-    p_value : float or None
-        None where it could not be made.
-    """
-
-    p_value: float | None
-
-    @property
-    def rejected(self) -> bool:
-        """Whether selection differs within cells."""
-        return self.p_value is not None and self.p_value < LEVEL
-
-    def headline(self, likely: str) -> str:
-        """Return the beginning of a statement, qualified unless the test lets it stand."""
-        if self.p_value is None:
-            return f"If selection is even within cells, which was not tested, {_lower(likely)}"
-        if self.rejected:
-            return (
-                f"Only if selection were even within cells, which a test rejects (p = "
-                f"{self.p_value:.2g}), {_lower(likely)}"
-            )
-        return likely
+    assumed = "selection is even within cells"
+    supposed = "selection were even within cells"
 
     @property
     def remark(self) -> str:
@@ -83,7 +57,3 @@ def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelecti
             for side in (sample, drawn)
         )
     return EvenSelection(even_within_cells(sample, drawn, examined.n_rows))
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

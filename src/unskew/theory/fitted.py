@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.pipeline import Pipeline
-from sklearn.svm import SVR
+from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted
 
-from unskew.errors import InputTypeError, LearnerError
+from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.kernels import GaussianKernel, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.linear_models import last_step
+from unskew.theory.not_covered import not_covered
 
 BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 """Kernels with a known bound κ on K(x, x)."""
-
-
-def not_covered(why: str) -> NoReturn:
-    """Raise the error for what the theory does not cover."""
-    raise LearnerError(f"not covered: {why}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +47,12 @@ class KernelModel:
         Of a Gaussian kernel; None for any other.
     kernel : callable
         Returns the kernel matrix of a set of rows.
+    classes : ndarray or None
+        Of a classifier.
+    score : callable
+        Of a classifier, returns its decision function of rows.
+    scores : ndarray of shape (m,) or None
+        Of a classifier, the decision function at all sample rows.
     """
 
     name: str
@@ -63,6 +65,14 @@ class KernelModel:
     penalty: float
     gamma: float | None
     kernel: Callable[[FloatArray], FloatArray]
+    classes: Any = None
+    score: Any = None
+    scores: FloatArray | None = None
+
+    @property
+    def what(self) -> str:
+        """What it predicts, in words."""
+        return "predictions" if self.classes is None else "decision function"
 
     @property
     def squared(self) -> bool:
@@ -70,8 +80,8 @@ class KernelModel:
         return self.offset is None
 
 
-def read_model(model: Any) -> KernelModel:
-    """Return the kernel expansion of a fitted Reweighted, or raise why it is not covered."""
+def check_reweighted(model: Any) -> None:
+    """Raise an error unless this is a fitted Reweighted whose learner was given the weights."""
     if not (hasattr(model, "estimator") and hasattr(model, "weighter")):
         raise InputTypeError(f"certificate takes a fitted Reweighted; got {type(model).__name__}.")
     check_is_fitted(model, "weights_")
@@ -80,17 +90,51 @@ def read_model(model: Any) -> KernelModel:
             f'the learner was trained on a resampled sample (resample="{model.resample}"), not '
             "with weights."
         )
-    learner = model.estimator_
-    while isinstance(learner, Pipeline):
-        learner = learner.steps[-1][1]
+    if getattr(model, "power_", 1.0) != 1:
+        not_covered(
+            f"the weights were raised to the power {model.power_:g}, and no longer estimate "
+            "inverse probabilities. Use power=1."
+        )
+
+
+def read_model(model: Any, X: Any = None) -> KernelModel:
+    """Return the kernel expansion of a fitted Reweighted, or raise why it is not covered."""
+    learner = last_step(model)
     if isinstance(learner, KernelRidge):
         return _kernel_ridge(learner, model.weights_)
     if isinstance(learner, SVR):
-        return _svr(learner, model.weights_)
+        return _support_vectors(learner, model.weights_)
+    if isinstance(learner, SVC):
+        return _svc(learner, model, X)
     return not_covered(
-        f"{type(learner).__name__} does not minimise a weighted loss plus the squared norm of a "
-        "kernel space that can be read from it. The theory covers kernel-based regularisation; "
-        "the certificate covers KernelRidge and SVR, also as the last step of a pipeline."
+        f"{type(learner).__name__} does not minimise a weighted convex loss plus a squared norm "
+        "that can be read from it. The certificate covers KernelRidge, SVR, SVC, Ridge, "
+        "LogisticRegression, LinearSVC, LinearSVR, SGDClassifier and SGDRegressor, also as the "
+        "last step of a pipeline."
+    )
+
+
+def _svc(learner: SVC, model: Any, X: Any) -> KernelModel:
+    if len(learner.classes_) > 2:
+        not_covered("there are more than two classes; fit one model to each.")
+    if learner.class_weight is not None:
+        not_covered(
+            "class_weight changes the weights after they were estimated. Leave it out, or pass "
+            "design weights to fit."
+        )
+    if X is None:
+        raise ParameterError("SVC keeps its support vectors only: pass X, the sample.")
+    scores = np.asarray(model.estimator_.decision_function(X), dtype=np.float64)
+    if len(scores) != len(model.weights_):
+        raise InputError(
+            f"X has {len(scores)} rows, and the model was fitted to {len(model.weights_)}: pass "
+            "the X of fit."
+        )
+    return replace(
+        _support_vectors(learner, model.weights_),
+        classes=learner.classes_,
+        score=model.estimator_.decision_function,
+        scores=scores,
     )
 
 
@@ -120,13 +164,16 @@ def _kernel_ridge(learner: KernelRidge, weights: FloatArray) -> KernelModel:
     )
 
 
-def _svr(learner: SVR, weights: FloatArray) -> KernelModel:
+def _support_vectors(learner: SVR | SVC, weights: FloatArray) -> KernelModel:
     places = np.asarray(learner.support_, dtype=np.int64)
     if not len(places):
-        not_covered("SVR has no support vectors: it predicts a constant that no weight has moved.")
+        not_covered(
+            f"{type(learner).__name__} has no support vectors: it predicts a constant that no "
+            "weight has moved."
+        )
     kappa, gamma = _kappa(learner.kernel), float(learner._gamma)
     return KernelModel(
-        name="SVR",
+        name=type(learner).__name__,
         rows=_dense(learner.support_vectors_),
         places=places,
         coefficients=np.asarray(_dense(learner.dual_coef_)).reshape(-1),
@@ -149,7 +196,7 @@ def _kappa(kernel: Any) -> float:
         listed = ", ".join(f'"{name}"' for name in BOUNDED)
         not_covered(
             f"{named} has no bound kappa on K(x, x) that holds for every x. These kernels have "
-            f'one: {listed} (SVR has "rbf" of them).'
+            f'one: {listed} (SVR and SVC have "rbf" of them).'
         )
     return BOUNDED[kernel]
 

@@ -18,8 +18,9 @@ from unskew.numerics.weight_vectors import check_weights
 from unskew.population.population import Population
 from unskew.population.rows import as_rows
 from unskew.theory.bound import Bound
-from unskew.theory.fitted import KernelModel, not_covered
+from unskew.theory.fitted import KernelModel
 from unskew.theory.kernel_mean_matching import mean_matching_bound
+from unskew.theory.not_covered import not_covered
 
 N_FREQUENCIES = 256
 """As many as kernel mean matching asks the population for; the interval depends on it."""

@@ -10,8 +10,8 @@ import numpy as np
 from unskew.numerics.joint_region import RelativeErrors, relative_errors
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.theory.even_selection import EvenSelection, even_selection
-from unskew.theory.fitted import not_covered
 from unskew.theory.frequency import PARTITION
+from unskew.theory.not_covered import not_covered
 from unskew.weighters.cells import CellWeighter
 
 MOST_UNCOVERED = 0.01

@@ -23,7 +23,15 @@ from unskew.theory.frequency import PARTITION, Parts, distance_of, largest_part
 
 
 class Intervals(NamedTuple):
-    """Limits of the probability of selection in each cell."""
+    """Limits of the probability of selection in each cell.
+
+    Examples
+    --------
+    >>> from unskew.theory import cell_intervals
+    >>> intervals = cell_intervals(population_counts=[100, 50], sample_counts=[30, 25])
+    >>> bool(intervals.lower[0] < 0.3 < intervals.upper[0])
+    True
+    """
 
     lower: FloatArray
     upper: FloatArray

@@ -74,23 +74,29 @@ def lipschitz_constant(
     kappa: float | None = None,
     lam: float | None = None,
     total_weight: float = 1.0,
+    margin: float | None = None,
 ) -> float:
     r"""Return σ, the constant by which a loss is admissible.
 
     1 for the ε-insensitive, the absolute and the hinge loss. The squared loss has none on the whole
     line; with labels in [−M, M] it is :math:`4M` if predictions are clipped to the same interval,
     and :math:`2M(1 + \sqrt{\kappa a/\lambda})` if they are not: comparing the minimum with h = 0
-    gives :math:`\lambda \lVert h \rVert_K^2 \le a M^2`, where the weights sum to a.
+    gives :math:`\lambda \lVert h \rVert_K^2 \le a M^2`, where the weights sum to a. The margin loss
+    :math:`\ell_\gamma` (Bousquet and Elisseeff 2002), which falls from 1 at :math:`y\,h(x) = 0` to
+    0 at γ, has 1/γ; it is bounded by 1, so that it is not convex, and a learner is trained with
+    :math:`\max(0, 1 - y\,h(x) / \gamma)`, which has the same constant.
 
     Parameters
     ----------
-    loss : {"epsilon-insensitive", "absolute", "hinge", "squared"}
+    loss : {"epsilon-insensitive", "absolute", "hinge", "squared", "margin"}
     largest_label : float, optional
         M, for the squared loss.
     kappa, lam : float, optional
         Both, for the squared loss of a model whose predictions are not clipped.
     total_weight : float, default=1.0
         a, what the weights sum to in the units of ``lam``.
+    margin : float, optional
+        γ, for the margin loss.
 
     Returns
     -------
@@ -103,8 +109,14 @@ def lipschitz_constant(
     8.0
     >>> lipschitz_constant("squared", largest_label=2.0, kappa=1.0, lam=0.25)
     12.0
+    >>> lipschitz_constant("margin", margin=0.25)
+    4.0
     """
-    loss = check_option(loss, (*_LIPSCHITZ_ONE, "squared"), name="loss")
+    loss = check_option(loss, (*_LIPSCHITZ_ONE, "squared", "margin"), name="loss")
+    if loss == "margin":
+        if margin is None:
+            raise ParameterError('loss="margin" needs margin, where the loss reaches zero.')
+        return 1 / check_positive(margin, name="margin")
     if loss in _LIPSCHITZ_ONE:
         return 1.0
     if largest_label is None:

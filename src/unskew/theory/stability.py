@@ -103,19 +103,25 @@ def _check_distribution(weights: FloatArray, name: str, norm: str) -> None:
         )
 
 
+REGULARISERS = ("kernel-norm", "relative-entropy")
+
+
 def stability_coefficient(
     *,
-    kappa: float,
     lam: float,
-    lipschitz: float,
     norm: str,
+    kappa: float | None = None,
+    lipschitz: float | None = None,
     lambda_max: float | None = None,
+    regulariser: str = "kernel-norm",
+    largest_loss: float | None = None,
+    sample_size: int | None = None,
     form: Form = "corrected",
 ) -> Bound:
-    r"""Theorem 1: the stability coefficient β of kernel-based regularisation.
+    r"""Theorem 1: the stability coefficient β of a regularised learner.
 
     Changing the weights from W to V changes the loss at any point by at most
-    :math:`\beta\, d(W, V)`.
+    :math:`\beta\, d(W, V)`. For the squared norm of a kernel's space,
 
     - l1: :math:`\beta = \sigma^2 \kappa / (2 \lambda)`; as printed, :math:`\sigma^2 \kappa^2 /
       (2 \lambda)`.
@@ -128,20 +134,33 @@ def stability_coefficient(
     or on the second: the two models differ by κ/λ (for κ < 2λ), which the corrected bounds meet
     exactly and the printed ones (κ²/λ and κ^{3/2}/λ) miss.
 
+    For a learner that averages models with a density g, and minimises :math:`\sum_i W_i
+    \int \ell(\theta, z_i)\, dg(\theta) + \lambda\,\mathrm{KL}(g \Vert g_0)` with losses between 0
+    and M, :math:`\beta = M^2 / (4 \lambda)` in l1, and :math:`m^{1/2}` times that in l2. The paper
+    says that its analysis covers such learners and gives no coefficient; docs/guarantees.md derives
+    it.
+
     Parameters
     ----------
-    kappa : float
-        The largest K(x, x): 1 for a Gaussian kernel.
     lam : float
         λ, in the units of the weights; see :func:`lambda_of_svr`, :func:`lambda_of_kernel_ridge`.
-    lipschitz : float
+    norm : {"l1", "l2"}
+    kappa : float, optional
+        The largest K(x, x): 1 for a Gaussian kernel.
+    lipschitz : float, optional
         σ, by which the loss is admissible; see :func:`lipschitz_constant`. Where training and
         judging use different losses, the square root of the product of their constants (and for a
         normalised squared error, divide the bound by the labels' variance).
-    norm : {"l1", "l2"}
     lambda_max : float, optional
         The largest eigenvalue of the kernel matrix, or an upper bound on it, for ``norm="l2"``; see
         :func:`largest_eigenvalue`. It plays no part with ``norm="l1"``.
+    regulariser : {"kernel-norm", "relative-entropy"}, default="kernel-norm"
+        What is added to the loss. The first needs ``kappa`` and ``lipschitz``, the second
+        ``largest_loss``, and ``sample_size`` for l2.
+    largest_loss : float, optional
+        M.
+    sample_size : int, optional
+        m.
     form : {"paper", "corrected"}, default="corrected"
 
     Returns
@@ -155,11 +174,17 @@ def stability_coefficient(
     0.25
     >>> stability_coefficient(kappa=0.25, lam=0.5, lipschitz=1.0, norm="l1", form="paper").value
     0.0625
+    >>> stability_coefficient(regulariser="relative-entropy", lam=0.5, largest_loss=1.0,
+    ...                       norm="l1").value
+    0.5
     """
     form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
     norm = check_option(norm, ("l1", "l2"), name="norm")
-    kappa = check_kappa(kappa)
     lam = check_positive(lam, name="lam")
+    regulariser = check_option(regulariser, REGULARISERS, name="regulariser")
+    if regulariser == "relative-entropy":
+        return _entropy_coefficient(lam, norm, largest_loss, sample_size, form)
+    kappa = check_kappa(kappa)
     lipschitz = check_positive(lipschitz, name="lipschitz")
     terms = {"kappa": kappa, "lam": lam, "lipschitz": lipschitz}
     # |Δh(x)| ≤ K(x, x)^{1/2} ‖Δh‖_K; the paper has K(x, x) ‖Δh‖_K.
@@ -178,6 +203,39 @@ def stability_coefficient(
         terms=terms,
         assumptions=STABLE,
         reference=f"{PAPER}, Theorem 1",
+        form=form,
+        statement=f"The change of the loss at any point, per unit of {norm} distance between the "
+        "weights",
+    )
+
+
+def _entropy_coefficient(
+    lam: float, norm: str, largest_loss: float | None, sample_size: int | None, form: Form
+) -> Bound:
+    if form == "paper":
+        raise ParameterError(
+            'form="paper" has no coefficient for regulariser="relative-entropy": the paper only '
+            "says that there is one."
+        )
+    if largest_loss is None or (norm == "l2" and sample_size is None):
+        raise ParameterError(
+            'regulariser="relative-entropy" needs largest_loss, and for norm="l2" sample_size.'
+        )
+    largest = check_positive(largest_loss, name="largest_loss")
+    terms = {"lam": lam, "largest_loss": largest}
+    value = largest**2 / (4 * lam)
+    if sample_size is not None and norm == "l2":  # |W - V|_1 <= m^{1/2} |W - V|_2
+        terms["sample_size"] = check_at_least(sample_size, 1, name="sample_size")
+        value *= math.sqrt(terms["sample_size"])
+    return Bound(
+        value=value,
+        terms=terms,
+        assumptions=(
+            "losses between 0 and largest_loss",
+            "a learner that minimises sum_i W_i E_g loss_i + lam * KL(g, g0) over densities g, and "
+            "is judged by the mean loss under g",
+        ),
+        reference="Pinsker's inequality; claimed after Theorem 1 of " + PAPER,
         form=form,
         statement=f"The change of the loss at any point, per unit of {norm} distance between the "
         "weights",

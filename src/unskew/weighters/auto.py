@@ -34,6 +34,9 @@ from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
 
+ROWS_A_MEAN = 20
+"""The sample rows for each mean from which on a calibration cannot follow single rows."""
+
 
 class AutoWeights(InductiveWeighter):
     r"""Weights that pool what several candidates say of the density ratio, and explain themselves.
@@ -115,9 +118,11 @@ class AutoWeights(InductiveWeighter):
 
     assumes = "selection depends on the columns alone, and the candidates can learn its odds"
     uncovered_means = "the share of the population with values that no sample row has"
+    refused_above = 0.99
     judged_by = "smooth"
     is_automatic = True
     smoothed_by = ("a smaller max_weight",)
+    sharpened_by = ('calibrate_to="means"',)
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         "unskew.numerics.distances.Raking",
@@ -166,15 +171,23 @@ class AutoWeights(InductiveWeighter):
         ratios = self._pooled(own)
         self.tilt_: Tilt | None = None
         self.cap_ = np.inf
+        counted = sample.design > 0
         if sums:
             weights = self._calibrated(sample, ratios, sums[0])
+            factors = weights[counted] / sample.design[counted]
+            self.n_capped_ = int((factors >= self.cap_ * (1 - 1e-9)).sum())
         else:
             self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
             weights = np.minimum(ratios, self.cap_) * sample.design
-        counted = weights[sample.design > 0] / sample.design[sample.design > 0]
-        self.n_capped_ = int((counted >= self.cap_ * (1 - 1e-9)).sum())
+            self.n_capped_ = int((ratios[counted] > self.cap_).sum())
         self._explain([name for name, _ in named], pool, rows, own, weights)
         return weights
+
+    @property
+    def _is_cross_fitted(self) -> bool:
+        # A final calibration to few means does not follow single rows.
+        few = self.tilt_ is None or len(self.feature_set_) * ROWS_A_MEAN <= len(self.weights_)
+        return self.folds_.n_folds > 1 and few
 
     def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
         if isinstance(self.candidates, str):

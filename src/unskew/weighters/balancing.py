@@ -58,6 +58,8 @@ class Balancing:
         The largest weight over the mean.
     origins : ndarray of shape (n_features,), optional
         What messages add to the features' values.
+    spread : ndarray of shape (n_features,), optional
+        The unit of imbalance, slack and ridge; by default the standard deviations of these rows.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Balancing:
         ratio: float = 1.0,
         max_weight: float | None = None,
         origins: FloatArray | float = 0.0,
+        spread: FloatArray | None = None,
     ) -> None:
         self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
         self.n_rows, self.max_weight = len(design), max_weight
@@ -86,7 +89,7 @@ class Balancing:
         self.features = features.of_rows(~lost)
         counted = float(design[self.present].sum())
         self.shares = design[self.present] / counted
-        self.spread = self.features.spread(self.shares)
+        self.spread = self.features.spread(self.shares) if spread is None else spread
         for name, *numbers in zip(names, self.spread, targets, strict=True):
             if not np.isfinite(numbers).all():
                 raise InputError(

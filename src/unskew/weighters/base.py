@@ -92,16 +92,26 @@ class Weighter(WithParameters, ABC):
     """The family of classifiers that judges the weights: one that has not made them."""
     is_automatic: ClassVar[bool] = False
     """Whether it chooses among ways of weighing, so that a learner may choose their strength."""
+    refused_above: ClassVar[float] = np.inf
+    """The uncovered share above which weights mean nothing, so that ``overlap="warn"`` refuses."""
     smoothed_by: ClassVar[tuple[str, ...]] = ()
     """Which parameters make the weights more even, for example "a larger ridge"."""
+    sharpened_by: ClassVar[tuple[str, ...]] = ()
+    """Which parameters make the weights correct more, for example "a smaller ridge"."""
     _saved_types: ClassVar[tuple[str, ...]] = ()
     """The types, beside its own, that a saved file of this weighter holds."""
     _matches_kernel_means: ClassVar[bool] = False
     """Whether the weighted sample matches the population's mean in a kernel's feature space."""
     _estimates: ClassVar[bool] = True
     """Whether weights are fitted to the sample's rows; otherwise they are known."""
+    _corrects_columns: ClassVar[bool] = True
+    """Whether it corrects selection by the columns; otherwise ``assumes`` says by what."""
+    _inverts_probabilities: ClassVar[bool] = False
+    """Whether weights over ``scale_`` are the inverse of probabilities of selection."""
     _not_certifiable: ClassVar[str] = ""
     """Why there is no certificate for a model with these weights; empty where there is one."""
+    _has_parameters: ClassVar[bool] = False
+    """Whether weights may be smooth functions of parameters whose covariance is known."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "columns": [StrOptions({"shared"}), list, tuple, np.ndarray, None],
@@ -112,6 +122,11 @@ class Weighter(WithParameters, ABC):
         ],
         "random_state": ["random_state"],
     }
+
+    @property
+    def _is_cross_fitted(self) -> bool:
+        """Whether each sample row's weight comes from models that have not seen the row."""
+        return False
 
     @property
     def _least_weight(self) -> float:
@@ -291,11 +306,11 @@ class Weighter(WithParameters, ABC):
         messages += [str(self.overlap_)] if share > limits[1] else []
         if not messages:
             return
-        message = " ".join(messages)
-        if self.overlap == "warn":
-            warn_caller(OverlapWarning(message, max(own, share), rules))
+        message, most = " ".join(messages), max(own, share)
+        if self.overlap == "warn" and most <= self.refused_above:
+            warn_caller(OverlapWarning(message, most, rules))
         else:
-            raise OverlapError(f"{message} (overlap={self.overlap!r})", max(own, share), rules)
+            raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
 
     def _describe_uncovered(self) -> str:
         """Return what ``uncovered_`` means for this method, and what was done with it."""

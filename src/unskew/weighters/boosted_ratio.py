@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from unskew.numerics.cores import one_thread
 from unskew.numerics.logistic_ratio import LogisticProblem
 from unskew.numerics.ratio_loss import ratio_loss
 from unskew.numerics.typing import FloatArray, IntArray
@@ -19,15 +20,17 @@ from unskew.weighters.two_samples import TwoSamples
 MAX_TREES = 80
 N_BINS = 254
 MAX_CATEGORIES = 200
+FEW_ENTRIES = 200_000
+"""Below this many numbers, trees are grown by one thread."""
 TILT_PENALTIES = (0.1, 0.01, 0.001)
 
 
 class BoostedModels(RatioModels):
-    """Boosted trees that tell sample from population, then tilted.
+    """Boosted trees that separate sample from population, then tilted.
 
     1. As many trees as give the least held-out loss.
     2. Trees are constant beyond the last border, and shrunk. A logistic model of the held-out
-       scores and the columns, ``Tilt``, mends both, if the held-out loss says so.
+       scores and the columns, ``Tilt``, corrects both, if the held-out loss says so.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -35,6 +38,10 @@ class BoostedModels(RatioModels):
 
     def fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
         """Grow trees outside of each fold, and choose how many of them to use."""
+        with one_thread(when=rows.values.size < FEW_ENTRIES):
+            return self._fit(rows, dealt, n_folds)
+
+    def _fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         self.bins = TreeBins().fit(rows)
@@ -81,7 +88,8 @@ class BoostedModels(RatioModels):
         scores = np.zeros(len(encoded))
         if self.n_trees and len(encoded):
             stages = self.models[number].staged_decision_function(self.bins.transform(encoded))
-            scores = np.asarray(next(islice(stages, self.n_trees - 1, None)))
+            with one_thread(when=encoded.size < FEW_ENTRIES):
+                scores = np.asarray(next(islice(stages, self.n_trees - 1, None)))
         return self.tilt.of(number, encoded, scores)
 
 
@@ -166,7 +174,7 @@ class Tilt:
         return np.column_stack([features[:, 0], scores, features[:, 1:]])
 
     def _problem(self, rows: TwoSamples, inputs: FloatArray, train: IntArray) -> LogisticProblem:
-        """Return the problem of telling both sides apart, each with half of the mass."""
+        """Return the problem of separating both sides, each with half of the mass."""
         mass = rebalanced(rows, train) / len(train)
         mine = train < rows.n_mine
         return LogisticProblem(inputs[train], mass, 2 * mass[mine] @ inputs[train[mine]], n_free=2)

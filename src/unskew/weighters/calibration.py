@@ -149,6 +149,7 @@ class CalibrationWeights(InductiveWeighter):
     )
     uncovered_means = "the share of the population with values that no sample row has"
     judged_by = "trees"
+    _has_parameters = True
     _saved_types = (
         "unskew.numerics.calibration.CalibrationCertificate",
         "unskew.numerics.distances.Linear",
@@ -258,6 +259,9 @@ class CalibrationWeights(InductiveWeighter):
         mass = float(asked.mass.sum())
         with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
             targets = asked.sums[:, kept].sum(axis=0) / mass
+        # Of a bootstrap replicate, the tilt of all rows is a good start, and scales the features.
+        again = getattr(self, "features_", None) == features.names
+        start = getattr(self, "tilt_", None) if again else None
         balancing = Balancing(
             features.of_rows(sample.values, sample.batch),
             sample.design,
@@ -268,10 +272,8 @@ class CalibrationWeights(InductiveWeighter):
             ratio=self._ratio(mass, float(sample.design.sum())),
             max_weight=self.max_weight,
             origins=features.origins,
+            spread=None if start is None else start.spread,
         )
-        # Of a bootstrap replicate, the tilt of all rows is a good start.
-        again = getattr(self, "features_", None) == features.names
-        start = getattr(self, "tilt_", None) if again else None
         self.feature_set_, self.features_ = features, features.names
         return balancing.solve(float(self.ridge), self.design_effect, relax=relax, start=start)
 

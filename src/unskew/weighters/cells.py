@@ -225,6 +225,12 @@ class CellWeighter(InductiveWeighter, ABC):
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)
 
+    def _locate(self, X: Any) -> IntArray:
+        """Return the cell of each new row in memory; -1 where none with sample rows holds it."""
+        new = Sample.of(X)
+        self._match(new)
+        return self.locator_.locate(new.batch, side="new rows")[0]
+
     def _check_state(self) -> None:
         super()._check_state()
         n_cells = int(self.locator_.n_cells)

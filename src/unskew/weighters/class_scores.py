@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.numerics.label_shift import Calibration, fit_calibration
+from unskew.numerics.linear_classes import LinearClasses
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.forms import Form
@@ -136,10 +137,11 @@ def _fit(classifier: Any, rows: Any, labels: Any, design: FloatArray) -> Any:
             )
         options[keyword] = design
     try:
-        return model.fit(rows, labels, **options)
+        model.fit(rows, labels, **options)
     except Exception as error:
         raise LearnerError(
             f"classifier: {name} could not be trained on {len(labels)} rows of the sample "
             f"({type(error).__name__}: {error}). Put encoders of text and missing values into a "
             "pipeline with it."
         ) from error
+    return LinearClasses(model.coef_, model.intercept_) if classifier is None else model

@@ -1,4 +1,4 @@
-"""Weights by a classifier that tells the sample's rows from the population's."""
+"""Weights by a classifier that distinguishes the sample's rows from the population's."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from unskew._compat import HasMethods, Interval, StrOptions
 from unskew.errors import OverlapError, OverlapWarning, ParameterError, warn_caller
-from unskew.numerics.auc import weighted_auc
 from unskew.numerics.ratio_calibration import ScoreMap, isotonic_map, sigmoid_map
-from unskew.numerics.ratio_loss import RatioLoss, Sided, lowers_loss, ratio_loss
+from unskew.numerics.ratio_loss import RatioLoss, Sided, lowers_loss, ratio_loss, sided_auc
 from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
@@ -25,6 +24,8 @@ from unskew.population.summaries import Summaries, Total
 from unskew.weighters.any_classifier import ClassifierModels
 from unskew.weighters.boosted_ratio import BoostedModels
 from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.linearisation import Linearisation
+from unskew.weighters.logistic_linearisation import LogisticWeights, NewRows
 from unskew.weighters.logistic_passes import MAX_PASSES, fit_by_passes
 from unskew.weighters.ratio_models import LogisticModels, RatioModels
 from unskew.weighters.reservoir_size import reservoir_rows
@@ -40,7 +41,7 @@ MAPS = {"isotonic": isotonic_map, "sigmoid": sigmoid_map}
 
 
 class ClassifierWeights(InductiveWeighter):
-    r"""Weights by the odds of a classifier that tells the sample's rows from the population's.
+    r"""Weights by the odds of a classifier that separates the sample's rows from the population's.
 
     The odds that a row is the population's and not the sample's, where both are equally frequent,
     are the density ratio :math:`f_U(x) / f_S(x)` (Bickel, Brückner and Scheffer 2009). Weights are
@@ -112,7 +113,7 @@ class ClassifierWeights(InductiveWeighter):
     Notes
     -----
     Where the population marks the rows that are in the sample (``Population(selected=...)``), the
-    model tells them from the others, and with their share q the weight is
+    model distinguishes them from the others, and with their share q the weight is
     :math:`q + (1 - q)\, r(x)`, proportional to the inverse of the probability of selection.
 
     The logarithm of a ratio is kept within ±8; a warning says how many sample rows this concerns.
@@ -149,9 +150,14 @@ class ClassifierWeights(InductiveWeighter):
         "selection depends on the columns alone, and the classifier can learn the odds of selection"
     )
     uncovered_means = "the share of the population with values that no sample row has"
+    refused_above = 0.99
     judged_by = "smooth"
     smoothed_by = ("a smaller max_weight",)
-    _not_certifiable = "the weights of a classifier are not confined to a known region"
+    _not_certifiable = (
+        "the weights of a classifier are not confined to a known region, unless it is logistic, "
+        "without calibration and marks"
+    )
+    _has_parameters = True
     _saved_types = (
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         # Boosted trees with categories keep a check of their input.
@@ -206,6 +212,10 @@ class ClassifierWeights(InductiveWeighter):
         return weights
 
     @property
+    def _is_cross_fitted(self) -> bool:
+        return self.folds_.n_folds > 1
+
+    @property
     def _passes_at_most(self) -> int:
         return 1 if self.population_rows is not None else 1 + MAX_PASSES
 
@@ -220,9 +230,7 @@ class ClassifierWeights(InductiveWeighter):
 
     def _weights_of(self, sample: Sample) -> FloatArray:
         """Return the weights of the sample's rows by the models as they are."""
-        own = self.models_.log_ratio(
-            sample.values, sample.rows.table, self.folds_.number(hash_values(sample.values))
-        )
+        own = self.models_.log_ratio(sample.values, sample.rows.table, self._numbers(sample.values))
         self._warn_of_limits(self.map_(own) if self.map_ else own)
         ratios = self._ratios(own)
         self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
@@ -279,13 +287,13 @@ class ClassifierWeights(InductiveWeighter):
             self.n_trees_ = models.n_trees
 
     def _refuse_separation(self, scores: Sided, rows: TwoSamples) -> None:
-        """Raise an error if held-out rows of the two sides can be told apart without fail."""
+        """Raise an error if held-out rows of the two sides can be separated without error."""
         few = min(len(scores.mine), len(scores.theirs)) < FEWEST_TO_SEPARATE
         if self.overlap == "ignore" or few or self.folds_.n_folds == 1:
             return
-        if _auc(scores, rows.shares) > SEPARATED:
+        if sided_auc(scores, rows.shares) > SEPARATED:
             raise OverlapError(
-                f"The classifier tells the {rows.n_mine} sample rows from the "
+                f"The classifier separates the {rows.n_mine} sample rows from the "
                 f"{len(scores.theirs)} population rows almost without error, on rows that it has "
                 "not seen: no sample row can stand for the population. Look for a column that "
                 "differs by construction, such as an identifier or a date, and leave it out with "
@@ -323,8 +331,8 @@ class ClassifierWeights(InductiveWeighter):
         limited = Sided(*(np.clip(side, -LIMIT, LIMIT) for side in held_out))
         loss: RatioLoss = ratio_loss(limited, rows.shares)
         self.held_out_loss_, self.gain_, self.gain_error_ = loss.value, loss.gain, loss.error
-        self.auc_before_ = _auc(held_out, rows.shares)
-        self.auc_after_ = _auc(held_out, Sided(weights[rows.order], rows.shares.theirs))
+        self.auc_before_ = sided_auc(held_out, rows.shares)
+        self.auc_after_ = sided_auc(held_out, Sided(weights[rows.order], rows.shares.theirs))
         self.effective_sample_size_ = effective_sample_size(weights)
 
     def _ratios(self, scores: FloatArray) -> FloatArray:
@@ -332,6 +340,34 @@ class ClassifierWeights(InductiveWeighter):
         log_ratios = scores if self.map_ is None else self.map_(scores)
         ratios = np.exp(np.clip(log_ratios, -LIMIT, LIMIT))
         return ratios if self.marked_ is None else self.marked_ + (1 - self.marked_) * ratios
+
+    def _linearisation(self, sample: Sample) -> Linearisation | None:
+        """Return that of logistic models; a map of scores, and marks, are left to the bootstrap."""
+        models = self.models_
+        if not isinstance(models, LogisticModels) or self.map_ or self.marked_ is not None:
+            return None
+        own = models.log_ratio(sample.values, sample.rows.table, self._numbers(sample.values))
+        ratios = self._ratios(own)
+
+        def of_batch(batch: pa.RecordBatch) -> NewRows:
+            values, unseen = self.codes_.transform(batch, side="population")
+            trained = np.ones(len(values), dtype=bool) if unseen is None else ~unseen
+            return models.features.transform(values), self._numbers(values), trained
+
+        return LogisticWeights(
+            models,
+            np.minimum(ratios, self.cap_) * sample.design,
+            sample.design,
+            models.features.transform(sample.values),
+            self._numbers(sample.values),
+            (np.abs(own) < LIMIT) & (ratios <= self.cap_),
+            of_batch,
+            None if self.population_rows is None else self.population_rows_,
+        )
+
+    def _numbers(self, values: FloatArray) -> IntArray:
+        """Return which model weighs a row."""
+        return self.folds_.number(hash_values(values))
 
     def _warn_of_limits(self, log_ratios: FloatArray) -> None:
         beyond = int((np.abs(log_ratios) > LIMIT).sum())
@@ -347,20 +383,11 @@ class ClassifierWeights(InductiveWeighter):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         codes = self.codes_.transform(sample.batch, side="new rows").values
-        numbers: IntArray = self.folds_.number(hash_values(codes))
-        table: pa.Table = sample.rows.table
-        return np.minimum(self._ratios(self.models_.log_ratio(codes, table, numbers)), self.cap_)
+        own = self.models_.log_ratio(codes, sample.rows.table, self._numbers(codes))
+        return np.minimum(self._ratios(own), self.cap_)
 
     def _codes(self) -> ColumnCodes:
         return self.codes_
 
     def _describe_unseen(self) -> str:
         return "the models take such a value for none of those that they know"
-
-
-def _auc(scores: Sided, mass: Sided) -> float:
-    """Return the probability that a population row is scored above a sample row."""
-    nothing = Sided(np.zeros(len(mass.mine)), np.zeros(len(mass.theirs)))
-    theirs = np.concatenate([nothing.mine, mass.theirs])
-    mine = np.concatenate([mass.mine, nothing.theirs])
-    return weighted_auc(np.concatenate(scores), theirs, mine)[0]

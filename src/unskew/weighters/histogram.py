@@ -68,6 +68,7 @@ class HistogramWeights(CellWeighter):
 
     uncovered_means = "the share of the population in cells that hold no sample row"
     smoothed_by = ("fewer buckets",)
+    sharpened_by = ("more buckets",)
     _saved_types = (*FrequencyWeights._saved_types, "unskew.weighters.grid.Buckets")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,

@@ -86,8 +86,7 @@ class InductiveWeighter(Weighter, ABC):
             return new.with_weights(name, columns, names, self._rule(), self.scale_)
         if not len(new):
             return np.empty(0)
-        new.all_rows = self._as_fitted(new.rows)
-        new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
+        self._match(new)
         weights = self._weigh(new) * self.scale_
         if self._least_weight == 0:
             check_weight_values(weights, name=f"The weights of {type(self).__name__}")
@@ -96,6 +95,11 @@ class InductiveWeighter(Weighter, ABC):
         if warning:
             warn_caller(warning)
         return weights
+
+    def _match(self, new: Sample) -> None:
+        """Give new rows the columns of the sample, and select those that are weighed by."""
+        new.all_rows = self._as_fitted(new.rows)
+        new.rows = replace(new.all_rows, table=new.all_rows.table.select(self.columns_))
 
     def _check_state(self) -> None:
         """Refuse attributes with which no fit ends; a subclass adds its own."""

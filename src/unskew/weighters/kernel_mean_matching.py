@@ -146,6 +146,7 @@ class KernelMeanMatching(KernelWeighter):
         "weights"
     )
     smoothed_by = ("a larger ridge", "a smaller bound")
+    sharpened_by = ("a smaller ridge",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,
         "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],

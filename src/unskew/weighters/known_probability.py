@@ -65,6 +65,7 @@ class KnownProbability(InductiveWeighter):
 
     assumes = "the probabilities of selection are right"
     _estimates = False
+    _inverts_probabilities = True
     _not_certifiable = (
         "KnownProbability estimates nothing: its weights are as right as the probabilities that "
         "were given."

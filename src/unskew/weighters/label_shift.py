@@ -50,11 +50,10 @@ class _Learned(NamedTuple):
     classes: NDArray[Any]
     labels: IntArray
     held_out: FloatArray
-    matrix: FloatArray
-    explained: FloatArray
-    """How mean probabilities explain the features' means."""
     points: FloatArray
     """The sample's features."""
+    counting: IntArray
+    """Which rows these are: those with a positive weight, in the sample's fixed order."""
 
 
 class LabelShiftWeights(Weighter):
@@ -112,7 +111,8 @@ class LabelShiftWeights(Weighter):
     Notes
     -----
     The weight of a row needs its label, so new rows cannot be weighed: there is no ``weigh``. Give
-    a fitted model's probabilities to :meth:`adjust_probabilities` instead.
+    a fitted model's probabilities to :meth:`adjust_probabilities` instead. Replicates of the
+    weights, as for intervals, solve for the shares again and keep the fitted classifiers.
 
     Examples
     --------
@@ -138,6 +138,7 @@ class LabelShiftWeights(Weighter):
 
     assumes = "selection depends on the label alone: p(x | y) is the same in the population"
     uncovered_means = "nothing: selection by the label leaves no part of the columns uncovered"
+    _corrects_columns = False
     _not_certifiable = (
         "LabelShiftWeights corrects selection by the label; the bounds are about selection by x."
     )
@@ -153,7 +154,8 @@ class LabelShiftWeights(Weighter):
     }
 
     def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
-        sample = _counting(sample)
+        counting = np.flatnonzero(sample.ordered.design > 0)
+        sample = _with_mean_one(sample.ordered.take(counting))
         classes, labels = self._classes(sample)
         space, points = sample.points("standard")
         space.check_distances(points, side="sample")
@@ -175,11 +177,7 @@ class LabelShiftWeights(Weighter):
                 self.random_state,
                 calibrate=self.calibrate,
             )
-        matrix = by_class(held_out, labels, sample.design)
-        # E_U[φ] = M w and E_U[p̂] = C w, so φ − M C⁻¹ p̂ has a mean of zero in the population.
-        means = by_class(points, labels, sample.design)
-        explained = np.linalg.lstsq(matrix.T, means.T, rcond=None)[0]
-        learned = _Learned(scores, classes, labels, held_out, matrix, explained, points)
+        learned = _Learned(scores, classes, labels, held_out, points, counting)
         asked: list[Summary] = [Reservoir(self.population_rows)]
         if self.method != "mlls" or len(classes) == 2:
             asked.append(Predictions(scores))
@@ -217,7 +215,15 @@ class LabelShiftWeights(Weighter):
         reservoir, *scored = answer.summary.parts
         drawn = DrawnRows.of(reservoir, learned.scores)
         asked: DrawnRows | Predictions = scored[0] if scored else drawn
-        design = _counting(sample).design / len(learned.labels)
+        design = sample.ordered.design[learned.counting]  # of a replicate, some may be zero
+        design = design / design.max() if design.any() else design
+        if not np.bincount(learned.labels, design).all():
+            raise InputError("A class of y has no row with a positive weight.")
+        design = design / design.sum()
+        matrix = by_class(learned.held_out, learned.labels, design)
+        # E_U[φ] = M w and E_U[p̂] = C w, so φ − M C⁻¹ p̂ has a mean of zero in the population.
+        by_label = by_class(learned.points, learned.labels, design)
+        explained = np.linalg.lstsq(matrix.T, by_label.T, rcond=None)[0]
         prior = design @ learned.held_out
         self.classes_ = learned.classes
         self.sample_shares_ = np.bincount(learned.labels, design)
@@ -228,19 +234,19 @@ class LabelShiftWeights(Weighter):
             weights: FloatArray = found.shares / prior
             self.gap_ = found.gap
         elif self.method == "bbse":
-            weights = self._linear(learned.matrix, means)
+            weights = self._linear(matrix, means)
         else:
-            weights = solve_regularised(learned.matrix, means, len(sample))
+            weights = solve_regularised(matrix, means, len(sample))
         weights = weights / (self.sample_shares_ @ weights)
         chance = (learned.held_out, learned.labels, design, means, asked.effective_rows)
         self.shrinkage_ = evidence(*chance) if self.shrink else 1.0
         weights = 1.0 + self.shrinkage_ * (weights - 1.0)
         self.class_weights_: FloatArray = weights
         self.population_shares_ = weights * self.sample_shares_
-        left = learned.points - learned.held_out @ learned.explained
+        left = learned.points - learned.held_out @ explained
         parts = (design * weights[learned.labels])[:, None] * left
         names = learned.scores.space.labels()
-        self.shift_test_: LabelShiftTest = find_difference(drawn, learned.explained, parts, names)
+        self.shift_test_: LabelShiftTest = find_difference(drawn, explained, parts, names)
         if not self.shift_test_.holds:
             warn_caller(LabelShiftWarning(str(self.shift_test_)))
         counts = sample.design > 0
@@ -252,7 +258,7 @@ class LabelShiftWeights(Weighter):
     def _linear(self, matrix: FloatArray, means: FloatArray) -> FloatArray:
         if np.linalg.cond(matrix) > 1e6:
             raise InputError(
-                "The classifier's predictions do not tell the classes apart, so their shares in "
+                "The classifier's predictions do not distinguish the classes, so their shares in "
                 'the population cannot be found. Use a better classifier, or method="mlls".'
             )
         weights = solve_confusion(matrix, means)
@@ -326,9 +332,7 @@ class LabelShiftWeights(Weighter):
         return tags
 
 
-def _counting(sample: Sample) -> Sample:
-    """Return the rows that count for anything, in a fixed order, with a mean weight of one."""
-    ordered = sample.ordered
-    taken = ordered.take(np.flatnonzero(ordered.design > 0))
-    design = taken.design / taken.design.max()
-    return taken.with_design(design / design.mean())
+def _with_mean_one(sample: Sample) -> Sample:
+    """Return the sample with design weights that have a mean of one."""
+    design = sample.design / sample.design.max()
+    return sample.with_design(design / design.mean())

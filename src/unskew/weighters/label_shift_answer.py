@@ -35,6 +35,16 @@ class LabelShiftTest:
     holds : bool
         Whether the data do not contradict label shift: p of at least 1 %, or a difference below a
         tenth of a standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import LabelShiftWeights
+    >>> random = np.random.default_rng(0)
+    >>> y, hidden = random.uniform(size=500) < 0.5, random.uniform(size=500) < 0.2
+    >>> X, U = random.normal(2.0 * y[:, None]), random.normal(2.0 * hidden[:, None])
+    >>> bool(LabelShiftWeights().fit(X, y, population=U).shift_test_.p_value > 0.01)
+    True
     """
 
     p_value: float

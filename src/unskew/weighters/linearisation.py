@@ -47,6 +47,23 @@ class Influence(NamedTuple):
     population: Callable[[pa.RecordBatch], FloatArray] | None
     """Of rows of the population, as a deviation from their mean: the contribution of a row with
     design weight v is v over the population's total weight times this. None if it has none."""
+    n_population: int | None = None
+    """How many rows of the population the weights were fitted on; None for all."""
+    centred: bool = True
+    """Whether the contributions vary about their means on either side. Otherwise sample and
+    population are one sample, in which also the side of a row is random, and they vary about zero.
+    """
+
+
+class Balance(NamedTuple):
+    """What weights keep of the population, whoever is selected beyond the columns."""
+
+    features: FloatArray | None
+    """Their weighted means are kept; None where cells say it."""
+    means: FloatArray
+    """The population's means of these features, or its share in each cell."""
+    cells: IntArray | None = None
+    """The cell of each row, whose total weight is kept; -1 for none."""
 
 
 class Linearisation(ABC):
@@ -71,6 +88,17 @@ class Linearisation(ABC):
         form : {"linear", "m_estimator", "hc3"}
         """
 
+    def balance(self) -> Balance | None:
+        """Return what the weights keep; None where they follow the columns in another way."""
+        return None
+
+    def responses(self) -> FloatArray | None:
+        """Return the derivatives of the logarithm of each row's weight by the parameters.
+
+        None where the weights have no parameters, or are ratios of counts.
+        """
+        return None
+
 
 class KnownWeights(Linearisation):
     """Weights that were not fitted.
@@ -85,8 +113,12 @@ class KnownWeights(Linearisation):
 
     def influence(self, values: FloatArray, form: Form) -> Influence:
         """Return the influence of rows with fixed weights."""
-        scale = self._shares / _left(self._shares, form)
+        scale = self._shares / undamped(self._shares, form)
         return Influence(scale[:, None] * values, None)
+
+    def balance(self) -> Balance:
+        """Return that known weights keep nothing but their total."""
+        return Balance(None, np.ones(1), np.zeros(len(self._shares), dtype=np.int64))
 
 
 class CalibratedWeights(Linearisation):
@@ -114,8 +146,9 @@ class CalibratedWeights(Linearisation):
         slopes: FloatArray,
         ridge: float = 0.0,
     ) -> None:
-        self._shares = weights / weights.sum()
-        self._penalty = ridge * float(weights.sum())
+        self._total = float(weights.sum())
+        self._shares = weights / self._total
+        self._penalty = ridge * self._total
         self._features = np.column_stack([np.ones(len(features)), features])
         self._of_batch = of_batch
         self._design, self._slopes = design, slopes
@@ -128,7 +161,7 @@ class CalibratedWeights(Linearisation):
         inverse = pseudo_inverse(gram)
         slope = inverse @ (self._features.T @ (weights[:, None] * values))
         leverage = weights * np.einsum("ij,ij->i", self._features @ inverse, self._features)
-        scale = self._shares / _left(leverage, form)
+        scale = self._shares / undamped(leverage, form)
         of_batch = self._of_batch
 
         def population(batch: pa.RecordBatch) -> FloatArray:
@@ -137,6 +170,16 @@ class CalibratedWeights(Linearisation):
             return np.nan_to_num(fitted, nan=0.0)
 
         return Influence(scale[:, None] * (values - self._features @ slope), population)
+
+    def balance(self) -> Balance:
+        """Return the features, which are centred at the population's means."""
+        return Balance(self._features[:, 1:], np.zeros(self._features.shape[1] - 1))
+
+    def responses(self) -> FloatArray:
+        """Return F'(u) / F(u) times the features, and zero where a weight is."""
+        weights = self._shares * self._total
+        ratio = np.divide(self._slopes, weights, out=np.zeros_like(weights), where=weights > 0)
+        return ratio[:, None] * self._features
 
 
 class CellShares(Linearisation):
@@ -187,7 +230,7 @@ class CellShares(Linearisation):
             means[:, column] = sums / divisor
         fitted, leverage = np.zeros_like(values), np.zeros(len(values))
         fitted[inside], leverage[inside] = means[cells], design / divisor[cells]
-        scale = self._shares / _left(leverage, form)
+        scale = self._shares / undamped(leverage, form)
         centred = means - self._targets @ means
         of_batch = self._of_batch
 
@@ -196,9 +239,13 @@ class CellShares(Linearisation):
 
         return Influence(scale[:, None] * (values - fitted), population)
 
+    def balance(self) -> Balance:
+        """Return the cells."""
+        return Balance(None, self._targets, self._cells)
 
-def _left(leverage: FloatArray, form: Form) -> FloatArray:
-    """Return the divisors of residuals."""
+
+def undamped(leverage: FloatArray, form: Form) -> FloatArray:
+    """Return what residuals are divided by, which leverage has damped; one but for "hc3"."""
     if form != "hc3":
         return np.ones_like(leverage)
     return 1.0 - np.minimum(leverage, MOST_LEVERAGE)

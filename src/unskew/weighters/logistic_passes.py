@@ -139,8 +139,9 @@ def fit_by_passes(
             size = np.where(worse, size / 2, size)
             continue
         at, value, slope, size = new, reached, new_slope, np.ones(len(at))
-        step = _steps(slope, new_curve)
-    models.coefficients = list(at)
+        curve = new_curve
+        step = _steps(slope, curve)
+    models.coefficients, models.curvatures = list(at), list(curve)
     return passes
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew._compat import _safe_indexing
+from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
 from unskew.numerics.ratio_loss import Sided, ratio_loss
 from unskew.numerics.typing import FloatArray, IntArray
@@ -101,6 +102,15 @@ class LogisticModels(RatioModels):
         Whether numbers get hinges.
     sampling_rate : float
         The number of sample rows over that of population rows, one of the rates that "cv" tries.
+
+    Attributes
+    ----------
+    coefficients : list of ndarray
+        Of each model.
+    curvatures : list of ndarray
+        The Hessian of each model's likelihood there.
+    training_shares : list of float
+        The share of the population that has trained each model.
     """
 
     def __init__(
@@ -127,9 +137,11 @@ class LogisticModels(RatioModels):
             self.mixture = rows.n_mine / len(rows.values)
         search = _LogisticFits(self, rows, features, dealt, n_folds)
         start = None
-        if "cv" in (self.penalty, self.rate):
-            start = search.some(SEARCH_ROWS).choose()
-        self.coefficients, log_ratio = search.fit(self.penalty, self.rate, start)
+        with one_blas_thread():  # products are small, or shared among threads of our own
+            if "cv" in (self.penalty, self.rate):
+                start = search.some(SEARCH_ROWS).choose()
+            self.coefficients, log_ratio = search.fit(self.penalty, self.rate, start)
+            self.curvatures, self.training_shares = search.describe(self.coefficients)
         return log_ratio
 
     def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
@@ -222,6 +234,18 @@ class _LogisticFits:
                 inside = inside[self.dealt[inside] == number]
             log_ratio[inside] = self.model.of_scores(self.features[inside] @ beta, rate)
         return coefficients, log_ratio
+
+    def describe(self, coefficients: list[FloatArray]) -> tuple[list[FloatArray], list[float]]:
+        """Return the Hessian of each fold, and the population's share that trains its model."""
+        curvatures, trained = [], []
+        covered = 1.0 - self.rows.uncovered
+        for number, beta in enumerate(coefficients):
+            problem = self._problem(number, self.model.rate == "odds")
+            curvatures.append(problem.curvature(beta, float(self.model.penalty)))
+            rows = outside(self.rows, self.dealt, number, self.n_folds)
+            theirs = rows[rows >= self.rows.n_mine] - self.rows.n_mine
+            trained.append(covered * float(self.rows.shares.theirs[theirs].sum()))
+        return curvatures, trained
 
     def _problem(self, number: int, pooled: bool) -> LogisticProblem:
         """Return the problem outside of a fold; pooled, its population is that of both sides."""

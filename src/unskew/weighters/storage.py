@@ -128,7 +128,7 @@ def load_weighter(
     A file that holds anything but unskew's weighters, what they consist of, and scikit-learn's
     estimators is refused, and nothing in it is run. So is a file of a newer version of unskew, and
     one whose numbers cannot be those of a fitted weighter: negative or infinite weights, tables of
-    the wrong size, decision trees that lead astray.
+    the wrong size, decision trees whose nodes lead nowhere.
 
     Parameters
     ----------
@@ -144,6 +144,17 @@ def load_weighter(
     -------
     InductiveWeighter
         Fitted: ``weigh`` gives what it gave before, bit for bit.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from unskew import FrequencyWeights, load_weighter, save_weighter
+    >>> weighter = FrequencyWeights().fit([["a"], ["b"]], population=[["a"], ["b"], ["b"]])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_weighter(weighter, f"{folder}/weighter.skops")
+    ...     again = load_weighter(f"{folder}/weighter.skops")
+    >>> bool((again.weigh([["a"], ["b"]]) == weighter.weights_).all())
+    True
     """
     if isinstance(trusted, str):
         raise ParameterError(f"trusted must be a list of types; got {trusted!r}.")

@@ -107,6 +107,7 @@ class TreeWeights(CellWeighter):
         "unskew.weighters.tree._TreePartition",
     )
     smoothed_by = ("a larger min_samples_leaf",)
+    sharpened_by = ("a smaller min_samples_leaf",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],

@@ -1,4 +1,4 @@
-"""Sample and population rows as a model sees them that tells one from the other."""
+"""Sample and population rows as a model that distinguishes them sees them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _SPARK_SCHEMA = (
 _MARKER = "unskew error: "
 
 _PATIENCE = 10.0
-"""Seconds to wait for what Spark has observed; it tells within milliseconds, or never if busy."""
+"""Seconds to wait for what Spark has observed; it reports within milliseconds, or never if busy."""
 _OTHER_PYTHON = re.compile(
     r"No module named '?[\w.]+'?"
     r"|(Python in worker has different version|Cannot run program)[^,\n]*"

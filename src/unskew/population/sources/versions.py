@@ -25,7 +25,7 @@ _CLOCK_TICK = 0.02
 
 
 def version_of(filesystem: fs.FileSystem, path: str) -> dict[str, Any]:
-    """Return what changes with a file's content, as far as the file system tells it."""
+    """Return what changes with a file's content, as far as the file system reports it."""
     version: dict[str, Any]
     if isinstance(filesystem, fs.LocalFileSystem):
         found = os.stat(path)
@@ -40,10 +40,10 @@ def version_of(filesystem: fs.FileSystem, path: str) -> dict[str, Any]:
         version = {"size": info.size, "modification time": info.mtime_ns}
     else:
         other.invalidate_cache(path.rpartition("/")[0])
-        told = {name: value for name, value in other.info(path).items() if value is not None}
-        moment = next((told[name] for name in _MOMENTS if name in told), None)
-        version = {"size": told.get("size"), "modification time": moment}
-        version |= {name: told[name] for name in _TAGS if name in told}
+        known = {name: value for name, value in other.info(path).items() if value is not None}
+        moment = next((known[name] for name in _MOMENTS if name in known), None)
+        version = {"size": known.get("size"), "modification time": moment}
+        version |= {name: known[name] for name in _TAGS if name in known}
     if len(version) == 2 and version["modification time"] is None:
         version["footer"] = _footer(filesystem, path)
     return version

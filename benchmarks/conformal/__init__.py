@@ -1,0 +1,1 @@
+"""How often conformal intervals and sets cover the population's labels."""

@@ -1,0 +1,1 @@
+"""Certificates of linear learners and classifiers, measured."""

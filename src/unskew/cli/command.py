@@ -1,0 +1,40 @@
+"""What a command is: a dataclass whose fields are its options and whose docstring is its help."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import typer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ABC):
+    """A command of the command line, with the values that were given; ``run`` does the work.
+
+    Commands that share options derive from the class that has them. Each field is annotated with
+    the option or argument that Typer makes of it.
+    """
+
+    @abstractmethod
+    def run(self) -> None:
+        """Do what the command is for."""
+
+
+def register(app: typer.Typer, command: type[Command]) -> None:
+    """Add a command to the application, under the name of its class in lower case."""
+
+    def run(**given: Any) -> None:
+        command(**given).run()
+
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+    ]
+    parameters.sort(key=lambda each: each.default is not each.empty)  # what is required comes first
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = hints
+    app.command(command.__name__.lower(), help=inspect.getdoc(command))(run)

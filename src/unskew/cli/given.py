@@ -1,0 +1,121 @@
+"""Sample and population as they are given on the command line, and how the sample is weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli import options
+from unskew.cli.command import Command
+from unskew.cli.methods import Method
+from unskew.errors import ParameterError
+
+MAX_UNCOVERED = 0.05
+"""The share of the population that may be uncovered by the sample before weights are refused."""
+
+
+class Unlabelled(StrEnum):
+    """The values of ``--unlabelled``: what to do with sample rows without a label."""
+
+    RAISE = "raise"
+    DROP = "drop"
+    POPULATION = "population"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Command):
+    """The files of sample and population, and the columns that the options name.
+
+    An entry of a list of columns may hold several names with commas.
+    """
+
+    sample: options.Sample
+    population: options.Population = None
+    margins: options.MarginsFile = None
+    target: options.Target = None
+    identifier: options.Identifier = None
+    columns: options.Columns = None
+    exclude: options.Exclude = None
+    unlabelled: Annotated[
+        Unlabelled,
+        typer.Option(
+            help="What to do with rows of SAMPLE without a label: raise an error, drop them, or "
+            "take all rows of SAMPLE as the population, instead of POPULATION."
+        ),
+    ] = Unlabelled.RAISE
+    sample_weight: options.SampleWeight = None
+    population_weight: options.PopulationWeight = None
+    delimiter: options.Delimiter = None
+    quiet: options.Quiet = False
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """The columns that are read and are no features, by the option that names them."""
+        return {}
+
+    @property
+    def features(self) -> Sequence[str] | None:
+        """The columns that are features, or None: all without another role."""
+        return self.columns
+
+    def file_of_population(self) -> str:
+        """Return the file that describes the population; there must be exactly one."""
+        population, margins, weight = self.population, self.margins, self.population_weight
+        if self.unlabelled is Unlabelled.POPULATION:
+            for given, name in ((population, "POPULATION"), (margins, "--margins")):
+                if given is not None:
+                    raise ParameterError(
+                        "--unlabelled population makes all rows of SAMPLE the population, labelled "
+                        f"or not: leave {name} out."
+                    )
+            if weight is not None:
+                raise ParameterError(
+                    "--population-weight is for another file; with --unlabelled population, "
+                    "--sample-weight names the weights of all rows."
+                )
+            return self.sample
+        if (population is None) == (margins is None):
+            given = "both are given" if population is not None else "neither is given"
+            raise ParameterError(
+                f"Give either POPULATION, a file of rows, or --margins, a file of totals; {given}."
+            )
+        if margins is not None and weight is not None:
+            raise ParameterError("--population-weight is for rows; --margins has none.")
+        return str(margins if population is None else population)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighed(Given):
+    """Sample and population of a command that weighs, the method, and the sample's design."""
+
+    method: Annotated[Method | None, typer.Option(help="How to weigh.")] = None
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
+    ] = None
+    strata: Annotated[str | None, options.column("The stratum of each row of SAMPLE.")] = None
+    clusters: Annotated[str | None, options.column("The cluster of each row of SAMPLE.")] = None
+    allow_uncovered: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Refuse if more of the population than this is not covered by the sample.",
+        ),
+    ] = MAX_UNCOVERED
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """The columns that are read and are no features, by the option that names them."""
+        named = {"--strata": self.strata, "--clusters": self.clusters}
+        return {option: name for option, name in named.items() if name is not None}
+
+    @staticmethod
+    def design_of(aside: Mapping[str, Any]) -> dict[str, Any]:
+        """Return strata and clusters, of the columns that were read."""
+        return {name: aside.get(f"--{name}") for name in ("strata", "clusters")}

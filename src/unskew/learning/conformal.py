@@ -1,0 +1,368 @@
+"""What conformal regressors and classifiers share: splits, weights, and the mass at infinity.
+
+Training rows teach the learner, the weighter and the cells; the scores of calibration rows, which
+none of them has seen, say how far labels lie from predictions. So that their weighted quantile
+holds on the population, a calibration row counts with its weight, and so does the row to predict.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import field
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
+from unskew.errors import InfiniteIntervalWarning, InputError, ParameterError, warn_caller
+from unskew.learning.given_population import (
+    check_whole,
+    pipelines_go_inside,
+    tags_of_learner,
+    weighter_or_default,
+)
+from unskew.learning.strength import split
+from unskew.learning.trainer import TrainingRows, learner_name, weighs_itself
+from unskew.numerics.conformal import CrossedScores, ScoreDistribution
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.weight_vectors import check_design, effective_sample_size
+from unskew.population.labels import checked_labels
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.rows import as_rows
+from unskew.weighters.base import Weighter
+from unskew.weighters.cells import CellWeighter
+from unskew.weighters.parameters import WithParameters
+
+WEIGH_NEW_ROWS = (
+    "AutoWeights, ClassifierWeights, DensityRatioWeights, CalibrationWeights, TreeWeights, "
+    "ClusterWeights, HistogramWeights, FrequencyWeights, KnownProbability with a column or a "
+    "function, Tempered of these, and Unweighted"
+)
+"""The weighters that can weigh new rows, for the message."""
+
+
+class Part(NamedTuple):
+    """What one split of the sample gave.
+
+    Attributes
+    ----------
+    model : object
+        What a conformal estimator fits on the training rows.
+    weighter : object with ``weigh``, or None
+        None counts all rows alike.
+    cells : CellWeighter or None
+        Whose cells are calibrated each by itself.
+    scores : ScoreDistribution
+        Of the calibration rows.
+    """
+
+    model: Any
+    weighter: Any
+    cells: CellWeighter | None
+    scores: ScoreDistribution
+
+
+class NewRows(NamedTuple):
+    """Rows to predict: their weights and cells, and from which coverage on nothing is known."""
+
+    own: FloatArray
+    cells: IntArray | None
+    finite_up_to: FloatArray
+
+
+class Conformal(MetaEstimatorMixin, WithParameters, ABC):
+    """Calibrates a learner's predictions on rows that it has not seen.
+
+    Parameters
+    ----------
+    weighter : Weighter, optional
+        One that can weigh new rows. By default :class:`unskew.AutoWeights`; with
+        :class:`unskew.Margins` as the population, :class:`unskew.CalibrationWeights`. A learner
+        that weighs the sample itself (:class:`unskew.Reweighted`) lends its own; with ``groups``,
+        there is none by default.
+    method : {"split", "cv+"}, default="split"
+        "split" trains on some rows and calibrates on the others, at the cost of one fit. "cv+"
+        trains on all but one of ``cv`` folds and calibrates on that one, for each: every row is
+        used for both, at the cost of ``cv`` fits of the learner and of the weighter.
+    calibration_size : float or int, default=0.5
+        The share or number of rows that "split" calibrates on.
+    cv : int, default=5
+        The number of folds of "cv+".
+    groups : TreeWeights, ClusterWeights, HistogramWeights or FrequencyWeights, optional
+        Calibrates each of its cells by itself, so that the coverage holds within every cell. That
+        needs no weights if selection is even within cells; a weighter, if given as well, weighs
+        within them. For "split" only.
+    random_state : int, RandomState instance or None, default=0
+        Controls how rows are split.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The learner that predicts: that of the training rows, or an average of those of the folds.
+    weighters_ : list
+        What weighs rows: one, or one for each fold; None where all count alike.
+    calibration_rows_ : ndarray of int
+        Which rows of X were calibrated on.
+    effective_sample_size_ : float
+        That of the calibration rows' weights.
+    infinite_share_ : float
+        Of the rows last predicted, the share about which nothing can be said with the coverage
+        that was asked for: the interval is infinite, or the set holds every class.
+    """
+
+    estimator: Any = field(kw_only=False)
+    weighter: Weighter | None = field(default=None, kw_only=False)
+    method: Literal["split", "cv+"] = "split"
+    calibration_size: float | int = 0.5
+    cv: int = 5
+    groups: CellWeighter | None = None
+    random_state: Any = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"]), tuple, list],
+        "weighter": [Weighter, None],
+        "method": [StrOptions({"split", "cv+"})],
+        "calibration_size": [
+            Interval(Real, 0, 1, closed="neither"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "groups": [Weighter, None],
+        "random_state": ["random_state"],
+    }
+
+    _nothing_known: ClassVar[str]
+    """What becomes of a row about which the calibration rows say nothing."""
+
+    @abstractmethod
+    def _check_learner(self) -> None:
+        """Refuse a learner that cannot predict what is needed."""
+
+    @abstractmethod
+    def _labels(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels as the scores need them."""
+
+    @abstractmethod
+    def _fit_model(self, rows: TrainingRows) -> Any:
+        """Return what scores rows, fitted."""
+
+    @abstractmethod
+    def _scores(self, model: Any, X: Any, labels: NDArray[Any]) -> FloatArray:
+        """Return the conformity scores of rows: the larger, the stranger."""
+
+    @abstractmethod
+    def _predictor(self, models: list[Any]) -> Any:
+        """Return the learner that predicts."""
+
+    @abstractmethod
+    def _learners(self, model: Any) -> list[Any]:
+        """Return the fitted learners of a model, that of the user's estimator first."""
+
+    def fit(
+        self, X: Any, y: Any, *, population: Any, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Train the learner on some rows, weigh and calibrate it on the others.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            The sample.
+        y : array-like of shape (n_samples,)
+            Its labels.
+        population : Population, Margins, or anything that :class:`unskew.Population` takes
+            An unbiased reference sample of the population. A table with as many rows as X must be
+            a ``Population``: in cross-validation any other may have been cut into folds.
+        sample_weight : array-like of shape (n_samples,), optional
+            Design weights of the sample. A row to predict counts with their mean.
+
+        Returns
+        -------
+        self
+        """
+        validate_parameters(self)
+        name = type(self).__name__
+        if y is None:
+            raise InputError(f"{name} requires y to be passed, but the target y is None.")
+        self._check_learner()
+        self._check_weighters()
+        check_whole(X, population)
+        with pipelines_go_inside(X, name):
+            given = as_rows(X, name="X")
+        labels = self._labels(checked_labels(y, len(given)))
+        design = None
+        if sample_weight is not None:
+            design = check_design(sample_weight, name="sample_weight", n_rows=len(given))
+            design = design / design.mean()
+        self.__dict__.pop("infinite_share_", None)
+        splits = self._splits(labels)
+        known = population if isinstance(population, Margins) else Population.of(population)
+        readers = weighs_itself(self.estimator) + (self.weighter is not None)
+        readers = max(1, readers + (self.groups is not None))
+        if isinstance(known, Population) and readers * len(splits) > 1:
+            known.check_rereadable(name)
+        if hasattr(X, "__array__") and not hasattr(X, "__getitem__"):
+            X = np.asarray(X)
+        rows = TrainingRows(X, labels, design, known)
+        with pipelines_go_inside(X, name):
+            found = [self._part(rows, *places) for places in splits]
+        self.parts_ = [part for part, _ in found]
+        self.weighters_ = [part.weighter for part in self.parts_]
+        self.estimator_ = self._predictor([part.model for part in self.parts_])
+        self.calibration_rows_: IntArray = np.concatenate([places for _, places in splits])
+        weights = np.concatenate([weights for _, weights in found])
+        self.effective_sample_size_ = effective_sample_size(weights) if weights.any() else 0.0
+        self.n_features_in_ = given.table.num_columns
+        self.__dict__.pop("feature_names_in_", None)
+        if given.named:
+            self.feature_names_in_ = np.array(given.table.column_names, dtype=object)
+        return self
+
+    def _check_weighters(self) -> None:
+        for weighter in (self.weighter, getattr(self.estimator, "weighter", None)):
+            used = weighter is self.weighter or (self.weighter is None and self.groups is None)
+            if isinstance(weighter, Weighter) and used and not hasattr(weighter, "weigh"):
+                raise ParameterError(
+                    f"{type(weighter).__name__} as it was given cannot weigh new rows, and "
+                    f"{type(self).__name__} weighs every row that it predicts. Those that can are "
+                    f"{WEIGH_NEW_ROWS}."
+                )
+        if self.groups is None:
+            return
+        if not isinstance(self.groups, CellWeighter):
+            raise ParameterError(
+                f"groups must be a weighter that has cells: TreeWeights, ClusterWeights, "
+                f"HistogramWeights or FrequencyWeights. Got {type(self.groups).__name__} instead."
+            )
+        if self.method == "cv+":
+            raise ParameterError(
+                'groups needs method="split": in each fold of "cv+" the cells would be others.'
+            )
+
+    def _splits(self, labels: NDArray[Any]) -> list[tuple[IntArray, IntArray]]:
+        """Return training and calibration rows, once or for each fold."""
+        n_rows = len(labels)
+        if n_rows < 2:
+            raise InputError(
+                f"X has {n_rows} sample(s) (n_samples={n_rows}) while a minimum of 2 is required: "
+                "one to train on and one to calibrate on."
+            )
+        random = check_random_state(self.random_state)
+        if self.method == "cv+":
+            return split(self.estimator, labels, random.randint(2**31 - 1), self.cv)
+        size = self.calibration_size
+        if isinstance(size, Integral):
+            if size >= n_rows:
+                raise ParameterError(
+                    f"calibration_size={size} leaves none of the {n_rows} rows to train on."
+                )
+        else:
+            size = min(max(round(size * n_rows), 1), n_rows - 1)
+        order = random.permutation(n_rows)
+        return [(np.sort(order[size:]), np.sort(order[:size]))]
+
+    def _part(
+        self, rows: TrainingRows, training: IntArray, calibration: IntArray
+    ) -> tuple[Part, FloatArray]:
+        """Return what one split gives, and the weights of its calibration rows."""
+        train, rest = rows.take(training), rows.take(calibration)
+        cells = None
+        if self.groups is not None:
+            cells = self._fit_weighter(clone(self.groups), train)
+        weighter: Any = None
+        lent = self.weighter is None and weighs_itself(self.estimator)
+        if not lent and (self.weighter is not None or cells is None):
+            chosen = weighter_or_default(self.weighter, rows.population)
+            weighter = self._fit_weighter(chosen, train)
+        model = self._fit_model(train)
+        if lent and cells is None:
+            weighter = self._learners(model)[0]
+        scores = self._scores(model, rest.X, rest.y)
+        weights = _weigh(weighter, rest.X, len(calibration))
+        if rest.design is not None:
+            weights = weights * rest.design
+        if cells is None:
+            distribution = ScoreDistribution.of(scores, weights)
+        else:
+            n_cells = len(cells.sample_counts_)
+            distribution = ScoreDistribution.of(scores, weights, cells._locate(rest.X), n_cells)
+        return Part(model, weighter, cells, distribution), weights
+
+    def _fit_weighter(self, weighter: Any, rows: TrainingRows) -> Any:
+        return weighter.fit(rows.X, rows.y, population=rows.population, sample_weight=rows.design)
+
+    @property
+    def _crossed(self) -> CrossedScores:
+        return CrossedScores([part.scores for part in self.parts_])
+
+    def _new_rows(self, X: Any, coverage: float) -> NewRows:
+        """Weigh and locate rows to predict."""
+        check_is_fitted(self)
+        if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < coverage < 1:
+            raise ParameterError(f"coverage must lie between 0 and 1, as 0.9 does; got {coverage}.")
+        n_rows = len(as_rows(X, name="X"))
+        own = np.mean([_weigh(part.weighter, X, n_rows) for part in self.parts_], axis=0)
+        first = self.parts_[0]
+        if first.cells is not None:
+            cells = first.cells._locate(X)
+            return NewRows(own, cells, first.scores.finite_up_to(own, cells))
+        total = self._crossed.total
+        whole = total + own
+        finite = np.divide(total, whole, out=np.zeros(n_rows), where=whole > 0)
+        return NewRows(own, None, finite)
+
+    def _report_infinite(self, infinite: BoolArray, new: NewRows, coverage: float) -> None:
+        """Set the share of rows of which nothing is known, and explain it."""
+        self.infinite_share_ = float(infinite.mean()) if len(infinite) else 0.0
+        if not infinite.any():
+            return
+        least = np.floor(1e4 * new.finite_up_to.min()) / 1e4
+        text = (
+            f"{self.infinite_share_:.1%} of the {self._nothing_known}: with coverage {coverage:g}, "
+            "the calibration rows say nothing of these rows. "
+        )
+        if new.cells is None:
+            text += (
+                "For a row of weight w the coverage can be at most W / (W + w), where "
+                f"W = {self._crossed.total:.4g} is the sum of the calibration rows' weights. The "
+                f"largest weight of these rows is {new.own.max():.4g}, so {least:.4f} can be had "
+                "for all. Or give more rows where the sample has few, or cap the weights, at the "
+                "price of the guarantee: Tempered(weighter, max_weight=20)."
+            )
+        else:
+            needed = int(np.ceil(coverage / (1 - coverage) * (1 - 1e-9)))
+            text += (
+                f"Their cells hold too little: {needed} calibration rows of equal weights are "
+                "needed in each. Use larger cells."
+            )
+        warn_caller(InfiniteIntervalWarning(text, self.infinite_share_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the learner's predictions."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        learner = self.estimator
+        first = learner[0] if isinstance(learner, tuple | list) else learner
+        tags = tags_of_learner(super().__sklearn_tags__(), first)
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def _weigh(weighter: Any, X: Any, n_rows: int) -> FloatArray:
+    """Return the weights of new rows, one for each where nothing weighs them."""
+    if weighter is None:
+        return np.ones(n_rows)
+    weights = np.asarray(weighter.weigh(X))
+    if (weights < 0).any():
+        raise ParameterError(
+            f"{int((weights < 0).sum())} weights of {learner_name(weighter)} are negative, and a "
+            "negative weight counts no score. Use bounds=(0, None) on it."
+        )
+    return weights

@@ -1,0 +1,139 @@
+"""How strong hidden selection would have to be to change a fitted model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from unskew.errors import ParameterError
+from unskew.theory.bound import Bound
+from unskew.theory.certified import Given
+from unskew.theory.fitted import check_reweighted
+from unskew.theory.regions import HiddenRegion
+from unskew.theory.wording import FLIPPED, FLIPPED_IN_POPULATION, Known
+
+MOST_FLIPS = 0.05
+"""The share of predictions beyond which a classifier counts as another one."""
+
+LARGEST_ODDS = 100.0
+"""Odds up to which the limits are searched."""
+
+
+def hidden_selection_certificate(
+    reweighted_model: Any,
+    odds: float = 1.5,
+    *,
+    X: Any = None,
+    y: Any = None,
+    population: Any = None,
+) -> Bound:
+    r"""Bound by how much selection for reasons outside the columns can have changed a model.
+
+    The weights correct selection by the columns. If something hidden makes the odds of a row's
+    selection larger or smaller, by a factor of at most Λ, its perfect weight differs from its
+    weight by at most the same factor. The value bounds by how much the predictions then differ from
+    those of the perfectly weighted model, as a root mean square over the weighted sample, whatever
+    the hidden factors are. It holds the estimated weights for given, apart from that.
+
+    Parameters
+    ----------
+    reweighted_model : Reweighted
+        Fitted; its learner is one that :func:`certificate` covers. Any weighter will do.
+    odds : float, default=1.5
+        Λ, larger than 1.
+    X, y : array-like, optional
+        The sample as it was given to ``fit``; see :func:`certificate`.
+    population : array-like or dataframe, optional
+        For a classifier: rows of the population, to count whose prediction could flip.
+
+    Returns
+    -------
+    Bound
+        Its terms hold the odds up to which the model moves by less than the spread of its
+        predictions, and up to which at most 5 % of a classifier's predictions flip. Since they are
+        from a bound, hidden selection would have to be at least that strong; they are 1 where
+        no strength can be certified.
+
+    Notes
+    -----
+    Over all weights within a factor of Λ, the norm of the gradient is bounded by a diagonal
+    majorant of the rows' inner products, which is within a factor of :math:`\sqrt{\pi/2}` of the
+    largest norm if the rows point in all directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from unskew import HistogramWeights, Reweighted
+    >>> from unskew.theory import hidden_selection_certificate
+    >>> random = np.random.default_rng(0)
+    >>> population = random.normal(size=(4000, 1))
+    >>> sample = population[random.uniform(size=4000) < np.where(population[:, 0] < 0, 0.2, 0.6)]
+    >>> labels = sample[:, 0] + random.logistic(size=len(sample)) > 0
+    >>> model = Reweighted(LogisticRegression(), HistogramWeights(buckets={0: [0.0]}))
+    >>> model = model.fit(sample, labels, population=population)
+    >>> bound = hidden_selection_certificate(model, 1.05, X=sample, y=labels)
+    >>> bound.vacuous, 1 < bound.terms["odds up to which it moves less than its spread"] < 2
+    (False, True)
+    """
+    if not math.isfinite(odds) or odds <= 1:
+        raise ParameterError(f"odds must be a number larger than 1; got {odds!r}.")
+    check_reweighted(reweighted_model)
+    given = Given(reweighted_model, X, y, population, 1, 0)
+    n_rows = len(given.rows)
+
+    def at(tried: float) -> Bound:
+        known = Known(
+            headline=f"If what is hidden changes the odds of selection by a factor of at most "
+            f"{tried:.4g}, it has moved",
+            region=f"all weights within a factor of {tried:.4g}",
+            assumptions=(
+                "apart from what is hidden, the weights are right: errors of their estimation come "
+                "in addition",
+            ),
+            remarks=(),
+            terms={"odds": tried},
+        )
+        return given.certify(HiddenRegion(tried, n_rows), known)
+
+    found = at(float(odds))
+    limits = {
+        "odds up to which it moves less than its spread": _largest(
+            lambda tried: not at(tried).vacuous
+        )
+    }
+    remarks = [
+        "To move the model by more than the spread of its predictions, hidden selection would have "
+        f"to change the odds by more than {next(iter(limits.values())):.3g}."
+    ]
+    if FLIPPED in found.terms:
+        counted = FLIPPED_IN_POPULATION if FLIPPED_IN_POPULATION in found.terms else FLIPPED
+        limit = _largest(lambda tried: at(tried).terms[counted] <= MOST_FLIPS)
+        limits[f"odds up to which at most {100 * MOST_FLIPS:g} % flip"] = limit
+        remarks.append(
+            f"To flip more than {100 * MOST_FLIPS:g} % of its predictions, by more than "
+            f"{limit:.3g}."
+        )
+    return Bound(
+        value=found.value,
+        terms={**found.terms, **limits},
+        assumptions=found.assumptions,
+        reference=found.reference,
+        statement=found.statement,
+        reason=found.reason,
+        remarks=(*found.remarks, *remarks),
+    )
+
+
+def _largest(holds: Callable[[float], bool]) -> float:
+    """Return the largest odds at which a statement holds, within about one per cent of Λ − 1."""
+    low, high = 0.0, math.log(LARGEST_ODDS)
+    if holds(math.exp(high)):
+        return LARGEST_ODDS
+    for _ in range(14):
+        middle = (low + high) / 2 if low else high / 8
+        low, high = (middle, high) if holds(math.exp(middle)) else (low, middle)
+        if low and high - low < 0.02 * low:
+            break
+    return math.exp(low)

@@ -1,0 +1,113 @@
+r"""The confidence ellipsoid of weights that have parameters, by M-estimation.
+
+Weights such as :math:`e^{\lambda^\top\varphi(x)}` or :math:`1 + e^{-\beta^\top\varphi(x)}` follow
+parameters that solve estimating equations. To first order :math:`W_i / \hat W_i - 1 = D_i^\top
+\delta` for weights of the same total, where δ, the error of the parameters, is asymptotically
+normal. The influence of every row on weighted means
+(:class:`unskew.weighters.linearisation.Linearisation`) has a part through the weights; for means of
+values v with :math:`\sum_i s_i D_i v_i^\top = 1`, s the shares of the weights, that part is the
+row's influence on δ itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unskew.errors import ParameterError
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.rows import as_rows
+from unskew.population.sample import Sample
+from unskew.theory.form_test import FormTest, TheirRows, check_form, sum_of_squares
+from unskew.theory.not_covered import not_covered
+from unskew.theory.regions import ParameterRegion
+from unskew.weighters.linearisation import Linearisation
+
+POPULATION_ROWS = 20_000
+"""Rows of the population from which its part of the covariance is estimated."""
+
+
+class Parameters(NamedTuple):
+    """What the weights' parameters are known to."""
+
+    region: ParameterRegion
+    number: int
+    """Of parameters."""
+    assumptions: tuple[str, ...]
+    form: FormTest
+    """The test of whether weights of this form suffice."""
+
+
+def read_parameters(
+    weighter: Any, X: Any, population: Any, delta: float, rows: IntArray
+) -> Parameters:
+    """Return the region of a fitted weighter's parameters, or raise why there is none."""
+    name = type(weighter).__name__
+    if X is None:
+        raise ParameterError(f"X, the sample, is needed for the covariance of {name}: pass X.")
+    sample = Sample.of(X).select(weighter.columns_)
+    line = weighter._linearisation(sample)
+    responses = None if line is None else line.responses()
+    if line is None or responses is None:
+        not_covered(
+            getattr(weighter, "_not_certifiable", "")
+            or f"{name} does not weigh by counts in cells, nor by kernel mean matching, nor by "
+            "parameters whose covariance is known."
+        )
+    if population is None:
+        raise ParameterError(
+            f"population is needed for the covariance of {name}: pass the population of fit, or "
+            "some of its rows."
+        )
+    shares = weighter.weights_ / weighter.weights_.sum()
+    responses = responses - shares @ responses
+    known = isinstance(population, Margins)
+    theirs = None if known else _rows_of(population, weighter.columns_)
+    root, rank = _root(line, shares, responses, theirs)
+    return Parameters(
+        ParameterRegion(responses[rows], root, delta),
+        rank,
+        (
+            f"the weights needed have the form that {name} fits, with some parameters, and the "
+            "errors of these are normal and small: to first order, for many rows",
+            "the population's totals are known without error"
+            if known
+            else "rows of sample and population are independent draws",
+            *line.cautions,
+        ),
+        FormTest(None) if theirs is None else check_form(line, sample, shares, theirs),
+    )
+
+
+def _root(
+    line: Linearisation, shares: FloatArray, responses: FloatArray, theirs: TheirRows | None
+) -> tuple[FloatArray, int]:
+    """Return a root of the parameters' covariance, and its rank."""
+    gram = responses.T @ (shares[:, None] * responses)
+    values = responses @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+    influence = line.influence(values, "m_estimator")
+    own = influence.sample - shares[:, None] * values
+    covariance = sum_of_squares(own, influence.centred)
+    if influence.population is not None and theirs is not None:
+        parts = influence.population(theirs.batch)
+        covariance += theirs.variance(parts, influence.n_population, influence.centred)
+    size, directions = np.linalg.eigh(covariance)
+    kept = size > 1e-12 * size.max(initial=0.0)
+    return directions[:, kept] * np.sqrt(size[kept]), int(kept.sum())
+
+
+def _rows_of(population: Any, columns: list[str]) -> TheirRows:
+    """Return rows of the population with the columns that were weighed by, and how many it has."""
+    if isinstance(population, Population):
+        raise ParameterError(
+            "population must be rows in memory, an array or a dataframe; pass some of its rows."
+        )
+    table = as_rows(population, name="population").table.select(columns)
+    n_rows = table.num_rows
+    if n_rows > POPULATION_ROWS:
+        places = np.random.RandomState(0).choice(n_rows, POPULATION_ROWS, replace=False)
+        table = table.take(np.sort(places))
+    return TheirRows(table.combine_chunks().to_batches()[0], n_rows)

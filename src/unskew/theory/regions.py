@@ -1,0 +1,245 @@
+r"""Regions in which the perfect weights lie, and how far they can pull a fitted model.
+
+Row i contributes a vector :math:`v_i` to the gradient of the objective, so that with weights W
+instead of :math:`\hat W` the gradient is :math:`\sum_i (W_i / \hat W_i - 1) v_i` plus what the
+optimiser has left. A region bounds the norm of the sum over all weights in it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array
+from scipy.stats import chi2
+
+from unskew.numerics.joint_region import RelativeErrors, worst_norm
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.partitions import CountedCells
+
+
+class Contributions(Protocol):
+    """The vectors of the rows, in whatever form their inner products can be computed."""
+
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of the sums of vectors, one for each column of factors."""
+
+    def spread(self) -> float:
+        r"""Return a bound on :math:`\lVert \sum_i s_i v_i \rVert` over all :math:`|s_i| \le 1`."""
+
+
+class LinearContributions:
+    """Vectors as the rows of a matrix."""
+
+    def __init__(self, vectors: FloatArray) -> None:
+        self.vectors = vectors
+
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of the sums of vectors, one for each column of factors."""
+        sums = np.asarray(columns.T @ self.vectors)
+        return sums @ sums.T
+
+    def spread(self) -> float:
+        r"""Return a bound on the norm of sums with factors of at most one.
+
+        For any :math:`D \succeq 0` diagonal with :math:`V^\top D^{-1} V \preceq 1`,
+        :math:`\lVert V^\top s \rVert^2 \le \sum_i D_i s_i^2`. With D a multiple of the lengths
+        this is within a factor of :math:`\sqrt{\pi/2}` of the truth for vectors in all directions.
+        """
+        lengths = np.linalg.norm(self.vectors, axis=1)
+        held = lengths > 0
+        scaled = self.vectors[held] / np.sqrt(lengths[held])[:, None]
+        return _by_lengths(lengths, scaled.T @ scaled)
+
+
+class KernelContributions:
+    """Vectors that are multiples of the points of a kernel's space."""
+
+    def __init__(self, K: FloatArray, coefficients: FloatArray) -> None:
+        self.K, self.coefficients = K, coefficients
+
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of the sums of vectors, one for each column of factors."""
+        dense = columns.toarray() if hasattr(columns, "toarray") else columns
+        scaled = self.coefficients[:, None] * dense
+        return np.asarray(scaled.T @ (self.K @ scaled))
+
+    def spread(self) -> float:
+        """Return a bound on the norm of sums with factors of at most one."""
+        return spread_of_gram(np.outer(self.coefficients, self.coefficients) * self.K)
+
+
+def spread_of_gram(gram: FloatArray) -> float:
+    """Return a bound on the norm of sums with factors of at most one, from inner products."""
+    lengths = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    root = np.zeros_like(lengths)
+    root[lengths > 0] = lengths[lengths > 0] ** -0.5
+    return _by_lengths(lengths, root[:, None] * gram * root)
+
+
+def _by_lengths(lengths: FloatArray, scaled: FloatArray) -> float:
+    if not lengths.any():
+        return 0.0
+    last = len(scaled) - 1
+    largest = float(eigvalsh(scaled, subset_by_index=[last, last])[0])
+    total = float(lengths.sum())
+    return min(total, math.sqrt(max(largest, 0.0) * total))
+
+
+class Region(ABC):
+    """A set of weights.
+
+    Attributes
+    ----------
+    least, most : ndarray of shape (m,)
+        Each row's least and largest weight in the region, over its estimated one.
+    """
+
+    least: FloatArray
+    most: FloatArray
+
+    @abstractmethod
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the largest norm of the change of the gradient, and what has the largest part."""
+
+    def shape(self, rows: LinearContributions) -> FloatArray | None:  # noqa: ARG002
+        r"""Return T if the gradient changes by :math:`T^\top e` with :math:`|e| \le 1`."""
+        return None
+
+    def draws(self, random: np.random.RandomState, number: int) -> FloatArray | None:  # noqa: ARG002
+        """Return W/Ŵ − 1 for weights drawn as the data allow, a column each; None for none."""
+        return None
+
+
+@dataclass(frozen=True)
+class CellRegion(Region):
+    """All weights that the counts of cells allow."""
+
+    cells: CountedCells
+    errors: RelativeErrors
+    rows: IntArray
+    """The places in the sample of the rows that contribute."""
+
+    def __post_init__(self) -> None:
+        size = (len(self.rows), len(self.cells.successes))
+        entries = (np.arange(size[0]), self.cells.of_row[self.rows])
+        factors = csr_array((self.cells.factor[self.rows], entries), size)
+        fixed = self.cells.shift[self.rows] + self.cells.factor[self.rows] - 1
+        object.__setattr__(self, "_factors", factors)
+        object.__setattr__(self, "_fixed", fixed)
+        object.__setattr__(self, "least", self.cells.ratios(self.rows, self.errors.low))
+        object.__setattr__(self, "most", self.cells.ratios(self.rows, self.errors.high))
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the largest norm over the counts, and the cell that has the largest part."""
+        factors: csr_array = self._factors  # type: ignore[attr-defined]
+        fixed: FloatArray = self._fixed  # type: ignore[attr-defined]
+        worst, dominant = worst_norm(self.errors, rows.gram(factors))
+        if fixed.any():
+            worst += math.sqrt(max(float(rows.gram(fixed[:, None])[0, 0]), 0.0))
+        return worst, dominant
+
+    def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
+        """Draw each cell's probability of selection from its posterior under Jeffreys' prior."""
+        m, n = self.cells.successes, self.cells.trials
+        rate = random.beta(m + 0.5, n - m + 0.5, size=(number, len(m)))
+        errors = (m / n) / rate - 1
+        return np.column_stack([self.cells.ratios(self.rows, row) - 1 for row in errors])
+
+
+@dataclass(frozen=True)
+class GivenRegion(Region):
+    """One known weighting."""
+
+    ratios: FloatArray
+    """Of its weights to the estimated ones."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", self.ratios)
+        object.__setattr__(self, "most", self.ratios)
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the norm of the change; the second number means nothing."""
+        square = rows.gram((self.ratios - 1)[:, None])
+        return math.sqrt(max(float(square[0, 0]), 0.0)), -1
+
+
+class ParameterRegion(Region):
+    r"""The confidence ellipsoid of the parameters of the weights, to first order.
+
+    Parameters
+    ----------
+    responses : ndarray of shape (m, p)
+        The derivatives of the logarithm of each row's weight.
+    root : ndarray of shape (p, q)
+        A root of the parameters' covariance.
+    delta : float
+    """
+
+    def __init__(self, responses: FloatArray, root: FloatArray, delta: float) -> None:
+        self.columns = responses @ root
+        self.delta = delta
+        reach = math.sqrt(chi2.isf(delta, root.shape[1])) * np.linalg.norm(self.columns, axis=1)
+        # To first order the logarithms of the weights are linear in the parameters.
+        self.least, self.most = np.exp(-reach), np.exp(reach)
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the largest norm over the ellipsoid; the second number means nothing."""
+        return gaussian_norm(rows.gram(self.columns), self.delta), -1
+
+    def shape(self, rows: LinearContributions) -> FloatArray:
+        r"""Return T if the gradient changes by :math:`T^\top e` with :math:`|e| \le 1`."""
+        sums = self.columns.T @ rows.vectors
+        return math.sqrt(float(chi2.isf(self.delta, min(sums.shape)))) * sums
+
+    def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
+        """Draw parameters from their normal distribution."""
+        drawn = random.normal(size=(self.columns.shape[1], number))
+        return np.maximum(self.columns @ drawn, -1.0)
+
+
+def gaussian_norm(covariance: FloatArray, delta: float) -> float:
+    r"""Return a limit that the norm of a centred normal vector exceeds with probability δ at most.
+
+    The smaller of two: the largest distance in its ellipsoid, :math:`\lambda_{\max}
+    \chi^2_{1-\delta}`, and Chernoff's limit :math:`\min_s [\log(1/\delta) - \frac12 \sum_j \log(1 -
+    2 s \lambda_j)] / s`, of the squared norm.
+
+    Examples
+    --------
+    >>> round(gaussian_norm(np.eye(1), 0.05), 2)
+    1.96
+    """
+    values = np.maximum(eigvalsh(covariance), 0.0)
+    top = float(values[-1])
+    if top == 0:
+        return 0.0
+    rank = int((values > 1e-12 * top).sum())
+    tilts = np.linspace(0.02, 0.98, 49) / (2 * top)
+    moments = -0.5 * np.log1p(-2 * np.multiply.outer(tilts, values)).sum(axis=1)
+    chernoff = float(((math.log(1 / delta) + moments) / tilts).min())
+    return math.sqrt(min(top * float(chi2.isf(delta, rank)), chernoff))
+
+
+class HiddenRegion(Region):
+    r"""All weights within a factor of Λ, as hidden causes of selection allow.
+
+    If what is hidden changes the odds of a row's selection by a factor between 1/Λ and Λ, its
+    inverse probability changes by at most the same factor.
+    """
+
+    def __init__(self, odds: float, n_rows: int) -> None:
+        self.odds = odds
+        self.least, self.most = np.full(n_rows, 1 / odds), np.full(n_rows, odds)
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return a bound on the largest norm; the second number means nothing."""
+        n_rows = len(self.least)
+        middle = (self.odds + 1 / self.odds) / 2 - 1
+        half = (self.odds - 1 / self.odds) / 2
+        together = rows.gram(np.ones((n_rows, 1)))
+        return middle * math.sqrt(max(float(together[0, 0]), 0.0)) + half * rows.spread(), -1

@@ -1,0 +1,118 @@
+"""Bad input of ``estimate``."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsRegressor
+from tests.estimation.helpers import MEANS
+
+from unskew import (
+    EstimateWarning,
+    InputError,
+    LearnerError,
+    Margins,
+    ParameterError,
+    estimate,
+)
+
+
+def test_constant_labels_say_that_the_error_says_nothing(data):
+    X, _, population, _ = data
+    found = estimate(X, np.full(len(X), 3.0), population=population, weighter=MEANS)
+    assert found.value == pytest.approx(3.0)
+    assert found.standard_error == pytest.approx(0.0, abs=1e-9)
+    assert "y is 3.0 in every sample row" in str(found)
+    one = estimate(X, ["a"] * len(X), population=population, statistic="proportion")
+    assert one["a"].value == pytest.approx(1.0)
+    with pytest.raises(InputError, match="one class only"):
+        estimate(X, np.ones(len(X)), population=population, outcome="boosted")
+
+
+def test_missing_labels_are_an_error_or_left_out(data):
+    X, y, population, _ = data
+    gaps = y.copy()
+    gaps[::5] = np.nan
+    with pytest.raises(InputError, match="y contains NaN"):
+        estimate(X, gaps, population=population)
+    present = ~np.isnan(gaps)
+    ours = estimate(
+        X, gaps, population=population, missing="drop", by="g", clusters=np.arange(len(X))
+    )
+    theirs = estimate(X[present], y[present], population=population, by="g")
+    assert ours["x"].value == pytest.approx(theirs["x"].value)
+    assert f"{(~present).sum()} rows without y were left out" in str(ours)
+    text = np.where(present, "a", None)
+    text[0] = "b" if present[0] else None
+    found = estimate(X, text, population=population, missing="drop", statistic="proportion")
+    assert found["a"].n_rows == present.sum()
+    with pytest.raises(InputError, match="missing in every row"):
+        estimate(X, np.full(len(X), np.nan), population=population, missing="drop")
+
+
+def test_strata_and_clusters_without_variance_are_errors(data):
+    X, y, population, _ = data
+    strata = np.zeros(len(X))
+    strata[0] = 1
+    with pytest.raises(InputError, match="1 of 2 strata have one row"):
+        estimate(X, y, population=population, strata=strata)
+    with pytest.raises(InputError, match="one cluster"):
+        estimate(X, y, population=population, clusters=np.zeros(len(X)))
+    # Clusters of one row each are rows.
+    ours = estimate(X, y, population=population, clusters=np.arange(len(X)))
+    assert ours.standard_error == pytest.approx(
+        estimate(X, y, population=population).standard_error
+    )
+    with pytest.raises(InputError, match="clusters must have one entry"):
+        estimate(X, y, population=population, clusters=[1, 2])
+
+
+def test_few_effective_rows_warn(data):
+    X, y, population, _ = data
+    with pytest.warns(EstimateWarning, match="effective sample size is"):
+        estimate(X.iloc[:25], y[:25], population=population, weighter=MEANS)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"statistic": "variance"}, "statistic must be one of"),
+        ({"q": 0.5}, "q is for"),
+        ({"statistic": "quantile"}, "q is for"),
+        ({"statistic": "quantile", "q": 1.5}, "q must lie between"),
+        ({"statistic": "quantile", "q": 0.5, "outcome": "linear"}, "predict means"),
+        ({"variance": "best"}, "variance must be one of"),
+        ({"variance": "orthogonal"}, "needs an outcome model"),
+        ({"level": 95}, "level must lie between"),
+        ({"missing": "impute"}, "missing must be"),
+        ({"outcome": "forest"}, "outcome must be a learner"),
+        ({"replicates": 1}, "replicates must be"),
+        ({"outcome": "linear", "cv": 1}, "cv must be"),
+    ],
+)
+def test_parameters_out_of_range_are_errors(data, options, words):
+    X, y, population, _ = data
+    with pytest.raises(ParameterError, match=words):
+        estimate(X, y, population=population, **options)
+
+
+def test_what_cannot_be_answered_is_an_error(data):
+    X, y, population, _ = data
+    margins = Margins({"g": {"x": 1, "y": 1, "z": 1}})
+    with pytest.raises(InputError, match="Margins have none"):
+        estimate(X, y, population=margins, outcome="linear")
+    with pytest.raises(InputError, match="by='h' is not a column"):
+        estimate(X, y, population=population, by="h")
+    with pytest.raises(InputError, match="few values"):
+        estimate(X, y, population=population, by="a")
+    with pytest.raises(InputError, match="y is None"):
+        estimate(X, None, population=population)
+    with pytest.raises(LearnerError, match="takes no sample_weight"):
+        estimate(
+            X[["a"]],
+            y,
+            population=population[["a"]],
+            outcome=KNeighborsRegressor(),
+            sample_weight=np.arange(1, len(X) + 1),
+        )
+    shares = Margins(shares={"g": {"x": 0.3, "y": 0.3, "z": 0.4}})
+    with pytest.raises(InputError, match="size of the population is not known"):
+        estimate(X, y, population=shares, statistic="total")
