@@ -149,7 +149,8 @@ def _caption(found: Sensitivity) -> str:
     if found.bounds[0].sharp is not None:
         bands = "Grey: any weights within it; blue: weights that still match it"
     return (
-        f"Values by the factor that odds of selection are off by. {bands}; dashed: with the sampling error ({found.level:.0%}); red: "
+        f"Values by the factor that odds of selection are off by. {bands}; dashed: with the "
+        f"sampling error ({found.level:.0%}); red: "
         f"{found.shown(found.threshold)}."
     )
 
