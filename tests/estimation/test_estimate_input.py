@@ -48,6 +48,13 @@ def test_missing_labels_are_an_error_or_left_out(data):
         estimate(X, np.full(len(X), np.nan), population=population, missing="drop")
 
 
+@pytest.mark.parametrize("missing", ["raise", "drop"])
+def test_a_sample_without_rows_is_an_error(data, missing):
+    X, y, population, _ = data
+    with pytest.raises(InputError, match="no rows"):
+        estimate(X[:0], y[:0], population=population, missing=missing)
+
+
 def test_strata_and_clusters_without_variance_are_errors(data):
     X, y, population, _ = data
     strata = np.zeros(len(X))

@@ -84,7 +84,7 @@ def missing_labels(y: Any) -> Any:
     if labels.dtype == object:
         return np.array([_is_missing(label) for label in labels.reshape(-1)], dtype=bool)
     if labels.dtype.kind in "fc":
-        return np.isnan(labels).reshape(len(labels), -1).any(axis=1)
+        return np.isnan(labels).any(axis=tuple(range(1, labels.ndim)))
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     return np.zeros(len(labels), dtype=bool)
