@@ -29,7 +29,9 @@ def open_labelled(
 ) -> tuple[Sample, BoolArray | None]:
     """Return the sample with its labels, and which rows it has if some are left out."""
     if y is None:
-        raise InputError("y is None; give the values of the sample rows whose population mean is wanted.")
+        raise InputError(
+            "y is None; give the values of the sample rows whose population mean is wanted."
+        )
     if missing not in ("raise", "drop"):
         raise ParameterError(f"missing must be 'raise' or 'drop'; got {missing!r}.")
     absent = missing_labels(y)
