@@ -11,6 +11,7 @@ errors of the AUCs are martingale differences and their variances add up.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.auc import weighted_auc
+from unskew.numerics.cores import available_cores, one_thread
 from unskew.numerics.typing import FloatArray
 from unskew.weighters.base import Family
 
@@ -88,23 +90,33 @@ def classifier_two_sample_test(
     folds = [counted[test] for _, test in splitter.split(counted, sides)]
     if family == "trees":
         values = _quantile_bins(values, categories)
-    scored = []
-    for number in range(min(FIRST_SCORED, n_folds - 1), n_folds):
+    made = {} if made is None else made
+
+    def score(number: int) -> FloatArray:
+        """Return the log odds of a fold by a model of those before."""
         train, test = np.concatenate(folds[:number]), folds[number]
         weight = _balanced(np.abs(net[train]), is_sample[train])
-        if family == "trees":
+        with one_thread():
             seen, new = values[train], values[test]
-        else:
-            key = train.tobytes() + test.tobytes()
-            if made is None or key not in made:
-                made = {} if made is None else made
-                made[key] = _kernel_features(values[train], values[test], len(categories), seed)
-            seen, new = made[key]
-        model = _model(family, len(train), categories, seed)
-        model.fit(seen, is_sample[train], sample_weight=weight)
-        # Equal rows must tie. The last digits of a product of matrices depend on where a row is,
-        # and the kernel's features magnify them where rows recur.
-        log_odds[test] = np.round(model.decision_function(new), 6)
+            if family == "smooth":
+                key = train.tobytes() + test.tobytes()
+                if key not in made:
+                    made[key] = _kernel_features(seen, new, len(categories), seed)
+                seen, new = made[key]
+            model = _model(family, len(train), categories, seed)
+            model.fit(seen, is_sample[train], sample_weight=weight)
+            # Equal rows must tie. The last digits of a product of matrices depend on where a row
+            # is, and the kernel's features magnify them where rows recur.
+            return np.round(model.decision_function(new), 6)
+
+    # The last has the most rows to learn from, and is begun first.
+    numbers = range(min(FIRST_SCORED, n_folds - 1), n_folds)
+    with ThreadPoolExecutor(min(available_cores(), len(numbers))) as pool:
+        found = dict(zip(reversed(numbers), pool.map(score, reversed(numbers)), strict=True))
+    scored = []
+    for number in numbers:
+        test = folds[number]
+        log_odds[test] = found[number]
         scored.append(weighted_auc(log_odds[test], mine[test], theirs[test]))
     return _mean_auc(scored, two_sided), log_odds
 
