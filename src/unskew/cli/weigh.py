@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,7 +100,7 @@ class Weigh(Weighed):
                 rows.identifiers, weighter.weights_, temporary[self.output], self.output, replicates
             )
             self._save(weighter, temporary)
-            judge = self._report(partial(_diagnose, rows, opened, weighter), temporary)
+            judge = self._report(rows, opened, weighter, temporary)
         if not self.quiet:
             against = "margins" if self.margins else f"{opened.size:,} population rows"
             _print_summary(rows, against, weighter, method, monotonic() - started)
@@ -161,25 +160,28 @@ class Weigh(Weighed):
                 save_weighter(weighter, file)
 
     def _report(
-        self, judge: Callable[[], Diagnosis], temporary: dict[Path, Path]
+        self,
+        rows: SampleFile,
+        population: Population | Margins,
+        weighter: Any,
+        temporary: dict[Path, Path],
     ) -> Callable[[], Diagnosis]:
         """Write the report if one is asked for; return what gives the diagnosis."""
+        from unskew import Population, diagnose
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.reports import name_inputs, write_report
+        from unskew.diagnostics.diagnose import judge_fit
 
+        if isinstance(population, Population):
+            population = population.without_checkpoint()
+        given = {"y": rows.labels, "sample_weight": rows.design}
         if self.report is None:
-            return judge
+            return lambda: judge_fit(rows.features, population, weighter, **given)
         with warnings_as_notes():
-            found = name_inputs(judge(), self.sample, self.file_of_population(), self.target)
+            found = diagnose(rows.features, population, weighter, **given)
+        found = name_inputs(found, self.sample, self.file_of_population(), self.target)
         write_report(found, temporary[self.report], self.report)
         return lambda: found
-
-
-def _diagnose(rows: SampleFile, population: Population | Margins, weighter: Any) -> Diagnosis:
-    from unskew import Population, diagnose
-
-    plain = population.without_checkpoint() if isinstance(population, Population) else population
-    return diagnose(rows.features, plain, weighter, y=rows.labels, sample_weight=rows.design)
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:

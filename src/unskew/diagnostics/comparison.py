@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Comparator:
     even: bool
     seed: int
     judged: str = ""
+    _made: dict[bytes, dict[bytes, tuple[Any, Any]]] = field(default_factory=dict, init=False)
+    """The kernel features of the rows tested last: before and after weighting they are the same."""
 
     def discrepancy(self, after: FloatArray | None) -> TwoSampleTest:
         """Test by the maximum mean discrepancy, before and after weighting."""
@@ -103,6 +105,9 @@ class Comparator:
         self, family: Family, drawn: Drawn, *, two_sided: bool
     ) -> tuple[Comparison, FloatArray]:
         values, categories = self._judged_values(family, drawn.rows)
+        key = drawn.rows.tobytes()
+        if key not in self._made:
+            self._made.clear()
         return classifier_two_sample_test(
             family,
             values,
@@ -111,6 +116,7 @@ class Comparator:
             categories=categories,
             seed=self.seed,
             two_sided=two_sided,
+            made=self._made.setdefault(key, {}),
         )
 
     def _mmd(self, drawn: Drawn) -> MaximumMeanDiscrepancy:

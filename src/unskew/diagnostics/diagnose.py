@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
 
@@ -13,15 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from unskew.diagnostics.advice import Circumstances, with_next_step
 from unskew.diagnostics.balance import measure_balance
-from unskew.diagnostics.bounds import state_bounds
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
-from unskew.diagnostics.diagnosis import Bias, Diagnosis, Provenance
+from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis, Outcome, Provenance
 from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.joint import different_together
 from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
-from unskew.diagnostics.outcome import linearisable, measure_outcome
 from unskew.diagnostics.relation import unrelated_columns
 from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
@@ -38,7 +37,7 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
-from unskew.weighters.base import Family
+from unskew.weighters.base import Family, Weighter
 
 EXAMINED_ROWS = 20_000
 
@@ -114,11 +113,50 @@ def diagnose(
     'x0'
     """
     _check_parameters(judge, examined_rows, random_state)
+    settings = _Settings(columns, judge, examined_rows, random_state)
+    return _diagnose(X, population, weights, y, sample_weight, settings)
+
+
+def judge_fit(
+    X: Any, population: Any, weighter: Weighter, *, y: Any, sample_weight: ArrayLike | None
+) -> Diagnosis:
+    """Return the diagnosis of a weighter on what it was fitted to, as far as its verdict needs it.
+
+    Overlap is as the fit measured it, where that is how a diagnosis measures it. Bounds, and what
+    the weights do to the labels' mean, are left out.
+    """
+    measured = None if weighter.overlap in ("warn", "ignore") else weighter.overlap_
+    settings = _Settings(None, "auto", EXAMINED_ROWS, 0, overlap=measured, whole=False)
+    return _diagnose(X, population, weighter, y, sample_weight, settings)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How to diagnose: the parameters of :func:`diagnose`, and what is known or not wanted."""
+
+    columns: Sequence[str] | Sequence[int] | Literal["shared"] | None
+    judge: Literal["auto", "trees", "smooth"]
+    examined_rows: int
+    seed: int
+    overlap: Overlap | None = None
+    """As it was measured already."""
+    whole: bool = True
+    """Whether bounds and what the weights do to the labels are wanted."""
+
+
+def _diagnose(
+    X: Any,
+    population: Any,
+    weights: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    settings: _Settings,
+) -> Diagnosis:
     given = Sample.of(X, sample_weight=sample_weight)
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
     after = _given_weights(weights, len(given))
-    weighter = getattr(weights, "weighter_", weights)
+    weighter, columns = getattr(weights, "weighter_", weights), settings.columns
     columns = getattr(weighter, "columns_", None) if columns is None else columns
     if isinstance(population, Margins):
         return _diagnose_margins(given, population, columns, after, weights, y)
@@ -127,13 +165,15 @@ def diagnose(
     if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
         warn_of_doubtful_columns(doubts)
     codes = sample.codes
-    question = _question(sample, examined_rows, random_state)
+    question = _question(sample, settings.examined_rows, settings.seed)
     totals, drawn = matched.reduce(question).parts
     pa.default_memory_pool().release_unused()  # copies that were made on the way
     even = sample_weight is None and not matched.is_weighted
     judged = None if after is None else weights_to_judge(weighter, after, sample, y, drawn)
-    family = _family_of(judge, weights, weighter)
-    bias, overlap, forecast = _compare(sample, drawn, totals, after, judged, family, even)
+    family = _family_of(settings.judge, weights, weighter)
+    bias, overlap, forecast = _compare(
+        sample, drawn, totals, after, judged, family, even, settings.overlap
+    )
     summary = None if after is None else summarise_weights(after, sample.batch)
     method = type(weighter).__name__ if hasattr(weights, "weights_") else None
     verdict = reach_verdict(
@@ -155,21 +195,43 @@ def diagnose(
         unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
         together=forecast.together,
     )
-    weighed = None if y is None else linearisable(weighter, after, sample, matched, drawn)
+    outcome, bounds = None, ()
+    if settings.whole:
+        outcome, bounds = _consequences(weighter, after, sample, matched, drawn, y)
     return Diagnosis(
         verdict=with_next_step(verdict, circumstances),
         bias=bias,
         overlap=overlap,
         weights=summary,
-        bounds=() if after is None else state_bounds(after, weighter),
+        bounds=bounds,
         sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=method,
         thresholds=THRESHOLDS,
         provenance=_provenance(population, y),
-        outcome=None if y is None else measure_outcome(y, sample.design, after, weighed),
+        outcome=outcome,
     )
+
+
+def _consequences(
+    weighter: Any,
+    after: FloatArray | None,
+    sample: Sample,
+    known: Population | Margins,
+    drawn: Reservoir | None,
+    y: Any,
+) -> tuple[Outcome | None, tuple[BoundStatement, ...]]:
+    """Return what the weights do to the labels, and the bounds that they have."""
+    # Here, because a verdict alone needs neither, and they import a good part of unskew.
+    from unskew.diagnostics.bounds import state_bounds
+    from unskew.diagnostics.outcome import linearisable, measure_outcome
+
+    outcome = None
+    if y is not None:
+        weighed = linearisable(weighter, after, sample, known, drawn)
+        outcome = measure_outcome(y, sample.design, after, weighed)
+    return outcome, () if after is None else state_bounds(after, weighter)
 
 
 def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> Family:
@@ -201,6 +263,7 @@ def _compare(
     judged: Judged | None,
     family: Family,
     even: bool,
+    overlap: Overlap | None,
 ) -> tuple[Bias, Overlap, Forecast]:
     """Compare the sample with the rows drawn."""
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
@@ -209,7 +272,8 @@ def _compare(
         features = measure_balance(sample, after, totals.columns, theirs, drawn.weight)
         del theirs  # of many columns, it is large
         bias, forecast = _test(sample, drawn, features, after, judged, family, even)
-        overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
+        if overlap is None:
+            overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
     return bias, overlap, forecast
 
 
@@ -246,10 +310,7 @@ def _diagnose_margins(
     features, uncovered = measure_margins(sample, margins, after)
     summary = None if after is None else summarise_weights(after, sample.batch)
     weighter = getattr(weights, "weighter_", weights)
-    outcome = None
-    if y is not None:
-        weighed = linearisable(weighter, after, sample, margins, None)
-        outcome = measure_outcome(y, sample.design, after, weighed)
+    outcome, bounds = _consequences(weighter, after, sample, margins, None, y)
     bias = Bias(features, None, None)
     circumstances = Circumstances(
         bias,
@@ -262,7 +323,7 @@ def _diagnose_margins(
         bias=bias,
         overlap=None,
         weights=summary,
-        bounds=() if after is None else state_bounds(after, weighter),
+        bounds=bounds,
         sample_rows=len(sample),
         population_rows=round(margins.size or 0),
         examined_rows=0,

@@ -11,6 +11,7 @@ errors of the AUCs are martingale differences and their variances add up.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.auc import weighted_auc
+from unskew.numerics.cores import available_cores, one_thread
 from unskew.numerics.typing import FloatArray
 from unskew.weighters.base import Family
 
@@ -38,6 +40,7 @@ def classifier_two_sample_test(
     categories: Any,
     seed: int,
     two_sided: bool = False,
+    made: dict[bytes, tuple[Any, Any]] | None = None,
 ) -> tuple[Comparison, FloatArray]:
     """Return the AUC on held-out rows, and each row's log odds of being from the sample.
 
@@ -59,6 +62,9 @@ def classifier_two_sample_test(
     two_sided : bool
         Whether an AUC below 0.5 counts against the two being equal, too. It cannot come from
         different distributions, only from weights that depend on the rows.
+    made : dict, optional
+        Kernel features of folds of these values, kept for a test of the same rows with other
+        masses: features do not depend on these.
 
     Returns
     -------
@@ -84,14 +90,33 @@ def classifier_two_sample_test(
     folds = [counted[test] for _, test in splitter.split(counted, sides)]
     if family == "trees":
         values = _quantile_bins(values, categories)
-    scored = []
-    for number in range(min(FIRST_SCORED, n_folds - 1), n_folds):
+    made = {} if made is None else made
+
+    def score(number: int) -> FloatArray:
+        """Return the log odds of a fold by a model of those before."""
         train, test = np.concatenate(folds[:number]), folds[number]
         weight = _balanced(np.abs(net[train]), is_sample[train])
-        model = _fitted_model(family, values[train], is_sample[train], weight, categories, seed)
-        # Equal rows must tie. The last digits of a product of matrices depend on where a row is,
-        # and the kernel's features magnify them where rows recur.
-        log_odds[test] = np.round(model.decision_function(values[test]), 6)
+        with one_thread():
+            seen, new = values[train], values[test]
+            if family == "smooth":
+                key = train.tobytes() + test.tobytes()
+                if key not in made:
+                    made[key] = _kernel_features(seen, new, len(categories), seed)
+                seen, new = made[key]
+            model = _model(family, len(train), categories, seed)
+            model.fit(seen, is_sample[train], sample_weight=weight)
+            # Equal rows must tie. The last digits of a product of matrices depend on where a row
+            # is, and the kernel's features magnify them where rows recur.
+            return np.round(model.decision_function(new), 6)
+
+    # The last has the most rows to learn from, and is begun first.
+    numbers = range(min(FIRST_SCORED, n_folds - 1), n_folds)
+    with ThreadPoolExecutor(min(available_cores(), len(numbers))) as pool:
+        found = dict(zip(reversed(numbers), pool.map(score, reversed(numbers)), strict=True))
+    scored = []
+    for number in numbers:
+        test = folds[number]
+        log_odds[test] = found[number]
         scored.append(weighted_auc(log_odds[test], mine[test], theirs[test]))
     return _mean_auc(scored, two_sided), log_odds
 
@@ -144,14 +169,12 @@ def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
     return places
 
 
-def _fitted_model(
-    family: Family, values: Any, is_sample: Any, weight: FloatArray, categories: Any, seed: int
-) -> Any:
-    n_rows = len(weight)
+def _model(family: Family, n_rows: int, categories: Any, seed: int) -> Any:
+    """Return the classifier: boosted trees, or a logistic regression on kernel features."""
     if family == "trees":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        trees = HistGradientBoostingClassifier(
+        return HistGradientBoostingClassifier(
             max_iter=50,
             max_leaf_nodes=15,
             min_samples_leaf=max(2, min(20, n_rows // 50)),
@@ -160,25 +183,27 @@ def _fitted_model(
             categorical_features=categories,
             random_state=seed,
         )
-        return trees.fit(values, is_sample, sample_weight=weight)
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=0.01, max_iter=500)
+
+
+def _kernel_features(train: Any, test: Any, n_columns: int, seed: int) -> tuple[Any, Any]:
+    """Return points and their kernel features, of the rows these are learned from and of others."""
     from scipy.sparse import issparse
     from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import FeatureUnion, make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     # With one column for each number and 1 as its variance, the squared distance of two rows is
     # about twice the number of columns; that of one column of categories is at most 2.
     kernel = Nystroem(
-        n_components=min(200, n_rows), gamma=1 / max(1, len(categories)), random_state=seed
+        n_components=min(200, train.shape[0]), gamma=1 / max(1, n_columns), random_state=seed
     )
-    smooth = make_pipeline(
-        FeatureUnion(
-            [
-                ("linear", StandardScaler(with_mean=not issparse(values))),
-                ("kernel", make_pipeline(kernel, StandardScaler())),
-            ]
-        ),
-        LogisticRegression(C=0.01, max_iter=500),
+    both = FeatureUnion(
+        [
+            ("linear", StandardScaler(with_mean=not issparse(train))),
+            ("kernel", make_pipeline(kernel, StandardScaler())),
+        ]
     )
-    return smooth.fit(values, is_sample, logisticregression__sample_weight=weight)
+    return both.fit_transform(train), both.transform(test)
