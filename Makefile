@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-speed docs clean
 .PHONY: docs-smoke figures package
 
 demo: $(VENV)/.ready
@@ -60,6 +60,10 @@ bench-diagnosis: $(VENV)/.ready-dev
 bench-scale: $(VENV)/.ready-dev
 	for part in agreement ratios memory largest kill; do $(BIN)/python -m benchmarks.scale local $$part; done
 	for part in same ratio cores kill plan; do $(BIN)/python -m benchmarks.scale spark $$part; done
+
+# What people wait for, each job beside its limit or peer in the same run.
+bench-speed: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.speed
 
 bench-kill: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.kill

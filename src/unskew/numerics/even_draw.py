@@ -55,6 +55,7 @@ class EvenDraw:
         self.design = design / design.sum()
         heaviest_first = np.sort(self.design)[::-1]
         self._carried = np.append(0.0, np.cumsum(heaviest_first))
+        self._points = np.arange(len(self._carried), dtype=np.float64)
 
     @property
     def effective_others(self) -> float:
@@ -63,8 +64,7 @@ class EvenDraw:
 
     def points_with(self, share: float | FloatArray) -> FloatArray:
         """Return how many points, the heaviest first, carry a share of the design weight."""
-        points = np.arange(len(self._carried), dtype=np.float64)
-        return np.asarray(np.interp(share, self._carried, points))
+        return np.asarray(np.interp(share, self._carried, self._points))
 
     def evidence(self, share: float | FloatArray, squares: float | FloatArray) -> FloatArray:
         """Return −log of the probability that no point lies where a share of the others does.

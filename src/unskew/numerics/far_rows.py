@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import blocks
 from unskew.numerics.matches import count_matches
+from unskew.numerics.ordering import order_by
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 OUTERMOST = 0.005
@@ -73,8 +74,11 @@ class MixedPoints:
 
     def distinct(self) -> MixedPoints:
         """Return each point once, in a fixed order."""
-        stacked = np.column_stack([self.numbers, self.labels])
-        return self.take(np.unique(stacked, axis=0, return_index=True)[1])
+        keys = [*self.labels.T[::-1], *self.numbers.T[::-1]]  # the first column decides first
+        order = order_by(keys)
+        rises = np.ones(len(order), dtype=bool)
+        rises[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+        return self.take(order[rises])
 
     def inner(self, points: MixedPoints) -> FloatArray:
         """Return the inner products with points of which each label is one of theirs."""
@@ -161,6 +165,8 @@ def far_rows(
         far = _beyond(others, some, limit)
         if len(chosen) < len(points) and far.any():
             far[far] = _beyond(others.take(far), points, limit)
+    if not far.any():
+        return none
     # 3) Whether more mass is far than chance allows.
     effective = int(min(max(1 / (mass @ mass if squares is None else squares.sum()), 1), ENOUGH))
     weight = np.ones(len(chosen)) if design is None else design[chosen]

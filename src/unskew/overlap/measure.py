@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unskew.numerics.empty_boxes import Features, empty_boxes
+from unskew.numerics.boxes import Features
+from unskew.numerics.empty_boxes import empty_boxes
 from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.kernels import FARTHEST

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import logsumexp
 
 from unskew.numerics.calibration import (
     CalibrationProblem,
@@ -14,6 +13,7 @@ from unskew.numerics.calibration import (
 )
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures, weighted_spread
+from unskew.numerics.tilt_folds import tilts_without_folds
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
 
@@ -101,6 +101,7 @@ class _Choice:
         self.sums = (sums - np.outer(mass, centre)) / spread
         self.ends = np.cumsum(widths)
         self.widths = list(widths)
+        self._near = np.zeros(features.shape[1])  # where the next trial starts
 
     def width(self, terms: Sequence[int]) -> int:
         return sum(self.widths[term] for term in terms)
@@ -127,37 +128,45 @@ class _Choice:
         """
         counted = self._tilted(fitted, self.features, self.shares, self.sums.sum(axis=0))
         effective = 1.0 / float(counted @ counted)
+        means = counted @ self.features
+        left = self.sums.sum(axis=0) / self.mass.sum() - means
+        variances = counted @ (self.features - means) ** 2
         gains = {}
         for term in terms:
-            own = self.columns([term])
-            values = self.features[:, own]
-            if not (np.isfinite(values).all() and np.isfinite(self.sums[:, own]).all()):
+            own = slice(self.ends[term] - self.widths[term], self.ends[term])
+            if not (np.isfinite(variances[own]).all() and np.isfinite(left[own]).all()):
                 gains[term] = 0.0
-                continue
-            mean = counted @ values
-            left = self.sums[:, own].sum(axis=0) / self.mass.sum() - mean
-            covariance = (values - mean).T @ ((values - mean) * counted[:, None])
-            kept = independent(covariance)
-            inner = covariance[np.ix_(kept, kept)]
-            gain = effective * left[kept] @ solve_psd(inner, left[kept]) if kept.any() else 0.0
-            gains[term] = float(gain) / max(int(kept.sum()), 1)
+            elif self.widths[term] == 1:
+                variance = max(float(variances[own][0]), np.finfo(float).tiny)
+                gains[term] = effective * float(left[own][0]) ** 2 / variance
+            else:
+                centred = self.features[:, own] - means[own]
+                covariance = centred.T @ (centred * counted[:, None])
+                gains[term] = effective * _gain(covariance, left[own])
         chosen = [term for term in terms if gains[term] >= cost]
         return sorted(chosen, key=lambda term: (-gains[term], term))
 
     def held_out_loss(self, terms: Sequence[int]) -> float:
         """Return the mean over folds of the loss log mean_S e^(λᵀφ) − λᵀ mean_U φ."""
         kept = self.columns(terms)
-        folds = np.arange(len(self.features)) % N_FOLDS
-        losses = []
-        for fold in range(N_FOLDS):
-            train, test = folds != fold, folds == fold
-            others = np.arange(len(self.mass)) != fold
-            target = self.sums[others][:, kept].sum(axis=0) / self.mass[others].sum()
-            tilt = self._tilt(self.features[train][:, kept], self.shares[train], target)
-            here = self.sums[fold, kept] / self.mass[fold]
-            scores = self.features[test][:, kept] @ tilt
-            shares = self.shares[test] / self.shares[test].sum()
-            losses.append(float(logsumexp(scores, b=shares) - here @ tilt))
+        features, sums = self.features[:, kept], self.sums[:, kept]
+        targets = (sums.sum(axis=0) - sums) / (self.mass.sum() - self.mass)[:, None]
+        tilts = tilts_without_folds(features, self.shares, targets, RIDGE, self._near[kept])
+        folds = np.arange(len(features)) % N_FOLDS
+        if tilts is None:  # far from the sample: by the solver that goes there step by step
+            tilts = np.array(
+                [
+                    self._tilt(features[folds != fold], self.shares[folds != fold], targets[fold])
+                    for fold in range(N_FOLDS)
+                ]
+            )
+        self._near[kept] = tilts.mean(axis=0)
+        scores = (features * tilts[folds]).sum(axis=1)
+        losses = [
+            _log_mean(scores[fold::N_FOLDS], self.shares[fold::N_FOLDS])
+            - float(sums[fold] @ tilts[fold]) / self.mass[fold]
+            for fold in range(N_FOLDS)
+        ]
         return float(np.mean(losses))
 
     def _tilted(
@@ -184,3 +193,18 @@ class _Choice:
             np.full(width, RIDGE),
         )
         return problem.solve().multipliers
+
+
+def _gain(covariance: FloatArray, left: FloatArray) -> float:
+    """Return what is left of features in the metric of their covariance, over their number."""
+    kept = independent(covariance)
+    if not kept.any():
+        return 0.0
+    inner = covariance[np.ix_(kept, kept)]
+    return float(left[kept] @ solve_psd(inner, left[kept])) / int(kept.sum())
+
+
+def _log_mean(scores: FloatArray, shares: FloatArray) -> float:
+    """Return log of the mean of e^score."""
+    largest = scores.max()
+    return float(largest + np.log(shares @ np.exp(scores - largest) / shares.sum()))

@@ -1,0 +1,92 @@
+"""What people wait for: one table, each line a job beside its limit or peer in the same run.
+
+    python -m benchmarks.speed                   # every topic
+    python -m benchmarks.speed fits overlap      # some
+    python -m benchmarks.speed fits --only Tree  # the jobs whose name has this text
+    python -m benchmarks.speed --store           # keep the figures in benchmarks/speed/results
+
+A topic is a file in this folder with a function ``jobs()`` that yields ``Job``; a new file is a
+new topic. Times are medians of alternating repeats: wall seconds, and beside them the seconds of
+processor time, which other work on the machine moves less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import pkgutil
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks.speed.jobs import Job, Line, measure
+
+HERE = Path(__file__).parent
+TOPICS = sorted(
+    module.name
+    for module in pkgutil.iter_modules([str(HERE)])
+    if module.name not in ("__main__", "jobs")
+)
+HEAD = (
+    "| job | wall, s | processor, s | limit | its wall, s | its processor, s | ratio | at most | |"
+)
+
+
+def cells(line: Line) -> str:
+    """Return a line of the table."""
+    limit = [
+        "" if seconds is None else f"{seconds:.3g}"
+        for seconds in (line.limit_wall, line.limit_processor)
+    ]
+    found = [
+        line.name + (f" ({line.note})" if line.note else ""),
+        f"{line.wall:.3g}",
+        f"{line.processor:.3g}",
+        line.limit,
+        *limit,
+        f"{line.ratio:.2f}",
+        f"{line.at_most:g}",
+        "reached" if line.reached else "MISSED",
+    ]
+    return f"| {' | '.join(found)} |"
+
+
+def run(topic: str, only: str, repeats: int | None, *, store: bool) -> None:
+    """Measure the jobs of a topic, printing each line when it is known."""
+    jobs: Iterable[Job] = importlib.import_module(f"benchmarks.speed.{topic}").jobs()
+    lines = []
+    for job in jobs:
+        if only.lower() not in job.name.lower():
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lines.append(measure(job, repeats))
+        print(cells(lines[-1]), flush=True)
+    if store and lines:
+        folder = HERE / "results"
+        folder.mkdir(exist_ok=True)
+        text = json.dumps([line.as_dict() for line in lines], indent=1)
+        (folder / f"{topic}.json").write_text(text + "\n")
+
+
+def main() -> None:
+    """Run the given topics, or all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="Default: all.")
+    parser.add_argument("--only", default="", metavar="TEXT", help="Jobs whose name has this text.")
+    parser.add_argument("--repeats", type=int, help="Of each job, instead of the job's own.")
+    parser.add_argument("--store", action="store_true", help="Keep the figures beside the code.")
+    given = parser.parse_args()
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
+    print(HEAD)
+    print("|---" * (HEAD.count("|") - 1) + "|")
+    for topic in given.topics or TOPICS:
+        run(topic, given.only, given.repeats, store=given.store)
+
+
+if __name__ == "__main__":
+    main()
