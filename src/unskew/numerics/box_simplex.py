@@ -33,8 +33,13 @@ class SymmetricMatrix(Protocol):
 class BlockMatrix(SymmetricMatrix, Protocol):
     """A symmetric matrix whose blocks can be computed too."""
 
-    def block(self, rows: IntArray, columns: IntArray, *, exact: bool) -> FloatArray:
-        """Return K[rows][:, columns] as a new array, in double precision if it is to be exact."""
+    def block(
+        self, rows: IntArray, columns: IntArray, *, exact: bool, lower: bool = False
+    ) -> FloatArray:
+        """Return K[rows][:, columns] as a new array, in double precision if it is to be exact.
+
+        If only the lower triangle is asked for, what is above it may be anything.
+        """
 
 
 Matrix = TypeVar("Matrix", bound=SymmetricMatrix)

@@ -240,7 +240,14 @@ class _GramMatrix(BlockMatrix):
     def quick_product(self, vector: FloatArray) -> FloatArray:
         return self.exact_product(vector)
 
-    def block(self, rows: IntArray, columns: IntArray, *, exact: bool) -> FloatArray:  # noqa: ARG002
+    def block(
+        self,
+        rows: IntArray,
+        columns: IntArray,
+        *,
+        exact: bool,  # noqa: ARG002
+        lower: bool = False,  # noqa: ARG002
+    ) -> FloatArray:
         return self.features[rows] @ self.features[columns].T
 
 

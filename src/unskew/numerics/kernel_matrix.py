@@ -1,27 +1,33 @@
-"""The kernel matrix of a sample, held or computed on demand."""
+"""The kernel matrix of a sample, of which the rows that are used are held."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from unskew.numerics.kernels import Kernel, blocks, fill_matrix, in_threads
+from unskew.numerics.kernels import Kernel, blocks, in_threads
 from unskew.numerics.typing import FloatArray, IntArray
 
 _COLUMNS_AT_ONCE = 512
 
+_ROWS_AT_ONCE, _FEW_ROWS = 100, 1000
+"""Rows of a block that are filled at a time, and how many are filled at once. Measured at 1,900 of
+5,000 rows that are held: 100 at a time 3.2 ms, 200 4.1 ms."""
+
 _MANY_USED = 0.3
-"""The share of rows from which on a product reads the held matrix as it stands, rather than a copy
-of the rows that it needs. Measured at 10,000 rows: all 19 ms, a copy of 5,800 rows 41 ms."""
+"""The share of the held rows from which on a product reads them as they stand, rather than a copy
+of those that it needs. Measured at 10,000 rows: all 19 ms, a copy of 5,800 rows 41 ms."""
 
 
 class KernelMatrix:
     """K plus a diagonal ridge between the rows of a sample.
 
-    Held in single precision where it fits into ``memory`` bytes; otherwise the columns that a
-    product needs are computed in blocks and forgotten. Exact products and blocks are computed from
-    the rows in double precision.
+    A row of it is computed in single precision when a product or a block first needs it, and held
+    for the next ones, as long as all that are held fit into ``memory`` bytes. Beyond that, a
+    product drops rows that it does not need for those that it does, and computes what is left in
+    blocks that it forgets. Exact products and blocks are in double precision, computed each time.
     """
 
     def __init__(
@@ -37,10 +43,16 @@ class KernelMatrix:
         self.size = len(rows)
         self._exact = kernel.prepare(rows, dtype=np.float64)
         self._quick = kernel.prepare(rows, dtype=np.float32)
-        self.held: Any = None
-        if 4.0 * self.size**2 <= memory:
-            self.held = np.empty((self.size, self.size), dtype=np.float32)
-            fill_matrix(kernel, self._quick, self._quick, self.held)
+        room = int(min(self.size, memory / (4.0 * max(self.size, 1))))
+        self._held: Any = np.empty((room, self.size), dtype=np.float32)  # pages come when used
+        self._owner = np.full(room, -1)  # which row is held at a place, and where a row is
+        self._place = np.full(self.size, -1)
+        self._n_places = 0  # beyond these, nothing was ever held
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are held."""
+        return int(np.count_nonzero(self._owner >= 0))
 
     def quick_product(self, vector: FloatArray) -> FloatArray:
         """Return (K + ridge) v from entries in single precision.
@@ -49,41 +61,85 @@ class KernelMatrix:
         single precision, the rest in double, so that it errs by about 1e-7 of the largest sum.
         """
         product = self.ridge * vector
-        if self.held is None:
-            return product + self._product(self._quick, vector)
         used = np.flatnonzero(vector)
-        # Gathering many rows takes longer than reading all.
-        rows = used if len(used) < _MANY_USED * self.size else np.arange(self.size)
-        for start in range(0, len(rows), _COLUMNS_AT_ONCE):
-            part = rows[start : start + _COLUMNS_AT_ONCE]
-            held = self.held[part] if rows is used else self.held[start : start + _COLUMNS_AT_ONCE]
-            product += vector[part].astype(np.float32) @ held
+        self._hold(used, drop=True)
+        places = self._place[used]
+        rest = used[places < 0]
+        if len(rest):
+            elsewhere = np.zeros(self.size)
+            elsewhere[rest] = vector[rest]
+            product += self._product(self._quick, elsewhere)
+        values = np.zeros(self._n_places, dtype=np.float32)
+        values[places[places >= 0]] = vector[used[places >= 0]]
+        some = np.flatnonzero(values)
+        gathered = len(some) < _MANY_USED * len(values)  # of many, it takes longer than reading all
+        for start in range(0, len(some) if gathered else len(values), _COLUMNS_AT_ONCE):
+            part: Any = slice(start, start + _COLUMNS_AT_ONCE)
+            part = some[part] if gathered else part
+            product += values[part] @ self._held[: len(values)][part]
         return product
 
     def exact_product(self, vector: FloatArray) -> FloatArray:
         """Return (K + ridge) v in double precision."""
         return self._product(self._exact, vector) + self.ridge * vector
 
-    def block(self, rows: IntArray, columns: IntArray, *, exact: bool) -> FloatArray:
-        """Return K + ridge between rows and columns, in double precision if it is to be exact."""
-        prepared = self._exact if exact else self._quick
+    def block(
+        self, rows: IntArray, columns: IntArray, *, exact: bool, lower: bool = False
+    ) -> FloatArray:
+        """Return K + ridge between rows and columns, in double precision if it is to be exact.
+
+        If only the lower triangle is asked for, what is above it may be anything.
+        """
         block = np.empty((len(rows), len(columns)), dtype=np.float64 if exact else np.float32)
-        if self.held is None or exact:
-            fill_matrix(self.kernel, prepared[rows], prepared[columns], block)
-        else:
-            held = self.held
+        prepared = self._exact if exact else self._quick
+        theirs = prepared[columns]
+        if not exact:
+            self._hold(rows, drop=False)
 
-            def copy(part: slice) -> None:
-                np.take(held[rows[part]], columns, axis=1, out=block[part], mode="clip")
+        def fill(part: slice) -> None:
+            stop = part.stop if lower else len(columns)
+            out, places = block[part, :stop], self._place[rows[part]]
+            if exact or places.min() < 0:
+                self.kernel.block(prepared[rows[part]], theirs[:stop], out)
+            elif stop:
+                last = columns[:stop].max() + 1
+                np.take(self._held[places, :last], columns[:stop], axis=1, out=out, mode="clip")
 
-            # Threads are not worth their start for less than some megabytes.
-            in_threads(copy, [slice(None)] if len(rows) <= 1000 else blocks(len(rows), len(held)))
+        in_threads(fill, _parts(len(rows)))
         if self.ridge.any():
             _, at_row, at_column = np.intersect1d(
                 rows, columns, assume_unique=True, return_indices=True
             )
             block[at_row, at_column] += self.ridge[rows[at_row]].astype(block.dtype)
         return block
+
+    def _hold(self, rows: IntArray, *, drop: bool) -> None:
+        """Hold as many of the rows as there is room for, in place of others if these may go."""
+        missing = rows[self._place[rows] < 0]
+        if not len(missing):
+            return
+        places = np.flatnonzero(self._owner < 0)
+        if drop and len(places) < len(missing):
+            wanted = np.zeros(self.size, dtype=bool)
+            wanted[rows] = True
+            taken = np.flatnonzero(self._owner >= 0)
+            others = taken[~wanted[self._owner[taken]]][: len(missing) - len(places)]
+            self._place[self._owner[others]] = -1
+            places = np.sort(np.append(places, others))
+        places = places[: len(missing)]
+        new = missing[: len(places)]
+        self._owner[places], self._place[new] = new, places
+        self._n_places = max(self._n_places, int(places.max(initial=-1)) + 1)
+
+        def fill(part: slice) -> None:
+            first, last = places[part][[0, -1]]
+            if last - first + 1 == part.stop - part.start:
+                out = self._held[first : last + 1]
+                self.kernel.block(self._quick[new[part]], self._quick, out)
+            else:
+                self._held[places[part]] = self.kernel.block(self._quick[new[part]], self._quick)
+
+        in_threads(fill, blocks(len(new), self.size))
 
     def _product(self, prepared: FloatArray, vector: FloatArray) -> FloatArray:
         used = np.flatnonzero(vector)
@@ -95,8 +151,19 @@ class KernelMatrix:
         chunks = [slice(start, start + _COLUMNS_AT_ONCE) for start in starts]
 
         def multiply(part: slice) -> None:
+            mine = prepared[part]
+            room = np.empty(len(mine) * _COLUMNS_AT_ONCE, dtype=prepared.dtype)
             for some in chunks:
-                product[part] += self.kernel.block(prepared[part], columns[some]) @ values[some]
+                theirs = columns[some]
+                out = room[: len(mine) * len(theirs)].reshape(len(mine), len(theirs))
+                product[part] += self.kernel.block(mine, theirs, out) @ values[some]
 
         in_threads(multiply, blocks(self.size, _COLUMNS_AT_ONCE))
         return product
+
+
+def _parts(n_rows: int) -> Iterator[slice]:
+    """Yield parts of a block; threads are not worth their start for less than some megabytes."""
+    step = _ROWS_AT_ONCE if n_rows > _FEW_ROWS else max(n_rows, 1)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))

@@ -48,8 +48,14 @@ class Kernel(ABC):
         """Return rows in the form that :meth:`block` takes; still one row each."""
 
     @abstractmethod
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the matrix of values between two sets of prepared rows."""
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the matrix of values between two sets of prepared rows.
+
+        Filling ``out`` saves the system from finding new memory for every block, which takes as
+        long as the values themselves.
+        """
 
     def draw_frequencies(
         self,
@@ -85,11 +91,13 @@ class GaussianKernel(Kernel):
         columns = np.column_stack([scaled, halves, np.ones(len(scaled))])
         return np.ascontiguousarray(columns, dtype=dtype)
 
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
         """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2): the exponent is one matrix product."""
-        swapped = right.T.copy()
-        swapped[[-2, -1]] = swapped[[-1, -2]]  # so that each side's half norm meets a one
-        values = left @ swapped
+        swapped = left.copy()
+        swapped[:, [-2, -1]] = left[:, [-1, -2]]  # so that each side's half norm meets a one
+        values = np.matmul(swapped, right.T, out=out)
         if min(left[:, -2].min(initial=0), right[:, -2].min(initial=0)) < -_LARGE_HALF_NORM:
             np.minimum(values, 0, out=values)  # rounding may have made it a large positive one
         return np.exp(values, out=values)
@@ -119,9 +127,12 @@ class LaplaceKernel(Kernel):
         """Return rows in units of the bandwidth."""
         return np.ascontiguousarray(_within_range(rows, self.bandwidth), dtype=dtype)
 
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
         """Return exp(−Σ|x − y|), column by column."""
-        values = np.zeros((len(left), len(right)), dtype=left.dtype)
+        values = np.empty((len(left), len(right)), dtype=left.dtype) if out is None else out
+        values.fill(0)
         for mine, theirs in zip(left.T, right.T, strict=True):
             values -= np.abs(mine[:, None] - theirs)
         return np.exp(values, out=values)
@@ -155,10 +166,12 @@ class WithMeans(Kernel):
         prepared = self.kernel.prepare(rows, dtype=dtype)
         return np.hstack([prepared, (np.sqrt(self.strength) * columns).astype(dtype)])
 
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
         """Return the sum of both parts."""
         inner = left.shape[1] - self.n_columns - 1
-        values = self.kernel.block(left[:, :inner], right[:, :inner])
+        values = self.kernel.block(left[:, :inner], right[:, :inner], out)
         values += left[:, inner:] @ right[:, inner:].T
         return values
 
@@ -218,10 +231,14 @@ class TiltedKernel(Kernel):
         """Return the rows as the kernel prepares them, then their factors."""
         return np.column_stack([self.kernel.prepare(rows, dtype=dtype), self.factors(rows)])
 
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
         """Return the kernel between rows and centres, times the factors of the rows."""
         inner = [np.ascontiguousarray(side[:, :-1]) for side in (left, right)]
-        return self.kernel.block(*inner) * left[:, -1:]
+        values = self.kernel.block(*inner, out)
+        values *= left[:, -1:]
+        return values
 
 
 class CustomKernel(Kernel):
@@ -236,7 +253,9 @@ class CustomKernel(Kernel):
         """Return the rows as they are."""
         return np.asarray(rows, dtype=np.float64)
 
-    def block(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def block(
+        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
         """Return the values of the function, if they are usable."""
         if not len(left) or not len(right):  # which not every function takes
             return np.empty((len(left), len(right)))
@@ -248,7 +267,10 @@ class CustomKernel(Kernel):
             )
         if not np.isfinite(values).all():
             raise InputError("The kernel returned values that are not finite.")
-        return values
+        if out is None:
+            return values
+        out[...] = values
+        return out
 
 
 def _within_range(rows: FloatArray, bandwidth: float | FloatArray) -> FloatArray:
@@ -276,7 +298,7 @@ def fill_matrix(
     """Fill ``out`` with the kernel between two sets of rows, block by block, and return it."""
 
     def fill(part: slice) -> None:
-        out[part] = kernel.block(left[part], right)
+        kernel.block(left[part], right, out[part])
 
     in_threads(fill, blocks(len(left), len(right)))
     return out

@@ -81,11 +81,16 @@ class KernelSums(Summary):
         values, unseen = self.encoder.transform(rows.batch, side="population")
         values = values - self._centre
         beyond = np.zeros(len(values), dtype=bool) if unseen is None else unseen.copy()
-        for part in blocks(len(values), len(self._prepared)):
-            block = self.kernel.block(
-                self.kernel.prepare(values[part], dtype=self._dtype), self._prepared
-            )
-            self._add(values[part], weight[part], block.astype(np.float64))
+        parts = list(blocks(len(values), len(self._prepared)))
+        # The same memory for every block: to find new one would take as long as the values.
+        size = (parts[0].stop if parts else 0, len(self._prepared))
+        single, double = np.empty(size, dtype=self._dtype), np.empty(size)
+        for part in parts:
+            prepared = self.kernel.prepare(values[part], dtype=self._dtype)
+            block, wide = single[: len(prepared)], double[: len(prepared)]
+            self.kernel.block(prepared, self._prepared, block)
+            np.copyto(wide, block)
+            self._add(values[part], weight[part], wide)
             beyond[part] |= block.max(axis=1) < self.kernel.far
         self.points += weight @ np.clip(values, -FARTHEST, FARTHEST)
         self.mass += float(weight.sum())

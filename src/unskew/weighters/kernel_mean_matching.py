@@ -29,6 +29,10 @@ MOST_ROWS_EXACT = 20_000
 LARGEST_TOLERANCE = 1e-3
 """Of the optimality conditions by default, as in LIBSVM."""
 
+LEAST_REGULAR = 1e-4
+"""The ridge from which on single precision can factor every block of the kernel matrix: its largest
+eigenvalue is some thousands, of which 6e-8 is rounding."""
+
 
 class KernelMeanMatching(KernelWeighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
@@ -79,9 +83,9 @@ class KernelMeanMatching(KernelWeighter):
         With low rank it is at least 1e-4 of κ's mean, far below the error of the approximation
         itself.
     memory : float, default=2**31
-        Bytes that the kernel matrix may take. Beyond that, an exact solution computes the columns
-        that it needs on demand; the square block of the rows with positive weight is still held, to
-        be factored.
+        Bytes that the rows of the kernel matrix may take which an exact solution needs again and
+        again. Beyond that, it computes the others each time; the square block of the rows with
+        positive weight is held as well, to be factored.
     max_iterations : int, default=5000
         Rounds of the exact solver, which rarely needs more than fifty, or gradient steps with low
         rank. Reaching it gives a warning with the remaining duality gap.
@@ -216,6 +220,7 @@ class KernelMeanMatching(KernelWeighter):
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
                 tolerance=self._tolerance(),
+                regular=bool(matrix.ridge.min() >= LEAST_REGULAR),
                 max_iterations=self.max_iterations,
             )
         return weights
