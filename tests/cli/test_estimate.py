@@ -10,7 +10,7 @@ import pytest
 
 from unskew import CalibrationWeights, estimate, read_margins
 
-EXAMPLES = files("unskew") / "examples"
+EXAMPLES = files("unskew") / "examples" / "census"
 SURVEY, MARGINS = str(EXAMPLES / "survey.csv"), str(EXAMPLES / "margins.csv")
 
 
