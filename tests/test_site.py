@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -92,6 +93,20 @@ def test_checked_against_is_made_of_tests_that_exist():
     made = module("docs.checked_against")
     assert made.page() == made.PAGE.read_text(encoding="utf-8")
     assert all(made.file_of(check).exists() for check in made.CHECKS)
+
+
+def test_results_side_by_side_are_those_that_the_tests_compare():
+    noted = json.loads((DOCS / "checked-against.json").read_text(encoding="utf-8"))
+    pairs = [pair for found in noted.values() for pair in found]
+    shown = 0
+    for name in ("survey", "weightit", "nonprobsvy", "sampleselection"):
+        text = (DOCS / "coming-from" / f"{name}.md").read_text(encoding="utf-8")
+        for theirs, ours in re.findall(r"^\| .* \| (-?[\d.]+) \| (-?[\d.]+) \|$", text, re.M):
+            digits = len(theirs.partition(".")[2])
+            held = [(f"{mine:.{digits}f}", f"{printed:.{digits}f}") for mine, printed in pairs]
+            assert (ours, theirs) in held, (name, theirs)
+            shown += 1
+    assert shown == 28
 
 
 def test_the_gallery_has_examples_in_five_tiers():

@@ -39,6 +39,15 @@ def test_the_number_is_the_librarys(unskew):
     assert found["outcome"] == "linear"
 
 
+def test_too_little_overlap_is_refused_with_what_to_do(unskew):
+    pd.read_csv("answers.csv").query("town != 'Kiel'").to_csv("some.csv", index=False)
+    result = unskew("estimate", "some.csv", *ARGUMENTS[2:])
+    assert result.code == 3
+    assert "town = Kiel" in result.err
+    assert "--allow-uncovered 0.3" in result.err
+    assert "overlap=" not in result.err
+
+
 def test_groups_are_listed_and_written(unskew):
     result = unskew(*ARGUMENTS, "--by", "town", "-o", "towns.csv")
     assert result.code == 0, result.err
