@@ -120,6 +120,13 @@ def test_the_gallery_has_examples_in_five_tiers():
         assert "plt.show()" in text
 
 
+def test_examples_without_their_data_are_not_run():
+    pattern = module("docs.building.gallery").run_pattern
+    assert re.search(pattern([]), "examples/5_science/plot_mroz.py")
+    assert not re.search(pattern(["mroz", "spark"]), "examples/5_science/plot_mroz.py")
+    assert re.search(pattern(["mroz", "spark"]), "examples/5_science/plot_table_1.py")
+
+
 def test_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == unskew.__version__
