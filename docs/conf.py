@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,6 +14,7 @@ import unskew  # noqa: E402
 from docs.building import gallery, pages  # noqa: E402
 
 pages.make()
+warnings.filterwarnings("ignore", module=r"pyspark\.")  # they name files of this machine
 SMOKE = os.environ.get("UNSKEW_DOCS") == "smoke"
 
 project = "unskew"

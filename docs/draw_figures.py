@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from docs.guarantee_figures import draw_guarantees
 from docs.guide_figures import draw_guide
+from docs.method_figures import draw_methods
 from unskew.experiments.clinic import COLUMNS, make_clinic
 from unskew.experiments.demonstration import METHODS, Draw, demonstrate
 
@@ -79,3 +80,4 @@ if __name__ == "__main__":
     draw_demo()
     draw_guarantees(IMAGES / "guarantees.png")
     draw_guide(IMAGES)
+    draw_methods(IMAGES / "methods")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from unskew import CalibrationWeights, HistogramWeights, estimate
+from unskew import CalibrationWeights, HistogramWeights, Population, estimate
 
 SAMPLE, WEIGHTED, POPULATION = "#c1440e", "#1b6ca8", "#d9d9d9"
 SIZE = (6, 2.8)
@@ -17,7 +19,8 @@ SIZE = (6, 2.8)
 
 def draw_guide(folder: Path) -> None:
     """Draw all of them."""
-    for name, draw in (("weights", _weights), ("overlap", _overlap), ("intervals", _intervals)):
+    drawings = {"weights": _weights, "overlap": _overlap, "intervals": _intervals, "start": _start}
+    for name, draw in drawings.items():
         figure, axes = plt.subplots(figsize=SIZE, layout="constrained")
         draw(axes)
         axes.spines[["top", "right"]].set_visible(False)
@@ -50,6 +53,36 @@ def _weights(axes: Axes) -> None:
         )
     labels = [f"{low:.0f} to {high:.0f}" for low, high in pairwise(edges)]
     axes.set(xticks=place, xticklabels=labels, xlabel="age", ylabel="share of the rows")
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _start(axes: Axes) -> None:
+    """Draw the shares of companies in a register, with and without weights, and in all."""
+    folder, codes = files("unskew") / "examples" / "vacancies", {"region": str}
+    with as_file(folder) as path:
+        register, survey = (
+            pd.read_csv(path / f"{name}.csv.gz", dtype=codes) for name in ("register", "survey")
+        )
+    columns = ["private", "size", "nace", "region"]
+    population = Population(survey, columns=columns, weight="weight")
+    weights = CalibrationWeights().fit(register[columns], population=population).weights_
+    shown = {"small": ("size", "S"), "medium": ("size", "M"), "large": ("size", "L")}
+    sectors = {"industry": "C", "building": "F", "trade": "G", "schools": "P", "health": "Q"}
+    shown |= {name: ("nace", code) for name, code in sectors.items()}
+    place = np.arange(len(shown)) + np.array(
+        [0.6 * (column == "nace") for column, _ in shown.values()]
+    )
+    for shift, rows, weight, colour, label in (
+        (-0.27, survey, survey["weight"], POPULATION, "population"),
+        (0.0, register, None, SAMPLE, "register"),
+        (0.27, register, weights, WEIGHTED, "register, weighted"),
+    ):
+        heights = [
+            np.average(rows[column] == value, weights=weight) for column, value in shown.values()
+        ]
+        axes.bar(place + shift, heights, 0.25, color=colour, label=label)
+    axes.set(xticks=place, xticklabels=shown, ylabel="share of companies")
+    axes.tick_params(axis="x", labelsize="small")
     axes.legend(frameon=False, fontsize="small")
 
 

@@ -92,3 +92,6 @@ def test_less_regret_than_any_fixed_choice(stored):
 
 def test_the_page_shows_the_results(stored):
     assert (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8") == page.page(stored)
+    shown = (ROOT / "docs" / "which-method.md").read_text(encoding="utf-8")
+    assert shown == page.chooser(stored)
+    assert "| AutoWeights | " in shown

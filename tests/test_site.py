@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -94,6 +95,20 @@ def test_checked_against_is_made_of_tests_that_exist():
     assert all(made.file_of(check).exists() for check in made.CHECKS)
 
 
+def test_results_side_by_side_are_those_that_the_tests_compare():
+    noted = json.loads((DOCS / "checked-against.json").read_text(encoding="utf-8"))
+    pairs = [pair for found in noted.values() for pair in found]
+    shown = 0
+    for name in ("survey", "weightit", "nonprobsvy", "sampleselection"):
+        text = (DOCS / "coming-from" / f"{name}.md").read_text(encoding="utf-8")
+        for theirs, ours in re.findall(r"^\| .* \| (-?[\d.]+) \| (-?[\d.]+) \|$", text, re.M):
+            digits = len(theirs.partition(".")[2])
+            held = [(f"{mine:.{digits}f}", f"{printed:.{digits}f}") for mine, printed in pairs]
+            assert (ours, theirs) in held, (name, theirs)
+            shown += 1
+    assert shown == 28
+
+
 def test_the_gallery_has_examples_in_five_tiers():
     examples = sorted(ROOT.glob("examples/*/plot_*.py"))
     assert len(examples) >= 14
@@ -103,6 +118,13 @@ def test_the_gallery_has_examples_in_five_tiers():
         title, rule = text.split("\n")[1:3]
         assert rule == "=" * len(title), example
         assert "plt.show()" in text
+
+
+def test_examples_without_their_data_are_not_run():
+    pattern = module("docs.building.gallery").run_pattern
+    assert re.search(pattern([]), "examples/5_science/plot_mroz.py")
+    assert not re.search(pattern(["mroz", "spark"]), "examples/5_science/plot_mroz.py")
+    assert re.search(pattern(["mroz", "spark"]), "examples/5_science/plot_table_1.py")
 
 
 def test_one_version():

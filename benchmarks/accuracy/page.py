@@ -22,6 +22,8 @@ from benchmarks.accuracy.results import (
 from benchmarks.accuracy.tables import ROOT
 
 PAGE = ROOT / "docs" / "accuracy.md"
+CHOOSER = PAGE.with_name("which-method.md")
+MARKS = ("<!-- made by benchmarks.accuracy -->\n", "\n<!-- end -->")
 FIGURE = ROOT / "docs" / "images" / "accuracy.png"
 TEMPLATE = PAGE.with_suffix(".md.in")
 RIVALS = ("TreeWeights(4)", "TreeWeights(20)", "KernelMeanMatching", "Ideal", "AutoWeights")
@@ -31,6 +33,7 @@ def write_page() -> None:
     """Write the page and its figure."""
     results = Results()
     PAGE.write_text(page(results), encoding="utf-8")
+    CHOOSER.write_text(chooser(results), encoding="utf-8")
     draw(results, FIGURE)
 
 
@@ -50,6 +53,16 @@ def page(results: Results) -> str:
     }.items():
         text = text.replace(f"${{{name}}}", part(results))
     return text
+
+
+def chooser(results: Results) -> str:
+    """Return the text of docs/which-method.md, with the measures of our own weights."""
+    before, _, rest = CHOOSER.read_text(encoding="utf-8").partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    measures = [line.split(" | ") for line in weights_table(results).splitlines()]
+    ours = [cells for cells in measures if not is_peer(cells[0].removeprefix("| "))]
+    made = "\n".join(" | ".join([*cells[:1], *cells[2:]]) for cells in ours)  # without the draws
+    return before + MARKS[0] + made + MARKS[1] + after
 
 
 def counts(results: Results) -> str:

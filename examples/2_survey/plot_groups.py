@@ -22,7 +22,7 @@ people = pd.DataFrame(
     }
 )
 spends = 200 + 4 * people["age"] + 60 * (people["region"] == "west") + random.normal(0, 50, 20_000)
-answers = random.uniform(size=20_000) < 0.08 / (1 + np.exp(-(people["age"] - 50) / 8))
+answers = random.uniform(size=20_000) < 0.2 / (1 + np.exp(-(people["age"] - 50) / 8))
 survey = people[answers]
 
 # %%

@@ -5,6 +5,7 @@ Airfoil: conformal prediction under covariate shift
 Tibshirani, Foygel Barber, Candès and Ramdas (2019) tilt NASA's airfoil data, so that test rows
 differ from training rows. Plain 90 % intervals then cover too few of them. Weighted ones cover
 enough; for a few rows that are rare in the sample they are infinite, which is the honest answer.
+The data are UCI's Airfoil Self-Noise (CC BY 4.0), saved as Parquet.
 """
 
 # %%

@@ -4,7 +4,8 @@ LaLonde: what would the trained have earned without training?
 
 185 people took part in a job training programme; 429 others, of a survey, did not and are quite
 different. Weighting the others to the participants is weighting a sample to a population. The
-data are those of R's MatchIt, saved beside the project.
+data are those of R's MatchIt, which writes the file that is read here:
+``data(lalonde, package = "MatchIt"); arrow::write_parquet(lalonde, "lalonde.parquet")``.
 """
 
 # %%

@@ -4,7 +4,8 @@ Mroz: wages of those who work
 
 Of 753 married women in 1975, 428 worked and have a wage. Who works depends on the wage that she
 could get. Heckman's model uses that young children keep women from work and do not change the
-offer. The data are those of R's sampleSelection, saved beside the project.
+offer. The data are those of R's sampleSelection, which writes the file that is read here:
+``data(Mroz87, package = "sampleSelection"); arrow::write_parquet(Mroz87, "mroz87.parquet")``.
 """
 
 # %%

@@ -10,7 +10,7 @@ import pytest
 
 from unskew import CalibrationWeights, estimate, read_margins
 
-EXAMPLES = files("unskew") / "examples"
+EXAMPLES = files("unskew") / "examples" / "census"
 SURVEY, MARGINS = str(EXAMPLES / "survey.csv"), str(EXAMPLES / "margins.csv")
 
 
@@ -37,6 +37,15 @@ def test_the_number_is_the_librarys(unskew):
     found = json.loads(unskew(*ARGUMENTS, "--json", "--outcome", "linear").out)
     assert found["value"] == pytest.approx(library(outcome="linear").value)
     assert found["outcome"] == "linear"
+
+
+def test_too_little_overlap_is_refused_with_what_to_do(unskew):
+    pd.read_csv("answers.csv").query("town != 'Kiel'").to_csv("some.csv", index=False)
+    result = unskew("estimate", "some.csv", *ARGUMENTS[2:])
+    assert result.code == 3
+    assert "town = Kiel" in result.err
+    assert "--allow-uncovered 0.3" in result.err
+    assert "overlap=" not in result.err
 
 
 def test_groups_are_listed_and_written(unskew):

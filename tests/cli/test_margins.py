@@ -11,7 +11,7 @@ import pytest
 
 from unskew import CalibrationWeights, Margins
 
-EXAMPLES = files("unskew") / "examples"
+EXAMPLES = files("unskew") / "examples" / "census"
 SURVEY, MARGINS = str(EXAMPLES / "survey.csv"), str(EXAMPLES / "margins.csv")
 
 

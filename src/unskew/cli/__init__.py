@@ -23,6 +23,7 @@ from unskew.cli.command import Command, register
 from unskew.cli.demo import Demo
 from unskew.cli.diagnose import Diagnose
 from unskew.cli.estimate import Estimate
+from unskew.cli.example import Example
 from unskew.cli.reproduce import Reproduce
 from unskew.cli.weigh import Weigh
 from unskew.errors import OverlapError, UnskewError
@@ -57,7 +58,10 @@ def _options(
     pass
 
 
-_COMMANDS: tuple[type[Command], ...] = (Weigh, Estimate, Apply, Diagnose, Demo, Reproduce)
+_COMMANDS: tuple[type[Command], ...] = (
+    *(Weigh, Estimate, Apply, Diagnose),
+    *(Demo, Example, Reproduce),
+)
 for command in _COMMANDS:
     register(app, command)
 

@@ -33,6 +33,7 @@ class Apply(Command):
     new: options.New
     output: options.Output
     identifier: options.IdentifierOfNew = None
+    categories: options.CategoriesOfNew = None
     delimiter: options.Delimiter = None
     quiet: options.Quiet = False
 
@@ -48,7 +49,12 @@ class Apply(Command):
         check_outputs([check_table(self.output)], [str(self.weighter), self.new])
         with whole_file(self.output) as temporary:
             loaded = load_weighter(self.weighter)
-            rows = read_rows(self.new, identifier=self.identifier, delimiter=self.delimiter)
+            rows = read_rows(
+                self.new,
+                identifier=self.identifier,
+                categories=self.categories,
+                delimiter=self.delimiter,
+            )
             features = _features(rows, loaded, self.new)
             others = set(rows.column_names) - {*features.column_names, self.identifier}
             if others and not self.quiet:

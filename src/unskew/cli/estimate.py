@@ -131,8 +131,10 @@ class Estimate(Weighed):
 
     def run(self) -> None:
         """Estimate, write the result, and print it."""
+        from unskew import OverlapError
         from unskew.cli.inputs import open_inputs
         from unskew.cli.outputs import check_outputs, warnings_as_notes
+        from unskew.cli.reports import not_covered, refusal
         from unskew.files import whole_files
 
         known = self.file_of_population()
@@ -142,7 +144,13 @@ class Estimate(Weighed):
         weighter = _weighter(self.method, self.setting, self.allow_uncovered)
         with whole_files(outputs) as temporaries, open_inputs(self) as (rows, opened):
             with warnings_as_notes():
-                found = self._estimate(rows, opened, weighter)
+                try:
+                    found = self._estimate(rows, opened, weighter)
+                except OverlapError as error:
+                    if not error.rules:
+                        raise
+                    why, allowed = not_covered(error.rules), self.allow_uncovered
+                    raise refusal(error.share, error.rules, allowed, why) from error
                 hidden = {} if asked is None else _sensitivities(found, asked)
             for temporary, path in zip(temporaries, outputs, strict=True):
                 _write(found, hidden, temporary, path)

@@ -40,6 +40,7 @@ class Given(Command):
     identifier: options.Identifier = None
     columns: options.Columns = None
     exclude: options.Exclude = None
+    categories: options.Categories = None
     unlabelled: Annotated[
         Unlabelled,
         typer.Option(

@@ -132,14 +132,23 @@ def character(delimiter: str | None) -> str | None:
 
 
 def read_rows(
-    source: str, *, identifier: str | None = None, delimiter: str | None = None
+    source: str,
+    *,
+    identifier: str | None = None,
+    categories: Sequence[str] | None = None,
+    delimiter: str | None = None,
 ) -> pa.Table:
-    """Read a file or glob, or standard input for "-"."""
+    """Read a file or glob, or standard input for "-"; columns of categories become text."""
     from unskew import read_sample
 
     data = sys.stdin.buffer if source == STDIN else source
-    identifiers = [identifier] if identifier else []
-    return read_sample(data, identifiers=identifiers, delimiter=character(delimiter))
+    codes = [name for entry in categories or () for name in (entry, *entry.split(","))]
+    identifiers = [*([identifier] if identifier else []), *codes]  # 02 stays 02
+    table = read_sample(data, identifiers=identifiers, delimiter=character(delimiter))
+    for name in _split(table, categories):
+        text = decoded(named_column(table, name, "--categories")).cast("string")
+        table = table.set_column(table.column_names.index(name), name, text)
+    return table
 
 
 def open_sample(given: Given) -> SampleFile:
@@ -148,7 +157,12 @@ def open_sample(given: Given) -> SampleFile:
 
     from unskew.population.doubtful_columns import doubtful_columns
 
-    whole = read_rows(given.sample, identifier=given.identifier, delimiter=given.delimiter)
+    whole = read_rows(
+        given.sample,
+        identifier=given.identifier,
+        categories=given.categories,
+        delimiter=given.delimiter,
+    )
     features, weight = _features(whole, given), given.sample_weight
     kept = _labelled_rows(whole, given)
     table = whole if len(kept) == whole.num_rows else whole.take(kept)

@@ -25,6 +25,7 @@ def column(help_text: str, position: int = _SAMPLE, *names: str, metavar: str = 
     )
 
 
+_CATEGORIES = "Columns whose numbers are codes of categories, such as regions 1 to 16."
 _IDENTIFIER = "The column that identifies the rows. Default: row numbers from 0."
 
 Sample = Annotated[str, _argument("SAMPLE", f"The rows to weigh: {_ROWS}")]
@@ -60,6 +61,8 @@ Columns = Annotated[
 Exclude = Annotated[
     list[str] | None, column("Columns of SAMPLE that are not features.", metavar="COLUMN,…")
 ]
+Categories = Annotated[list[str] | None, column(_CATEGORIES, metavar="COLUMN,…")]
+CategoriesOfNew = Annotated[list[str] | None, column(_CATEGORIES, _NEW, metavar="COLUMN,…")]
 SampleWeight = Annotated[str | None, column("Design weights of SAMPLE's rows.")]
 PopulationWeight = Annotated[
     str | None, column("Design weights of POPULATION's rows.", _POPULATION)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unskew import OverlapRule
+    from unskew import OverlapError, OverlapRule
     from unskew.diagnostics.diagnosis import Diagnosis, Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
 
@@ -97,6 +97,28 @@ def format_classes(weighter: Any) -> list[str]:
     ]
     more = [f"  … and {len(lines) - _CLASSES} more"] if len(lines) > _CLASSES else []
     return ["Classes:", *lines[:_CLASSES], *more, str(weighter.shift_test_)]
+
+
+def not_covered(rules: Sequence[OverlapRule], how: str = "") -> str:
+    """Say where the population is not covered, and what follows."""
+    where = [how] * bool(how) + [format_rule(rule) for rule in rules[:3]]
+    where += [f"and {len(rules) - 3} more"] * (len(rules) > 3)
+    return (
+        f"is not covered by the sample ({'; '.join(where)}), so no weights can make the sample "
+        "represent it."
+    )
+
+
+def refusal(share: float, rules: Sequence[OverlapRule], allowed: float, why: str) -> OverlapError:
+    """Return the error of a command that too much of the population is not covered for."""
+    from unskew import OverlapError
+
+    return OverlapError(
+        f"Refused: {share:.1%} of the population {why} At most {allowed:.1%} is allowed; "
+        f"--allow-uncovered {share + 0.0005:.3f} would allow it.",
+        share,
+        rules,
+    )
 
 
 def format_rule(rule: OverlapRule) -> str:

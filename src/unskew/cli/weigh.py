@@ -207,8 +207,7 @@ def _uncovered(weighter: Any) -> float:
 
 
 def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> None:
-    from unskew import OverlapError
-    from unskew.cli.reports import format_rule
+    from unskew.cli.reports import not_covered, refusal
     from unskew.cli.words import OPTIONS
     from unskew.weighters.next_step import leave_out
 
@@ -219,21 +218,10 @@ def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> No
     if weighter.overlap_.uncovered <= allowed and step is not None:
         why = f"lies in cells without sample rows. {step.sentence(OPTIONS)}"
     else:
-        where = [format_rule(rule) for rule in rules[:3]]
-        where += [f"and {len(rules) - 3} more"] * (len(rules) > 3)
-        if share > weighter.overlap_.uncovered:
-            where.insert(0, f"measured by {type(weighter).__name__}")
-        why = (
-            f"is not covered by the sample ({'; '.join(where)}), so no weights can make the sample "
-            "represent it."
-        )
+        measured = share > weighter.overlap_.uncovered
+        why = not_covered(rules, f"measured by {type(weighter).__name__}" if measured else "")
     drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""
-    raise OverlapError(
-        f"Refused: {share:.1%} of the population {why}{drop} At most {allowed:.1%} is "
-        f"allowed; --allow-uncovered {share + 0.0005:.3f} would allow it.",
-        share,
-        rules,
-    )
+    raise refusal(share, rules, allowed, f"{why}{drop}")
 
 
 def _print_summary(

@@ -22,7 +22,7 @@ def read_margins(data: Any, **options: Any) -> Margins:
         of numbers, the category ``(mean)`` or ``(total)`` has its mean or total. For a joint table
         the names and the categories are joined by colons: ``age:region``, ``18-24:north``. The
         variable ``(size)`` is the population's size. The example in the package is
-        ``importlib.resources.files("unskew") / "examples" / "margins.csv"``.
+        ``importlib.resources.files("unskew") / "examples" / "census" / "margins.csv"``.
     **options
         Further parameters of :class:`unskew.Margins`.
 

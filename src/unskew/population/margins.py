@@ -57,7 +57,7 @@ class Margins:
     unit : {"share", "percent"}, default="share"
         The unit of ``shares``.
     bands : mapping from column to list of borders, optional
-        The borders of a column's levels, in their order, where labels do not tell: a level holds
+        The borders of a column's levels, in their order, where labels do not say it: a level holds
         the numbers from one border up to the next; the outermost may be left open.
     collapse : int, optional
         Merge levels with fewer sample rows than this with a neighbour: the smaller of the adjacent

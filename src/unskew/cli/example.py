@@ -1,0 +1,73 @@
+"""``unskew example``: write the data of the tutorials to a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unskew.cli.command import Command
+
+
+class Name(StrEnum):
+    """The examples: a folder of ``unskew/examples`` each."""
+
+    VACANCIES = "vacancies"
+    CENSUS = "census"
+
+
+_STORIES = {
+    Name.VACANCIES: (
+        "register.csv: 9,344 companies in Poland that have reported their vacancies to a public "
+        "register, which is voluntary, and whether they look for people on a single shift. "
+        "survey.csv: 6,523 companies of an official survey, with weights; they represent all.",
+        "unskew estimate {0}/register.csv {0}/survey.csv --target single_shift --id id "
+        "--categories region --population-weight weight",
+    ),
+    Name.CENSUS: (
+        "survey.csv: answers to a simulated survey. margins.csv: what a census knows of everyone.",
+        "unskew estimate {0}/survey.csv --margins {0}/margins.csv --target buys --id id",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example(Command):
+    """Write example data to a folder, to try the other commands on them.
+
+    [bold]vacancies[/bold]: real companies; a voluntary register and an official survey.
+    [bold]census[/bold]: a simulated survey, and a census table.
+
+    [bold]Example:[/bold] unskew example vacancies
+    """
+
+    name: Annotated[Name, typer.Argument(help="Which data.", show_default=False)]
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to write them. Default: a folder of that name.")
+    ] = None
+
+    def run(self) -> None:
+        """Write the files, and print what they are."""
+        import gzip
+        import shlex
+        from importlib.resources import files
+
+        from unskew.files import whole_files, writing
+
+        folder = Path(self.name) if self.folder is None else self.folder
+        held = {
+            item.name.removesuffix(".gz"): item.read_bytes()
+            for item in (files("unskew") / "examples" / self.name).iterdir()
+        }
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with whole_files([folder / name for name in held]) as temporaries:
+            for content, temporary in zip(held.values(), temporaries, strict=True):
+                packed = content.startswith(b"\x1f\x8b")
+                temporary.write_bytes(gzip.decompress(content) if packed else content)
+        story, command = _STORIES[self.name]
+        typer.echo(f"Written to {folder}: {story}")
+        typer.echo(f"Try: {command.format(shlex.quote(str(folder)))}")
