@@ -16,6 +16,7 @@ from unskew import (
     Unweighted,
     estimate,
 )
+from unskew.numerics.design_variance import Design
 
 
 def test_cells_and_calibration_to_their_shares_agree(data):
@@ -150,3 +151,30 @@ def test_intervals_cover_the_truth():
         covered += found.interval[0] <= 0 <= found.interval[1]
     # Of 200 intervals that each cover in 95 %, fewer than 180 do in one of 1,000 runs.
     assert 180 <= covered <= 199
+
+
+def test_degrees_of_freedom_of_known_sizes():
+    influence = np.array([[3.0], [-1.0], [1.0], [-3.0]])
+    design = Design.of(4)
+    assert design.spread(influence).degrees == pytest.approx(3)  # units less one
+    sizes = np.array([[4.0], [1.0], [1.0], [0.0]])
+    assert design.spread(influence, sizes=sizes).degrees == pytest.approx(36 / 18)
+    assert design.spread(influence, sizes=np.ones((4, 1))).degrees == pytest.approx(3)
+    pairs = Design.of(4, clusters=np.array([0, 0, 1, 2]))
+    assert pairs.spread(influence, sizes=sizes).degrees == pytest.approx(36 / 26)
+    assert design.spread(influence, sizes=np.zeros((4, 1))).degrees == pytest.approx(3)
+
+
+@pytest.mark.filterwarnings("ignore:The effective sample size")
+def test_few_rows_have_the_degrees_of_freedom_of_their_weights():
+    random = np.random.default_rng(0)
+    X, population = random.normal(1, 1, size=(60, 1)), random.normal(size=(500, 1))
+    y = random.normal(size=60)
+    few = estimate(X, y, population=population, weighter=clone(MEANS))
+    assert few.effective_sample_size < 30
+    weights = few._basis.weighed.weights
+    most = (weights**2).sum() ** 2 / (weights**4).sum()  # leverage only makes large rows larger
+    assert 1 <= few.degrees_of_freedom <= most
+    groups = np.where(np.arange(60) < 30, "a", "b")
+    found = estimate(X, y, population=population, weighter=clone(MEANS), by=groups)
+    assert max(one.degrees_of_freedom for one in found.values()) <= 30

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from unskew.numerics.balanced_bounds import CellProgram, FeatureProgram
 from unskew.numerics.odds_bounds import MeanProgram
-from unskew.numerics.quantile_regression import quantile_regression
+from unskew.numerics.quantile_regression import factors_between, quantile_regression
 from unskew.numerics.survey_bias import proxy_moments
 
 
@@ -75,6 +75,31 @@ def test_sharp_bounds_are_those_of_a_reference_solver(kind, m):
         assert found.value == pytest.approx(expected, abs=1e-9 * scale)
         assert 0 <= found.gap <= 1e-9 * scale
         assert w @ found.pseudo == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_bounds_along_odds_start_from_the_last_ones(sign):
+    # With the sign -1 most rows lie on the plane, which is then the same for all odds.
+    y, w, s, x = rows_of("binary", 5000, 3)
+    program = FeatureProgram(sign * y, w, s, x)
+    for odds in (1.1, 1.3, 1.5, 1.8, 1.45):
+        found, scale = program.largest(odds), w.sum() * y.std()
+        assert found.value == pytest.approx(
+            largest_by_highs(sign * y, w, s, x, odds), abs=1e-9 * scale
+        )
+        assert found.gap <= 1e-9 * scale
+
+
+def test_factors_of_rows_on_the_plane_keep_the_sums():
+    random = np.random.default_rng(0)
+    features = np.column_stack([np.ones(200), random.normal(size=(200, 2))])
+    weights, wanted = random.uniform(1, 2, 200), random.uniform(size=200)
+    goal = (weights * wanted) @ features
+    found = factors_between(features, weights, goal)
+    assert (weights * found) @ features == pytest.approx(goal)
+    assert 0 < found.min() < found.max() < 1
+    far = weights @ np.maximum(features, 0)  # more of every column than all rows together have
+    assert factors_between(features, weights, np.append(goal[0], far[1:] + 1)) is None
 
 
 @pytest.mark.parametrize("kind", ["ratio", "nested", "binary", "tied"])

@@ -159,6 +159,7 @@ def estimate(
     given, kept = open_labelled(X, y, sample_weight, missing)
     rows = given.rows
     target = Target(Outcome.of(given.labels, statistic), statistic, q)
+    given.outcome = target.outcome.values  # automatic features are those that predict it, too
     shared = shared_columns(given, known)
     groups, known_groups = open_groups(_kept(by, kept), rows, shared)
     counted = known_groups and known.about.margins is None

@@ -10,6 +10,7 @@ import pyarrow as pa
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.replicates import Replicates
+from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.weighing import Weighed, scaled_to_population
 from unskew.numerics.design_variance import Design, Spread
 from unskew.numerics.typing import FloatArray
@@ -64,12 +65,14 @@ def linearised(
             f"The weights of {type(weighed.weighter).__name__} cannot be linearised. Use "
             'variance="bootstrap", or an outcome model.'
         )
-    influence = line.influence(target.deviations(weights, point), form or "hc3")
+    values = target.deviations(weights, point)
+    influence = line.influence(values, form or "hc3")
     of_sample = influence.sample
     if finite:  # a row that stands for itself alone adds nothing
         beyond = np.maximum(1.0 - 1.0 / np.maximum(scaled_to_population(weighed), 1e-300), 0.0)
         of_sample = of_sample * np.sqrt(beyond)[:, None]
-    spread = design.spread(of_sample, centred=influence.centred)
+    sizes = _sizes(influence, weights, values)
+    spread = design.spread(of_sample, centred=influence.centred, sizes=sizes)
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
         noise = _population_spread(target, weighed, point, influence)
@@ -77,6 +80,19 @@ def linearised(
             spread += noise
             parts["population"] = noise.variance
     return Variance(parts, spread.degrees, line.cautions)
+
+
+def _sizes(influence: Influence, weights: FloatArray, values: FloatArray) -> FloatArray | None:
+    """Return the sizes of the rows' contributions where few rows count, zeros where many do.
+
+    With more rows the residuals say themselves how many count, and need no assumption.
+    """
+    if influence.sizes is None:
+        return None
+    own = weights[:, None] * (values != 0)  # other rows are of other groups
+    with np.errstate(divide="ignore", invalid="ignore"):
+        few = own.sum(axis=0) ** 2 / (own**2).sum(axis=0) < FEW_ROWS
+    return np.where(few, influence.sizes[:, None] * (values != 0), 0.0) if few.any() else None
 
 
 def _population_spread(

@@ -20,13 +20,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from unskew.numerics.calibration import independent
-from unskew.numerics.quantile_regression import TOLERANCE, quantile_regression
+from unskew.numerics.calibration import independent, solve_psd
+from unskew.numerics.quantile_regression import TOLERANCE, factors_between, quantile_regression
 from unskew.numerics.row_features import weighted_moments
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 ON_THE_PLANE = 1e-9
 """A residual that counts as zero, in standard deviations of y."""
+NEARLY = 1e-6
+"""A residual, in the same unit, that a solution leaves of a row on the plane."""
+MANY = 0.1
+"""The share of rows on the plane from which these are solved for by themselves."""
 FEW_ROWS = 3000
 """Up to so many rows, all of them enter the program at once."""
 
@@ -127,19 +131,47 @@ class FeatureProgram:
         self._scale = float(np.sqrt(self._s @ deviations**2 / self._s.sum())) or 1.0
         self._y = deviations / self._scale
         self._sums = self._s @ self._phi
-        self._start: FloatArray | None = None
+        self._solved: list[tuple[float, FloatArray]] = []
+        """The logarithms of the last two odds, and their coefficients."""
 
     def largest(self, odds: float) -> Bound:
         """Return the largest sum where odds are off by a factor of at most ``odds``."""
         share = 1.0 / (1.0 + odds)
-        beta, gap = self._regress(share)
-        self._start = beta
+        beta, gap = self._on_the_plane(share) or self._regress(share)
+        self._solved = [*self._solved[-1:], (float(np.log(odds)), beta)]
         residuals = np.zeros_like(self.values)
         residuals[self._kept] = self._scale * (self._y - self._phi @ beta)
         spread = (odds - 1.0 / odds) * self._scale * self._unit
         return _bound(
             self.values, self._weights, self._spare, residuals, odds, gap=max(gap, 0.0) * spread
         )
+
+    def _on_the_plane(self, share: float) -> tuple[FloatArray, float] | None:
+        """Return the last coefficients if they are the best ones here, too, with their gap.
+
+        Where y has few values, the plane often goes through one of them, and is the same for all
+        odds. Then only the factors of the rows on it are to be found: any that keep the balance.
+        """
+        if not self._solved:
+            return None
+        beta = self._solved[-1][1]
+        on = np.abs(self._y - self._phi @ beta) <= NEARLY
+        if on.sum() < max(MANY * len(on), FEW_ROWS):
+            return None
+        phi, s = self._phi[on], self._s[on]
+        off = phi.T @ (s * (self._y[on] - phi @ beta))
+        beta = beta + solve_psd(phi.T @ (phi * s[:, None]), off)
+        residuals = self._y - self._phi @ beta
+        above = ~on & (residuals > 0)
+        if np.abs(residuals[on]).max() > ON_THE_PLANE:
+            return None
+        wanted = share * self._sums - self._s[above] @ self._phi[above]
+        factors = factors_between(phi, s, wanted)
+        if factors is None:
+            return None
+        reached = float(self._s[above] @ self._y[above] + (s * factors) @ self._y[on])
+        dual = share * float(self._sums @ beta) + float(self._s @ np.maximum(residuals, 0.0))
+        return (beta, dual - reached) if dual - reached <= TOLERANCE * self._s.sum() else None
 
     def _regress(self, share: float) -> tuple[FloatArray, float]:
         """Return the coefficients of the quantile regression, and its duality gap.
@@ -169,8 +201,13 @@ class FeatureProgram:
                 free[:] = True
 
     def _guess(self, share: float) -> FloatArray:
-        if self._start is not None:
-            return self._start
+        """Return coefficients near the best: on the line through those of the last two odds."""
+        if self._solved:
+            (first, one), (last, beta) = self._solved[0], self._solved[-1]
+            beyond = float(np.log(1.0 / share - 1.0)) - last
+            if 0 < abs(beyond) <= 2 * abs(last - first):
+                return beta + beyond / (last - first) * (beta - one)
+            return beta
         few = np.zeros(len(self._y), dtype=bool)
         few[:: max(1, len(self._y) // (FEW_ROWS // 2))] = True
         s, phi = self._s[few], self._phi[few]

@@ -80,7 +80,9 @@ class Design(NamedTuple):
         np.add.at(totals, self.units, influence)
         return totals
 
-    def spread(self, influence: FloatArray, *, centred: bool = True) -> Spread:
+    def spread(
+        self, influence: FloatArray, *, centred: bool = True, sizes: FloatArray | None = None
+    ) -> Spread:
         r"""Return :math:`\sum_h \frac{n_h}{n_h-1} \sum_c (e_{hc} - \bar e_h)^2` of each column.
 
         The degrees of freedom are those of a sum of squares of normal numbers with these sizes,
@@ -92,6 +94,10 @@ class Design(NamedTuple):
         influence : ndarray of shape (n_rows, n_estimates)
         centred : bool, default=True
             Otherwise the sum of the squares, of contributions whose mean is known to be zero.
+        sizes : ndarray of shape (n_rows, n_estimates), optional
+            The variances of the contributions. The degrees are then at most :math:`(\sum s)^2 /
+            \sum s^2` over units (Satterthwaite; Bell and McCaffrey 2002): a large row whose
+            residual happens to be small counts as the large one that it is.
 
         Examples
         --------
@@ -103,19 +109,24 @@ class Design(NamedTuple):
         True
         """
         totals = self.totals(influence)
-        sizes = np.bincount(self.strata)
-        means = np.zeros((len(sizes), totals.shape[1]))
+        layers = np.bincount(self.strata)
+        means = np.zeros((len(layers), totals.shape[1]))
         np.add.at(means, self.strata, totals)
-        means /= sizes[:, None]
-        factors = sizes / (sizes - 1)
+        means /= layers[:, None]
+        factors = layers / (layers - 1)
         if not centred:
             means, factors = np.zeros_like(means), np.ones_like(factors)
         squares = (totals - means[self.strata]) ** 2 * factors[self.strata, None]
         variance = squares.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = 3 * variance**2 / (squares**2).sum(axis=0)
-        most = self.n_units - len(sizes)
-        return Spread(variance, np.where(variance > 0, np.clip(degrees, 1.0, most), np.inf))
+        most = self.n_units - len(layers)
+        degrees = np.clip(degrees, 1.0, most)
+        if sizes is not None:
+            known = self.totals(sizes)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                degrees = np.fmin(degrees, known.sum(axis=0) ** 2 / (known**2).sum(axis=0))
+        return Spread(variance, np.where(variance > 0, degrees, np.inf))
 
     def redraw(self, random: np.random.RandomState) -> FloatArray:
         """Return how often each row counts in a bootstrap replicate (Rao and Wu 1988).

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from unskew.numerics.calibration import solve_psd
 from unskew.numerics.typing import FloatArray
@@ -19,6 +20,8 @@ from unskew.numerics.typing import FloatArray
 TOLERANCE = 1e-11
 """The duality gap at which the program counts as solved, relative to the spread of y."""
 MOST_STEPS = 80
+STALLED = 0.95
+"""A step of Newton's method that leaves more than this share is one to nowhere."""
 SHORT = 0.1
 STEP = 0.9995
 """The share of the way to the nearest bound that a step goes."""
@@ -60,6 +63,48 @@ def quantile_regression(
             break
         at = new
     return at.beta, float(goal @ at.x)
+
+
+def factors_between(
+    features: FloatArray, weights: FloatArray, wanted: FloatArray
+) -> FloatArray | None:
+    """Return factors between zero and one whose weighted sums of features are given ones.
+
+    Of all such factors those of the form 1/(1 + exp(-λᵀφ)), by Newton's method; None if it finds
+    none, as where there are none.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        The first of them constant.
+    weights : ndarray of shape (n_rows,)
+    wanted : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> factors_between(np.ones((4, 1)), np.ones(4), np.array([1.0]))
+    array([0.25, 0.25, 0.25, 0.25])
+    >>> factors_between(np.ones((4, 1)), np.ones(4), np.array([5.0])) is None
+    True
+    """
+    total = float(weights.sum())
+    share = wanted[0] / total
+    if not 0.0 < share < 1.0:
+        return None
+    price = np.append(np.log(share / (1.0 - share)), np.zeros(len(wanted) - 1))
+    before = np.inf
+    for _ in range(MOST_STEPS):
+        factors = np.asarray(expit(features @ price))
+        missing = wanted - (weights * factors) @ features
+        left = float(np.abs(missing).max())
+        if left <= 0.01 * TOLERANCE * total:
+            return factors
+        if not left < STALLED * before:
+            return None
+        before = left
+        slopes = weights * factors * (1.0 - factors)
+        price = price + solve_psd(features.T @ (features * slopes[:, None]), missing)
+    return None
 
 
 class _Point(NamedTuple):

@@ -54,6 +54,8 @@ class Sample:
         X in its own order, where that of ``rows`` is another; it shows the form of X.
     """
 
+    outcome: FloatArray | None = None
+    """Numbers of the rows, one column or several, whose means over the population are wanted."""
     in_memory = True
     """Whether all rows of the sample are here; if not, these are a random part of them."""
 
@@ -161,7 +163,9 @@ class Sample:
             for one in (self.rows, self.all_rows)
         )
         labels = None if self.labels is None else self.labels[positions]
-        return Sample(rows, labels, self.design[positions], None, all_rows, self._like)
+        taken = Sample(rows, labels, self.design[positions], None, all_rows, self._like)
+        taken.outcome = None if self.outcome is None else self.outcome[positions]
+        return taken
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the sample with these of its columns to weigh by."""

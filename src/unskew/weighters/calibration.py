@@ -241,14 +241,16 @@ class CalibrationWeights(InductiveWeighter):
             return self._solve_terms(asked, sample, range(len(terms)), relax=relax)
         # Folds go by an order of the rows that does not depend on how they were shuffled.
         order, values = sample.order, asked.features.of_codes(sample.values, sample.batch)
-        chosen = choose_terms(values[order], design[order], widths, n_base, asked.sums, asked.mass)
-        base = [place for place in chosen if place < n_base]
-        if chosen != base:
+        outcome = None if sample.outcome is None else sample.outcome[order]
+        choices = choose_terms(
+            values[order], design[order], widths, n_base, asked.sums, asked.mass, outcome
+        )
+        for chosen in choices[:-1]:
             try:
                 return self._solve_terms(asked, sample, chosen, relax=False)
             except OverlapError:
                 pass  # what cannot be matched is not kept
-        return self._solve_terms(asked, sample, base, relax=relax)
+        return self._solve_terms(asked, sample, choices[-1], relax=relax)
 
     def _solve_terms(
         self, asked: FeatureSums, sample: Sample, places: Sequence[int], *, relax: bool

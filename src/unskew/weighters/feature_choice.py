@@ -1,4 +1,4 @@
-"""Which features to calibrate to: those that help to predict where the population is."""
+"""Which features to calibrate to: those that predict where the population is, or the outcome."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.tilt_folds import tilts_without_folds
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
+from unskew.weighters.outcome_features import OutcomeRegression
 
 N_FOLDS = 5
 MAX_FEATURES = 200
 MAX_ROWS = 20_000
+COST = 2.0
+"""What a term must gain for each of its features, where one that says nothing gains one."""
 RIDGE = 1e-3
 """For the trial weights, so that they exist for any features."""
 
@@ -31,8 +34,9 @@ def choose_terms(
     n_base: int,
     sums: FloatArray,
     mass: FloatArray,
-) -> list[int]:
-    """Return which terms to keep, by the held-out loss of the tilt e^(λᵀφ).
+    outcome: FloatArray | None = None,
+) -> list[list[int]]:
+    """Return which terms to keep; where these cannot be matched, fewer, down to those of the base.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ def choose_terms(
         How many of the terms, the first ones, are means and shares of single columns.
     sums, mass : ndarray of shape (n_folds, n_features) and (n_folds,)
         Of the population's features.
+    outcome : ndarray of shape (n_rows, n_columns), optional
+        Numbers of the sample's rows whose means over the population are wanted.
 
     Notes
     -----
@@ -52,11 +58,15 @@ def choose_terms(
     2. Terms of the base come first. If they do not all fit, those that differ most between sample
        and population, in standard errors, are kept.
     3. The others are put in the order of how much of them the base leaves unbalanced.
-    4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss on
-       held-out rows of sample and population.
+    4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss of the
+       tilt e^(λᵀφ) on held-out rows of sample and population.
+    5. With an outcome, also those that predict it: in the order of how much of it they explain
+       beyond the base, as many as give the smallest squared error on held-out rows. A bias is what
+       both selection and outcome depend on, and either choice can miss a weak dependence (double
+       selection; Belloni, Chernozhukov and Hansen 2014).
     """
     with np.errstate(all="ignore"):  # a feature that overflows is not chosen
-        return _choose(features, design, widths, n_base, sums, mass)
+        return _choose(features, design, widths, n_base, sums, mass, outcome)
 
 
 def _choose(
@@ -66,20 +76,49 @@ def _choose(
     n_base: int,
     sums: FloatArray,
     mass: FloatArray,
-) -> list[int]:
+    outcome: FloatArray | None,
+) -> list[list[int]]:
     # Evenly spread rows are enough to choose by.
     stride = -(-np.count_nonzero(design) // MAX_ROWS)
     rows = np.flatnonzero(design > 0)[::stride]
     choice = _Choice(features[rows], design[rows], widths, sums, mass)
     budget = max(2, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
     base = choice.within(budget, choice.ranked(range(n_base), [], cost=0.0))
-    ranked = choice.ranked(range(n_base, len(widths)), base, cost=2.0)
-    further = choice.within(budget - choice.width(base), ranked)
-    if not further or (mass <= 0).any() or len(rows) < 2 * N_FOLDS:
-        return sorted(base)
-    sizes = sorted({0, len(further), *(2**power for power in range(10) if 2**power < len(further))})
-    losses = [choice.held_out_loss([*base, *further[:size]]) for size in sizes]
-    return sorted([*base, *further[: sizes[int(np.argmin(losses))]]])
+    room, others = budget - choice.width(base), range(n_base, len(widths))
+    if len(rows) < 2 * N_FOLDS:
+        return [sorted(base)]
+    by_selection, by_outcome = list[int](), list[int]()
+    if (mass > 0).all():
+        ranked = choice.within(room, choice.ranked(others, base, cost=COST))
+        sizes = _sizes(ranked)
+        losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
+        by_selection = ranked[: sizes[int(np.argmin(losses))]]
+    if outcome is not None:
+        columns = choice.columns(base)
+        regression = OutcomeRegression(outcome[rows], choice.features, choice.shares, columns)
+        gains = {term: regression.gain(choice.columns([term])) for term in others}
+        ranked = choice.within(room, _by_gain(gains))
+        places = [np.flatnonzero(choice.columns([term])) for term in ranked]
+        sizes = _sizes(ranked)
+        counts = [choice.width(ranked[:size]) for size in sizes]
+        errors = regression.held_out_errors(
+            np.concatenate([[], *places]).astype(int), counts, N_FOLDS
+        )
+        by_outcome = ranked[: sizes[int(np.argmin(errors))]]
+    both = choice.within(room, list(dict.fromkeys([*by_outcome, *by_selection])))
+    found = [sorted([*base, *further]) for further in (both, by_outcome, by_selection, [])]
+    return [kept for place, kept in enumerate(found) if kept not in found[:place]]
+
+
+def _by_gain(gains: dict[int, float], cost: float = COST) -> list[int]:
+    """Return the terms whose gain is worth their cost, the largest gain first."""
+    chosen = [term for term, gain in gains.items() if gain >= cost]
+    return sorted(chosen, key=lambda term: (-gains[term], term))
+
+
+def _sizes(ranked: list[int]) -> list[int]:
+    """Return how many of the terms to try: 0, 1, 2, 4, 8, … and all."""
+    return sorted({0, len(ranked), *(2**power for power in range(10) if 2**power < len(ranked))})
 
 
 class _Choice:
@@ -143,8 +182,7 @@ class _Choice:
                 centred = self.features[:, own] - means[own]
                 covariance = centred.T @ (centred * counted[:, None])
                 gains[term] = effective * _gain(covariance, left[own])
-        chosen = [term for term in terms if gains[term] >= cost]
-        return sorted(chosen, key=lambda term: (-gains[term], term))
+        return _by_gain(gains, cost)
 
     def held_out_loss(self, terms: Sequence[int]) -> float:
         """Return the mean over folds of the loss log mean_S e^(λᵀφ) − λᵀ mean_U φ."""

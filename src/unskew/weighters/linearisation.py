@@ -53,6 +53,9 @@ class Influence(NamedTuple):
     """Whether the contributions vary about their means on either side. Otherwise sample and
     population are one sample, in which also the side of a row is random, and they vary about zero.
     """
+    sizes: FloatArray | None = None
+    """The variances of the contributions of sample rows if all values had the same one; None where
+    that is not known."""
 
 
 class Balance(NamedTuple):
@@ -114,7 +117,7 @@ class KnownWeights(Linearisation):
     def influence(self, values: FloatArray, form: Form) -> Influence:
         """Return the influence of rows with fixed weights."""
         scale = self._shares / undamped(self._shares, form)
-        return Influence(scale[:, None] * values, None)
+        return Influence(scale[:, None] * values, None, sizes=scale**2)
 
     def balance(self) -> Balance:
         """Return that known weights keep nothing but their total."""
@@ -169,7 +172,9 @@ class CalibratedWeights(Linearisation):
             # A row with a value that no sample row has is not among those that are matched.
             return np.nan_to_num(fitted, nan=0.0)
 
-        return Influence(scale[:, None] * (values - self._features @ slope), population)
+        residuals = values - self._features @ slope
+        sizes = scale**2 * left_by(leverage)
+        return Influence(scale[:, None] * residuals, population, sizes=sizes)
 
     def balance(self) -> Balance:
         """Return the features, which are centred at the population's means."""
@@ -237,7 +242,8 @@ class CellShares(Linearisation):
         def population(batch: pa.RecordBatch) -> FloatArray:
             return np.column_stack([of_batch(batch, column) for column in centred.T])
 
-        return Influence(scale[:, None] * (values - fitted), population)
+        sizes = scale**2 * left_by(leverage)
+        return Influence(scale[:, None] * (values - fitted), population, sizes=sizes)
 
     def balance(self) -> Balance:
         """Return the cells."""
@@ -248,4 +254,9 @@ def undamped(leverage: FloatArray, form: Form) -> FloatArray:
     """Return what residuals are divided by, which leverage has damped; one but for "hc3"."""
     if form != "hc3":
         return np.ones_like(leverage)
-    return 1.0 - np.minimum(leverage, MOST_LEVERAGE)
+    return left_by(leverage)
+
+
+def left_by(leverage: FloatArray) -> FloatArray:
+    """Return the share of a value's variance that its residual has."""
+    return np.asarray(1.0 - np.minimum(leverage, MOST_LEVERAGE))
