@@ -173,10 +173,17 @@ def test_losses_have_the_slopes_and_curvature_they_state(loss):
     for way in np.linspace(-radius, radius, 80):
         exact = np.minimum(exact, (loss.slope(z + way) - loss.slope(z)) / way)
     assert (least <= exact + 1e-6).all()
-    if loss.bend is not None:
-        assert np.allclose(least, exact, atol=0.05)
-    if loss.bend is not None:
-        assert second.max() <= loss.bend + 1e-3
+    if loss.bend is None:
+        return
+    assert np.allclose(least, exact, atol=0.05)
+    assert second.max() <= loss.bend + 1e-3
+    here = loss.curvature(z, np.zeros(len(z)))
+    change = loss.bending(z, np.full(len(z), radius))
+    largest = np.zeros(len(z))
+    for way in np.linspace(-radius, radius, 80):
+        largest = np.maximum(largest, np.abs((loss.slope(z + way) - loss.slope(z)) / way - here))
+    assert (largest <= change + 1e-9).all()
+    assert np.allclose(largest, change, atol=0.06)
 
 
 @pytest.mark.parametrize("learner", [*REGRESSORS, *CLASSIFIERS[:-1]], ids=name_of)

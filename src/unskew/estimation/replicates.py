@@ -20,6 +20,7 @@ from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
 from unskew.population.threads import in_order, n_threads
+from unskew.weighters.inductive import InductiveWeighter
 
 MOST_BLOCKS = 400
 MOST_FAILURES = 0.1
@@ -40,12 +41,22 @@ class Replicates:
     design : Design
     n_replicates : int
     random_state : int, RandomState instance or None
+    of_all_rows : bool
+        Whether to give each replicate's weights of all sample rows, as of new rows, instead of
+        those of the rows that were drawn. The weighter must be able to weigh new rows.
     """
 
     def __init__(
-        self, weighed: Weighed, design: Design, n_replicates: int, random_state: Any
+        self,
+        weighed: Weighed,
+        design: Design,
+        n_replicates: int,
+        random_state: Any,
+        *,
+        of_all_rows: bool = False,
     ) -> None:
         self._weighed, self._design, self._n = weighed, design, n_replicates
+        self._of_all_rows = of_all_rows
         self._random = check_random_state(random_state)
         self._failed: list[UnskewError] = []
         self._tried = 0
@@ -81,7 +92,10 @@ class Replicates:
         answers, design = drawn
         twin = copy.copy(self._weighed.weighter)
         try:
-            weights = twin._solve(self._weighed.fit.sample.with_design(design), answers.of_weighter)
+            sample = self._weighed.fit.sample
+            weights = twin._solve(sample.with_design(design), answers.of_weighter)
+            if self._of_all_rows and isinstance(twin, InductiveWeighter):
+                weights = twin._weigh(sample)
         except UnskewError as error:
             return answers, error
         return answers, weights if weights.any() else InputError("Every row has weight zero.")

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from unskew.numerics.binned_tree import BINS, tree_shares
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 MAX_LEAVES = 16
@@ -95,25 +96,36 @@ def even_within_cells(
     if 2 * len(sample.cells) < size or len(sample.cells) < 4:
         return None
     rest = 0.0 if whole else n_rows
+    sample, drawn = _ranked(sample, drawn)
     by_column = _z_of_columns(sample, drawn, rest)
     p_columns = 2 * len(by_column) * float(norm.sf(np.abs(by_column).max()))
     p_tree = 2 * float(norm.sf(max(_z_of_trees(sample, drawn, rest, seed))))
     return min(1.0, 2 * min(p_columns, p_tree))
 
 
+def _ranked(sample: InCells, drawn: InCells) -> tuple[InCells, InCells]:
+    """Return each value's rank among the rows drawn, between zero and one; ties share theirs."""
+    mine, theirs = np.empty_like(sample.values), np.empty_like(drawn.values)
+    for column in range(mine.shape[1]):
+        known = np.sort(drawn.values[:, column])
+        for values, ranks in ((sample.values, mine), (drawn.values, theirs)):
+            # Sorted ones are looked up faster.
+            order = np.argsort(values[:, column])
+            wanted = values[order, column]
+            both = np.searchsorted(known, wanted) + np.searchsorted(known, wanted, side="right")
+            ranks[order, column] = both / (2 * len(known))
+    return sample._replace(values=mine), drawn._replace(values=theirs)
+
+
 def _z_of_columns(sample: InCells, drawn: InCells, rest: float) -> FloatArray:
     nobody = np.zeros(len(sample.cells), dtype=bool)
     known = np.full(len(drawn.cells), not rest)
-    found = []
-    for mine, theirs in zip(sample.values.T, drawn.values.T, strict=True):
-        ordered = np.sort(theirs)
-        ranks = [
-            np.searchsorted(ordered, side) + np.searchsorted(ordered, side, side="right")
-            for side in (mine, theirs)
+    return np.array(
+        [
+            _z(sample.cells, nobody, mine, drawn.cells, known, theirs, rest)
+            for mine, theirs in zip(sample.values.T, drawn.values.T, strict=True)
         ]
-        scores = [rank / len(ordered) for rank in ranks]
-        found.append(_z(sample.cells, nobody, scores[0], drawn.cells, known, scores[1], rest))
-    return np.array(found)
+    )
 
 
 def _z_of_trees(sample: InCells, drawn: InCells, rest: float, seed: int) -> Iterator[float]:
@@ -131,9 +143,7 @@ def _testable(sample: InCells, drawn: InCells, least: int) -> tuple[InCells, InC
     n_cells = int(max(sample.cells.max(initial=-1), drawn.cells.max(initial=-1))) + 1
     enough = np.bincount(drawn.cells, minlength=n_cells) >= least
     sample, drawn = (side.take(enough[side.cells]) for side in (sample, drawn))
-    stacked = np.concatenate([sample.values, drawn.values])
-    # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
-    stacked = np.nan_to_num(np.clip(stacked, -1e30, 1e30), nan=-2e30)
+    stacked = np.nan_to_num(np.concatenate([sample.values, drawn.values]), nan=-np.inf)
     # Cells get numbers without gaps, so that counts are short.
     _, cells = np.unique(np.concatenate([sample.cells, drawn.cells]), return_inverse=True)
     m = len(sample.cells)
@@ -189,8 +199,6 @@ def _tree_scores(
     sample: InCells, first: BoolArray, drawn: InCells, growing: BoolArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the score of each row: the share of the sample in its leaf, if cells count evenly."""
-    from sklearn.tree import DecisionTreeClassifier
-
     n_cells = int(max(sample.cells.max(), drawn.cells.max())) + 1
     grown = np.flatnonzero(first)
     if len(grown) > GROWING_ROWS:
@@ -200,15 +208,16 @@ def _tree_scores(
     both = (in_sample > 0) & (in_drawn > 0)
     ratio = np.divide(in_drawn, in_sample, out=np.zeros(n_cells), where=both)
     mine, theirs = (side.take(both[side.cells]) for side in (mine, theirs))
-    tree = DecisionTreeClassifier(
-        max_leaf_nodes=MAX_LEAVES, min_samples_leaf=MIN_LEAF, random_state=seed
-    ).fit(
-        np.concatenate([mine.values, theirs.values]),
-        np.repeat([1, 0], [len(mine.cells), len(theirs.cells)]),
-        sample_weight=np.concatenate([ratio[mine.cells], np.ones(len(theirs.cells))]),
+    codes = [
+        np.minimum(side.values * BINS, BINS - 1).astype(np.int64)
+        for side in (mine, theirs, sample, drawn)
+    ]
+    of_sample, of_drawn = tree_shares(
+        np.concatenate(codes[:2]),
+        np.repeat([True, False], [len(mine.cells), len(theirs.cells)]),
+        np.concatenate([ratio[mine.cells], np.ones(len(theirs.cells))]),
+        of=(codes[2], codes[3]),
+        max_leaves=MAX_LEAVES,
+        min_leaf=MIN_LEAF,
     )
-    column = list(tree.classes_).index(1)
-    return (
-        tree.predict_proba(sample.values)[:, column],
-        tree.predict_proba(drawn.values)[:, column],
-    )
+    return of_sample, of_drawn

@@ -8,9 +8,10 @@ from typing import Any
 
 from unskew.errors import ParameterError
 from unskew.numerics.weight_vectors import check_weights
+from unskew.theory.bootstrap_region import read_bootstrap
 from unskew.theory.bound import Bound
 from unskew.theory.certified import Given
-from unskew.theory.checks import check_probability
+from unskew.theory.checks import check_option, check_probability
 from unskew.theory.fitted import KernelModel, check_reweighted, read_model
 from unskew.theory.kernel_certificate import KernelCertifier
 from unskew.theory.linear_moves import LinearSystem
@@ -33,6 +34,8 @@ def certificate(
     other_weights: Any = None,
     coarse_cells: int = 60,
     refits: int = 10,
+    region: str = "auto",
+    replicates: int = 200,
     random_state: Any = 0,
 ) -> Bound:
     r"""Bound by how much estimating the weights can have changed a fitted model.
@@ -77,8 +80,14 @@ def certificate(
         out where the same test finds that selection differs within them.
     refits : int, default=10
         How many draws of the weights estimate what a refit would change; this is not a bound.
+    region : {"auto", "bootstrap"}, default="auto"
+        Where the perfect weights lie. "auto": where the counts of cells, or the covariance of the
+        weights' parameters, allow. "bootstrap": the weights are solved again with rows drawn
+        again, for any weighter that can weigh new rows; needs X and population. Asymptotic.
+    replicates : int, default=200
+        Of the bootstrap.
     random_state : int, RandomState instance or None, default=0
-        For those draws.
+        For draws and replicates.
 
     Returns
     -------
@@ -118,7 +127,12 @@ def certificate(
     (False, True)
     """
     delta = check_probability(delta, name="delta")
-    for name, number in (("coarse_cells", coarse_cells), ("refits", refits)):
+    region = check_option(region, ("auto", "bootstrap"), name="region")
+    for name, number in (
+        ("coarse_cells", coarse_cells),
+        ("refits", refits),
+        ("replicates", replicates),
+    ):
         if not isinstance(number, Integral) or number < 1:
             raise ParameterError(f"{name} must be a whole number of at least 1; got {number!r}.")
     model = reweighted_model
@@ -129,6 +143,8 @@ def certificate(
         return mean_certificate(model, read_model(model), delta, population)
     if other_weights is not None:
         return _of_given_weights(given, other_weights)
+    if region == "bootstrap":
+        return _of_replicates(given, delta, int(replicates))
     if isinstance(weighter, CellWeighter) or not weighter._has_parameters:
         return _of_cells(given, delta, int(coarse_cells))
     return _of_parameters(given, delta)
@@ -147,7 +163,7 @@ def _of_cells(given: Given, delta: float, coarse_cells: int) -> Bound:
     merged = coarser(cells, weighter, coarse_cells)
     if isinstance(fitted, KernelModel):
         certifier = KernelCertifier(fitted, weights, cells, merged, delta)
-        return certifier.answer(given.refits, given.random_state, given.population)
+        return certifier.answer(given.refits, given.random_state, given.asked)
     bound = given.certify(
         CellRegion(cells, cells.errors(delta), given.rows), _known_cells(cells, delta)
     )
@@ -187,7 +203,7 @@ def _of_parameters(given: Given, delta: float) -> Bound:
     """Return the certificate over the confidence ellipsoid of the weights' parameters."""
     given.fitted  # noqa: B018 - a learner that is not covered is refused first
     weighter = given.model.weighter_
-    found = read_parameters(weighter, given.X, given.population, delta, given.rows)
+    found = read_parameters(weighter, given.asked, delta, given.rows)
     likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
     return given.certify(
         found.region,
@@ -198,6 +214,32 @@ def _of_parameters(given: Given, delta: float) -> Bound:
             remarks=(found.form.remark,),
             terms={"delta": delta, "parameters of the weights": found.number},
         ),
+        delta,
+    )
+
+
+def _of_replicates(given: Given, delta: float, replicates: int) -> Bound:
+    """Return the certificate over weights that are solved again."""
+    given.fitted  # noqa: B018 - a learner that is not covered is refused first
+    found = read_bootstrap(
+        given.model.weighter_,
+        given.asked,
+        delta,
+        given.rows,
+        replicates=replicates,
+        random_state=given.random_state,
+    )
+    likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
+    return given.certify(
+        found.region,
+        Known(
+            headline=f"{found.form.headline(likely)}, estimating the weights has moved",
+            region=f"{found.number} bootstrap replicates of the weights",
+            assumptions=found.assumptions,
+            remarks=(found.form.remark,),
+            terms={"delta": delta, "replicates of the weights": found.number},
+        ),
+        delta,
     )
 
 

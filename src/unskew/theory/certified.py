@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from unskew.numerics.typing import IntArray
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.asked import Asked
 from unskew.theory.bound import Bound
 from unskew.theory.fitted import KernelModel, read_model
+from unskew.theory.flips import Anywhere, FlipRule
 from unskew.theory.kernel_certificate import region_certificate
-from unskew.theory.linear_certificate import linear_certificate
+from unskew.theory.linear_certificate import best_rule, linear_certificate
 from unskew.theory.linear_models import LINEAR, last_step, read_linear
 from unskew.theory.linear_moves import LinearSystem
 from unskew.theory.regions import Region
@@ -44,15 +46,33 @@ class Given:
             return np.arange(len(self.model.weights_))
         return self.fitted.places
 
-    def certify(self, region: Region, known: Known) -> Bound:
+    @property
+    def asked(self) -> Asked:
+        """The population, and the columns that are asked for."""
+        return Asked(self.population, self.X)
+
+    def flip_rule(self, region: Region, bound: Bound) -> FlipRule:
+        """Return which rows the weights of a region could flip, as its certificate says."""
+        if isinstance(self.fitted, LinearSystem):
+            return best_rule(self.fitted, self.fitted.moves(region))[1]
+        return Anywhere(float(bound.terms["dual certificate, at any single point"]))
+
+    def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Return features and scores of rows in the form of X."""
+        if isinstance(self.fitted, LinearSystem):
+            return self.fitted.read(rows)
+        return np.empty((len(rows), 0)), np.asarray(self.fitted.score(rows))
+
+    def certify(self, region: Region, known: Known, delta: float = 0.05) -> Bound:
         """Return the certificate for all weights of a region."""
         if isinstance(self.fitted, LinearSystem):
             return linear_certificate(
                 self.fitted,
                 region,
                 known,
-                population=self.population,
+                self.asked,
+                delta=delta,
                 refits=self.refits,
                 random_state=self.random_state,
             )
-        return region_certificate(self.fitted, self.model.weights_, region, known, self.population)
+        return region_certificate(self.fitted, self.model.weights_, region, known, self.asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from unskew.numerics.kernels import GaussianKernel, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.theory.linear_models import last_step
 from unskew.theory.not_covered import not_covered
+from unskew.theory.regions import KernelContributions
 
 BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 """Kernels with a known bound κ on K(x, x)."""
@@ -78,6 +80,17 @@ class KernelModel:
     def squared(self) -> bool:
         """Whether it was trained with the squared loss."""
         return self.offset is None
+
+    @cached_property
+    def contributions(self) -> KernelContributions:
+        """What each row contributes, with an offset as in the kernel K + 1."""
+        return KernelContributions(self.kernel(self.rows) + (not self.squared), self.coefficients)
+
+    @cached_property
+    def predictions(self) -> FloatArray:
+        """Its predictions at the rows that it kept."""
+        K = self.contributions.K - (not self.squared)
+        return np.asarray(K @ self.coefficients + (self.offset or 0.0))
 
 
 def check_reweighted(model: Any) -> None:

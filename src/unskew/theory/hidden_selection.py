@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from unskew.errors import ParameterError
 from unskew.theory.bound import Bound
 from unskew.theory.certified import Given
 from unskew.theory.fitted import check_reweighted
+from unskew.theory.flips import Several
 from unskew.theory.regions import HiddenRegion
 from unskew.theory.wording import FLIPPED, FLIPPED_IN_POPULATION, Known
 
 MOST_FLIPS = 0.05
 """The share of predictions beyond which a classifier counts as another one."""
+
+AROUND = np.geomspace(0.6, 1.6, 16)
+"""Log odds that are tried in the population, in units of those of the weighted sample."""
 
 LARGEST_ODDS = 100.0
 """Odds up to which the limits are searched."""
@@ -44,8 +51,8 @@ def hidden_selection_certificate(
         Λ, larger than 1.
     X, y : array-like, optional
         The sample as it was given to ``fit``; see :func:`certificate`.
-    population : array-like or dataframe, optional
-        For a classifier: rows of the population, to count whose prediction could flip.
+    population : Population, or anything that :class:`unskew.Population` takes, optional
+        For a classifier: to count whose prediction could flip, in two passes.
 
     Returns
     -------
@@ -83,7 +90,9 @@ def hidden_selection_certificate(
     given = Given(reweighted_model, X, y, population, 1, 0)
     n_rows = len(given.rows)
 
-    def at(tried: float) -> Bound:
+    in_sample = replace(given, population=None)
+
+    def at(tried: float, given: Given = in_sample) -> Bound:
         known = Known(
             headline=f"If what is hidden changes the odds of selection by a factor of at most "
             f"{tried:.4g}, it has moved",
@@ -97,7 +106,7 @@ def hidden_selection_certificate(
         )
         return given.certify(HiddenRegion(tried, n_rows), known)
 
-    found = at(float(odds))
+    found = at(float(odds), given)
     limits = {
         "odds up to which it moves less than its spread": _largest(
             lambda tried: not at(tried).vacuous
@@ -108,8 +117,9 @@ def hidden_selection_certificate(
         f"to change the odds by more than {next(iter(limits.values())):.3g}."
     ]
     if FLIPPED in found.terms:
-        counted = FLIPPED_IN_POPULATION if FLIPPED_IN_POPULATION in found.terms else FLIPPED
-        limit = _largest(lambda tried: at(tried).terms[counted] <= MOST_FLIPS)
+        limit = _largest(lambda tried: at(tried).terms[FLIPPED] <= MOST_FLIPS)
+        if FLIPPED_IN_POPULATION in found.terms:
+            limit = _largest_in_population(given, at, limit)
         limits[f"odds up to which at most {100 * MOST_FLIPS:g} % flip"] = limit
         remarks.append(
             f"To flip more than {100 * MOST_FLIPS:g} % of its predictions, by more than "
@@ -124,6 +134,21 @@ def hidden_selection_certificate(
         reason=found.reason,
         remarks=(*found.remarks, *remarks),
     )
+
+
+def _largest_in_population(given: Given, at: Callable[[float], Bound], near: float) -> float:
+    """Return the largest odds at which few enough rows of the population flip, by one pass.
+
+    They are searched among odds around those of the weighted sample.
+    """
+    tried = [math.exp(share * math.log(near)) for share in AROUND] if near > 1 else []
+    if not tried:
+        return 1.0
+    n_rows = len(given.rows)
+    rules = [given.flip_rule(HiddenRegion(one, n_rows), at(one)) for one in tried]
+    shares = given.asked.flips(Several(rules), given.read)
+    held = np.append(np.flatnonzero(shares > MOST_FLIPS), len(tried))[0]
+    return tried[held - 1] if held else 1.0
 
 
 def _largest(holds: Callable[[float], bool]) -> float:

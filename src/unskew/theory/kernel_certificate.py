@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,23 +12,25 @@ from scipy.sparse import csr_array
 
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_sum
 from unskew.numerics.typing import FloatArray
+from unskew.theory.asked import Asked
 from unskew.theory.bound import Bound, Form
 from unskew.theory.cluster import cluster_bound
 from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel
+from unskew.theory.flips import Anywhere
 from unskew.theory.mean_certificate import why_vacuous
 from unskew.theory.partitions import CountedCells, sums_by
 from unskew.theory.refit_spread import refit_spread
-from unskew.theory.regions import KernelContributions, Region, spread_of_gram
+from unskew.theory.regions import Region, spread_of_gram
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
 from unskew.theory.wording import (
+    FLIPPED,
+    FLIPPED_IN_POPULATION,
     Known,
     coarse_remark,
     dominant_remark,
-    flips,
-    has_rows,
-    in_blocks,
+    flipped_remark,
     rejected_remark,
     relative_remark,
     weighted_spread,
@@ -95,7 +96,7 @@ class KernelCertifier:
             self.curvature = RidgeCurvature(self.K, self.base, fitted.penalty, overwrite=True)
             del self.K  # the factor has taken its place
 
-    def answer(self, refits: int, random_state: Any, population: Any = None) -> Bound:
+    def answer(self, refits: int, random_state: Any, asked: Asked) -> Bound:
         """Return the certificate with all its terms."""
         fitted, own, spread = self.fitted, self._dual(self.own), self._spread()
         estimate = refit_spread(
@@ -120,7 +121,7 @@ class KernelCertifier:
             terms["p-value of even selection within cells"] = self.cells.even.p_value
         remarks = self._remarks(own, spread, printed)
         if fitted.classes is not None:
-            more, said = kernel_flips(fitted, self.weights, own.anywhere, population)
+            more, said = kernel_flips(fitted, self.weights, own.anywhere, asked)
             terms, remarks = {**terms, **more}, [*remarks, said]
         if self.merged is not None:
             coarse = self._coarse(self.merged, spread)
@@ -282,40 +283,38 @@ def about_learner(fitted: KernelModel) -> tuple[str, ...]:
 
 
 def kernel_flips(
-    fitted: KernelModel, weights: FloatArray, anywhere: float, population: Any
+    fitted: KernelModel, weights: FloatArray, anywhere: float, asked: Asked
 ) -> tuple[dict[str, float], str]:
-    """Return the shares of a kernel classifier's predictions that could flip."""
-    scores, score = fitted.scores, fitted.score
+    """Return the shares of a kernel classifier's predictions that could flip, and a sentence."""
+    scores = fitted.scores
     assert scores is not None
 
-    def of_population() -> Iterator[tuple[FloatArray, FloatArray]]:
-        for rows in in_blocks(population):
-            yield np.asarray(score(rows)), np.array(anywhere)
+    def read(rows: Any) -> tuple[FloatArray, FloatArray]:
+        return np.empty((0, 0)), np.asarray(fitted.score(rows))
 
-    return flips(
-        scores, np.array(anywhere), weights, of_population, with_population=has_rows(population)
-    )
+    shares = {FLIPPED: float(np.average(np.abs(scores) <= anywhere, weights=weights))}
+    if asked.has_rows:
+        shares[FLIPPED_IN_POPULATION] = float(asked.flips(Anywhere(anywhere), read)[0])
+    return shares, flipped_remark(shares)
 
 
 def region_certificate(
-    fitted: KernelModel, weights: FloatArray, region: Region, known: Known, population: Any
+    fitted: KernelModel, weights: FloatArray, region: Region, known: Known, asked: Asked
 ) -> Bound:
     """Return the certificate of a kernel model for all weights of a region."""
-    K = fitted.kernel(fitted.rows)
-    predictions = K @ fitted.coefficients + (fitted.offset or 0.0)
     of_all = fitted.scores is not None
     spread = weighted_spread(
-        fitted.scores if fitted.scores is not None else predictions,
+        fitted.scores if fitted.scores is not None else fitted.predictions,
         weights if of_all else fitted.weights,
     )
     kappa = fitted.kappa + (not fitted.squared)
-    contributions = KernelContributions(K + (not fitted.squared), fitted.coefficients)
-    pull, _ = region.pull(contributions)
+    pull, _ = region.pull(fitted.contributions)
     norm = pull + abs(fitted.offset or 0.0)
     on_average = math.inf
     if fitted.squared and (region.least > 0).all():
         alpha, least = fitted.penalty, fitted.weights * region.least
-        curved = CurvedContributions(RidgeCurvature(K, least, alpha), fitted.coefficients)
+        curvature = RidgeCurvature(fitted.contributions.K, least, alpha)
+        curved = CurvedContributions(curvature, fitted.coefficients)
         pull, _ = region.pull(curved)
         norm = min(norm, math.sqrt(alpha) * pull)
         on_average = alpha * pull / math.sqrt(fitted.weights.sum() * float(region.least.min()))
@@ -329,7 +328,7 @@ def region_certificate(
     }
     remarks = [*known.remarks, relative_remark(value, spread)]
     if fitted.classes is not None:
-        more, said = kernel_flips(fitted, weights, anywhere, population)
+        more, said = kernel_flips(fitted, weights, anywhere, asked)
         terms, remarks = {**terms, **more}, [*remarks, said]
     return Bound(
         value=value,

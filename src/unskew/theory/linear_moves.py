@@ -16,6 +16,8 @@ curvature, H = R and this is strong convexity; for the logistic loss it is self-
 with the exact curvature. An intercept that is not penalised is covered as long as the rows'
 curvature determines it.
 
+Over the counts of cells, :mod:`unskew.theory.linear_cells` makes the bound smaller.
+
 At a kink any subgradient serves, and within a distance of it one that costs :math:`\varepsilon_i`:
 :math:`u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i`.
 """
@@ -24,14 +26,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigvalsh, solve_triangular
 from scipy.optimize import lsq_linear
 
 from unskew.numerics.typing import FloatArray
+from unskew.theory.curvature import gram, inverse_root, top
+from unskew.theory.flips import Ellipsoid
+from unskew.theory.linear_cells import first_order
 from unskew.theory.linear_models import LinearModel
-from unskew.theory.regions import GivenRegion, LinearContributions, Region
+from unskew.theory.regions import CellRegion, GivenRegion, LinearContributions, Region
 
 STEPS = 25
 """Trials of a neighbourhood before the curvature is given up."""
@@ -46,46 +52,29 @@ class Moves:
 
     Attributes
     ----------
-    size : float
-        u, in the norm of the curvature.
-    root : ndarray of shape (d, d)
-        The inverse root of the curvature: a score moves by at most u times the length of
-        ``root @ features``.
+    ellipsoids : tuple of Ellipsoid
+        In each of which the change lies.
     reach : ndarray of shape (m,)
         By how much the score of each sample row can have moved.
     on_average : float
         The same as a root mean square over the weighted sample.
-    gap : float
-        The part of u that comes from the optimiser.
-    shape : ndarray of shape (q, d) or None
-        Where the change lies in an ellipsoid of the parameters of the weights, to first order:
-        a score moves by at most the length of ``shape @ root @ features``, and the gap.
+    norm : float
+        Of the change of the coefficients.
+    left : float
+        The part of ``on_average`` that comes from the optimiser.
     dominant : int
         What has the largest part.
     penalised : bool
         Whether it compares with a model whose intercept is penalised.
     """
 
-    size: float
-    root: FloatArray
+    ellipsoids: tuple[Ellipsoid, ...]
     reach: FloatArray
     on_average: float
-    gap: float
-    shape: FloatArray | None
+    norm: float
+    left: float
     dominant: int
     penalised: bool
-
-    def reach_of(self, features: FloatArray) -> FloatArray:
-        """Return by how much the scores of other rows can have moved."""
-        return self.reach_of_mapped(features @ self.root.T)
-
-    def reach_of_mapped(self, mapped: FloatArray) -> FloatArray:
-        """Return the same for features that the root has been applied to."""
-        lengths: FloatArray = np.linalg.norm(mapped, axis=1)
-        if self.shape is None:
-            return self.size * lengths
-        along: FloatArray = np.linalg.norm(mapped @ self.shape.T, axis=1)
-        return along + self.gap * lengths
 
 
 class LinearSystem:
@@ -100,7 +89,13 @@ class LinearSystem:
         self.sign = model.labels if model.loss.margin else np.ones(len(self.z))
         slopes, self.excess = self._subgradients()
         self.contributions = (model.weights * self.sign * slopes)[:, None]
+        self.vectors = self.contributions * model.features
         self.left = self._left(slopes)
+
+    def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the features and scores of rows in the form of X."""
+        features = self.model.of_rows(rows)
+        return features, features @ self.model.coefficients
 
     def moves(self, region: Region) -> Moves:
         """Return how far the weights of a region can move the model."""
@@ -109,7 +104,7 @@ class LinearSystem:
         if curved is not None and isinstance(region, GivenRegion) and self.may_step:
             return self._by_a_step(region, curved)
         if curved is not None:
-            return curved
+            return first_order(self, region, curved) if isinstance(region, CellRegion) else curved
         # Without enough curvature an intercept must be penalised, as in the kernel K + 1.
         penalties = np.where(model.penalties == 0, model.penalties.max(), model.penalties)
         left = self.left + (penalties - model.penalties) * model.coefficients
@@ -140,14 +135,20 @@ class LinearSystem:
         average += min(rest.on_average * scale, float(rest.reach.max()))
         if rest.penalised or average >= direct.on_average:
             return direct
-        return replace(direct, reach=np.minimum(direct.reach, reach), on_average=average)
+        return replace(
+            direct,
+            ellipsoids=tuple(replace(one, centre=step) for one in rest.ellipsoids),
+            reach=np.minimum(direct.reach, reach),
+            on_average=average,
+            norm=min(direct.norm, float(np.linalg.norm(step)) + rest.norm),
+        )
 
     def _step(self, changes: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the Newton step of the coefficients for W/Ŵ − 1, at the weights given."""
         model = self.model
         curvature = weights * model.loss.curvature(self.z, np.zeros(len(self.z)))
-        hessian = model.features.T @ (curvature[:, None] * model.features)
-        pulls = model.features.T @ (self.contributions[:, 0] * changes) + self.left
+        hessian = gram(model.features, curvature)
+        pulls = self.vectors.T @ changes + self.left
         inverse = np.linalg.pinv(hessian + np.diag(model.penalties), hermitian=True)
         return np.asarray(-inverse @ pulls)
 
@@ -186,36 +187,40 @@ class LinearSystem:
         model = self.model
         features, weights = model.features, model.weights
         curvature = weights * region.least * model.loss.curvature(self.z, radius)
-        hessian = features.T @ (curvature[:, None] * features) if curvature.any() else 0.0
-        try:
-            factor = cholesky(hessian + np.diag(penalties), lower=True)
-        except LinAlgError:
+        root = inverse_root(gram(features, curvature) + np.diag(penalties))
+        if root is None:
             return None
-        root = np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
-        if not np.isfinite(root).all():
-            return None
-        mapped = features @ root.T
-        rows = LinearContributions(self.contributions * mapped)
-        pull, dominant = region.pull(rows)
+        pull, dominant = region.pull(LinearContributions(self.vectors, root))
         gap = float(np.linalg.norm(root @ left))
         excess = float((weights * region.most) @ self.excess)
         size = (pull + gap + math.sqrt((pull + gap) ** 2 + 4 * excess)) / 2
-        squares = mapped.T @ (weights[:, None] * mapped) / weights.sum()
-        shape, widest = region.shape(rows), math.sqrt(_top(squares))
-        average = size * widest
-        if shape is not None:
-            average = math.sqrt(_top(shape @ squares @ shape.T)) + (size - pull) * widest
-        found = Moves(size, root, np.empty(0), average, size - pull, shape, dominant, penalised)
-        # The neighbourhood must hold the whole ball, whatever part of it the region reaches.
-        ball = replace(found, shape=None).reach_of_mapped(mapped)
-        return replace(found, reach=found.reach_of_mapped(mapped)), ball
+        widest = math.sqrt(top(root @ self.squares @ root.T))
+        ball = Ellipsoid(size * root, None, root, 0.0)
+        reach = ball.reach(features)
+        left_share = (size - pull) / size if size else 0.0
+        found = Moves(
+            ellipsoids=(ball,),
+            reach=reach,
+            on_average=size * widest,
+            norm=size * float(np.linalg.norm(root, 2)),
+            left=left_share * size * widest,
+            dominant=dominant,
+            penalised=penalised,
+        )
+        return found, reach
 
-    def first_order(self, changes: FloatArray) -> FloatArray:
+    @cached_property
+    def squares(self) -> FloatArray:
+        """The weighted mean of the outer products of the features."""
+        weights = self.model.weights
+        return gram(self.model.features, weights / weights.sum())
+
+    def move_to_first_order(self, changes: FloatArray) -> FloatArray:
         """Return how the scores move to first order, for columns of W/Ŵ − 1."""
         model = self.model
         curvature = model.weights * model.loss.curvature(self.z, np.zeros(len(self.z)))
-        hessian = model.features.T @ (curvature[:, None] * model.features)
-        pulls = model.features.T @ (self.contributions * changes)
+        hessian = gram(model.features, curvature)
+        pulls = self.vectors.T @ changes
         inverse = np.linalg.pinv(hessian + np.diag(model.penalties), hermitian=True)
         return np.asarray(model.features @ (inverse @ -pulls))
 
@@ -264,9 +269,3 @@ class LinearSystem:
         # The cost of a slope: how far its tangent at the kink lies above the loss at z.
         cost[free] = np.abs(chosen - slopes)[free] * np.abs(cost[free] / (high - low)[free])
         return chosen, cost
-
-
-def _top(matrix: FloatArray) -> float:
-    """Return the largest eigenvalue, not below zero."""
-    last = len(matrix) - 1
-    return max(float(eigvalsh(matrix, subset_by_index=[last, last])[0]), 0.0)

@@ -29,6 +29,8 @@ class Loss:
     curvature : callable
         Takes z and r, and returns the least average of the second derivative between z and any
         point at a distance of at most r: the least :math:`(f'(z + \delta) - f'(z)) / \delta`.
+    most : callable
+        The same for the largest average, or a bound on it.
     kinks : tuple of (float, float, float)
         Each kink's place, and the slopes on its left and right.
     lipschitz : float or None
@@ -41,6 +43,7 @@ class Loss:
     value: Callable[[FloatArray], FloatArray]
     slope: Callable[[FloatArray], FloatArray]
     curvature: Callable[[FloatArray, FloatArray], FloatArray]
+    most: Callable[[FloatArray, FloatArray], FloatArray]
     kinks: tuple[tuple[float, float, float], ...] = ()
     lipschitz: float | None = None
     bend: float | None = None
@@ -48,6 +51,11 @@ class Loss:
     def argument(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         """Return z."""
         return labels * scores if self.margin else scores - labels
+
+    def bending(self, z: FloatArray, r: FloatArray) -> FloatArray:
+        """Return by how much the average second derivative within r can differ from that at z."""
+        here = self.curvature(z, np.zeros(len(z)))
+        return np.maximum(here - self.curvature(z, r), self.most(z, r) - here)
 
     def change_of_mean(self, z: FloatArray, weights: FloatArray, moved: float) -> float:
         """Return by how much the weighted mean loss changes at most.
@@ -71,6 +79,13 @@ def _share(inside: FloatArray, r: FloatArray) -> FloatArray:
     return np.where(inside <= 0, 0.0, np.minimum(share, 1.0))
 
 
+def _entered(outside: FloatArray, r: FloatArray, length: float = np.inf) -> FloatArray:
+    """Return the largest share of a way of at most r within an interval that begins ``outside``."""
+    way = np.minimum(r, np.maximum(outside, 0.0) + length)
+    share = 1 - np.maximum(outside, 0.0) / np.maximum(way, 1e-300)
+    return np.where(outside < 0, 1.0, np.where(r > 0, np.maximum(share, 0.0), 0.0))
+
+
 def squared(half: bool = False) -> Loss:
     """Return z², or half of it."""
     k = 0.5 if half else 1.0
@@ -79,6 +94,7 @@ def squared(half: bool = False) -> Loss:
         value=lambda z: k * z**2,
         slope=lambda z: 2 * k * z,
         curvature=lambda z, r: np.full(len(z), 2 * k),  # noqa: ARG005
+        most=lambda z, r: np.full(len(z), 2 * k),  # noqa: ARG005
         bend=2 * k,
     )
 
@@ -92,11 +108,21 @@ def logistic() -> Loss:
         average = (expit(-here) - expit(-here - r)) / np.maximum(r, 1e-300)
         return np.where(r > 1e-6, average, expit(here) * expit(-here - r))
 
+    def most(z: FloatArray, r: FloatArray) -> FloatArray:
+        # Towards zero it grows by a factor of at most e per unit, by at most 1/(6 √3) per unit,
+        # and to no more than at the point that is nearest to zero.
+        here, nearest = np.abs(z), np.maximum(np.abs(z) - r, 0.0)
+        k = expit(here) * expit(-here)
+        some = np.minimum(np.maximum(r, 1e-12), 50.0)
+        slow = np.minimum(k * np.expm1(some) / some, k + r / (12 * np.sqrt(3)))
+        return np.minimum(slow, expit(nearest) * expit(-nearest))
+
     return Loss(
         margin=True,
         value=lambda z: np.logaddexp(0.0, -z),
         slope=lambda z: -expit(-z),
         curvature=curvature,
+        most=most,
         lipschitz=1.0,
         bend=0.25,
     )
@@ -109,6 +135,7 @@ def hinge() -> Loss:
         value=lambda z: np.maximum(0.0, 1 - z),
         slope=lambda z: np.where(z < 1, -1.0, 0.0),
         curvature=_flat,
+        most=_flat,  # not used: there is no second derivative at a kink
         kinks=((1.0, -1.0, 0.0),),
         lipschitz=1.0,
     )
@@ -121,6 +148,7 @@ def squared_hinge() -> Loss:
         value=lambda z: np.maximum(0.0, 1 - z) ** 2,
         slope=lambda z: -2 * np.maximum(0.0, 1 - z),
         curvature=lambda z, r: _share(1 - z, r) * 2.0,
+        most=lambda z, r: _entered(z - 1, r) * 2.0,
         bend=2.0,
     )
 
@@ -132,6 +160,7 @@ def modified_huber() -> Loss:
         value=lambda z: np.where(z >= -1, np.maximum(0.0, 1 - z) ** 2, -4 * z),
         slope=lambda z: -2 * np.clip(1 - z, 0.0, 2.0),
         curvature=lambda z, r: np.minimum(_share(1 - z, r), _share(z + 1, r)) * 2.0,
+        most=lambda z, r: _entered(np.abs(z) - 1, r, 2.0) * 2.0,
         lipschitz=4.0,
         bend=2.0,
     )
@@ -144,6 +173,7 @@ def epsilon_insensitive(epsilon: float) -> Loss:
         value=lambda z: np.maximum(0.0, np.abs(z) - epsilon),
         slope=lambda z: np.where(np.abs(z) > epsilon, np.sign(z), 0.0),
         curvature=_flat,
+        most=_flat,  # not used: there is no second derivative at a kink
         kinks=((-epsilon, -1.0, 0.0), (epsilon, 0.0, 1.0)) if epsilon else ((0.0, -1.0, 1.0),),
         lipschitz=1.0,
     )
@@ -158,6 +188,7 @@ def squared_epsilon_insensitive(epsilon: float) -> Loss:
         curvature=lambda z, r: (
             _share(np.abs(z) - epsilon, np.minimum(r, np.abs(z) + epsilon)) * 2.0
         ),
+        most=lambda z, r: _entered(epsilon - np.abs(z), r) * 2.0,
         bend=2.0,
     )
 
@@ -174,6 +205,7 @@ def huber(epsilon: float) -> Loss:
         value=value,
         slope=lambda z: np.clip(z, -epsilon, epsilon),
         curvature=lambda z, r: _share(epsilon - np.abs(z), r),
+        most=lambda z, r: _entered(np.abs(z) - epsilon, r, 2 * epsilon),
         lipschitz=epsilon,
         bend=1.0,
     )

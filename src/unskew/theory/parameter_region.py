@@ -18,45 +18,37 @@ import numpy as np
 from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.margins import Margins
-from unskew.population.population import Population
-from unskew.population.rows import as_rows
 from unskew.population.sample import Sample
+from unskew.theory.asked import Asked
+from unskew.theory.assumption_test import AssumptionTest
 from unskew.theory.form_test import FormTest, TheirRows, check_form, sum_of_squares
 from unskew.theory.not_covered import not_covered
-from unskew.theory.regions import ParameterRegion
+from unskew.theory.partitions import why_no_region
+from unskew.theory.regions import ParameterRegion, Region
 from unskew.weighters.linearisation import Linearisation
-
-POPULATION_ROWS = 20_000
-"""Rows of the population from which its part of the covariance is estimated."""
 
 
 class Parameters(NamedTuple):
-    """What the weights' parameters are known to."""
+    """What is known of the errors of weights, asymptotically."""
 
-    region: ParameterRegion
+    region: Region
     number: int
-    """Of parameters."""
+    """Of parameters, or of replicates."""
     assumptions: tuple[str, ...]
-    form: FormTest
+    form: AssumptionTest
     """The test of whether weights of this form suffice."""
 
 
-def read_parameters(
-    weighter: Any, X: Any, population: Any, delta: float, rows: IntArray
-) -> Parameters:
+def read_parameters(weighter: Any, asked: Asked, delta: float, rows: IntArray) -> Parameters:
     """Return the region of a fitted weighter's parameters, or raise why there is none."""
-    name = type(weighter).__name__
+    name, X, population = type(weighter).__name__, asked.X, asked.population
     if X is None:
         raise ParameterError(f"X, the sample, is needed for the covariance of {name}: pass X.")
     sample = Sample.of(X).select(weighter.columns_)
     line = weighter._linearisation(sample)
     responses = None if line is None else line.responses()
     if line is None or responses is None:
-        not_covered(
-            getattr(weighter, "_not_certifiable", "")
-            or f"{name} does not weigh by counts in cells, nor by kernel mean matching, nor by "
-            "parameters whose covariance is known."
-        )
+        not_covered(why_no_region(weighter))
     if population is None:
         raise ParameterError(
             f"population is needed for the covariance of {name}: pass the population of fit, or "
@@ -65,10 +57,10 @@ def read_parameters(
     shares = weighter.weights_ / weighter.weights_.sum()
     responses = responses - shares @ responses
     known = isinstance(population, Margins)
-    theirs = None if known else _rows_of(population, weighter.columns_)
+    theirs = None if known else asked.rows(weighter.columns_)
     root, rank = _root(line, shares, responses, theirs)
     return Parameters(
-        ParameterRegion(responses[rows], root, delta),
+        ParameterRegion(responses[rows], root, shares[rows], delta, unbiased=line.unbiased),
         rank,
         (
             f"the weights needed have the form that {name} fits, with some parameters, and the "
@@ -97,17 +89,3 @@ def _root(
     size, directions = np.linalg.eigh(covariance)
     kept = size > 1e-12 * size.max(initial=0.0)
     return directions[:, kept] * np.sqrt(size[kept]), int(kept.sum())
-
-
-def _rows_of(population: Any, columns: list[str]) -> TheirRows:
-    """Return rows of the population with the columns that were weighed by, and how many it has."""
-    if isinstance(population, Population):
-        raise ParameterError(
-            "population must be rows in memory, an array or a dataframe; pass some of its rows."
-        )
-    table = as_rows(population, name="population").table.select(columns)
-    n_rows = table.num_rows
-    if n_rows > POPULATION_ROWS:
-        places = np.random.RandomState(0).choice(n_rows, POPULATION_ROWS, replace=False)
-        table = table.take(np.sort(places))
-    return TheirRows(table.combine_chunks().to_batches()[0], n_rows)

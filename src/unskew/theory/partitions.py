@@ -13,6 +13,7 @@ from unskew.theory.even_selection import EvenSelection, even_selection
 from unskew.theory.frequency import PARTITION
 from unskew.theory.not_covered import not_covered
 from unskew.weighters.cells import CellWeighter
+from unskew.weighters.inductive import InductiveWeighter
 
 MOST_UNCOVERED = 0.01
 """The share of the population without sample rows up to which the certificate neglects it, and says
@@ -98,14 +99,23 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, *rest)
 
 
+def why_no_region(weighter: Any) -> str:
+    """Return why neither counts nor parameters confine a weighter's weights, and what would."""
+    name = type(weighter).__name__
+    why = getattr(weighter, "_not_certifiable", "") or (
+        f"{name} does not weigh by counts in cells, nor by kernel mean matching, nor by parameters "
+        "whose covariance is known"
+    )
+    why = why.removesuffix(".")
+    if isinstance(weighter, InductiveWeighter) and weighter._estimates:
+        return f'{why}. region="bootstrap" solves them again instead.'
+    return f"{why}."
+
+
 def _check_covered(weighter: Any, weights: FloatArray) -> None:
     """Raise an error unless the weights are ratios of counts, for all but a few rows."""
     if not isinstance(weighter, CellWeighter):
-        name = type(weighter).__name__
-        not_covered(
-            getattr(weighter, "_not_certifiable", "")
-            or f"{name} does not weigh by counts in cells, nor by kernel mean matching."
-        )
+        not_covered(why_no_region(weighter))
     if weighter.uncovered_ > MOST_UNCOVERED:
         not_covered(
             f"{weighter.uncovered_:.1%} of the population lies in cells without sample rows, and "

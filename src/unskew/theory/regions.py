@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from scipy.stats import chi2
 
+from unskew.errors import ParameterError
 from unskew.numerics.joint_region import RelativeErrors, worst_norm
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.theory.partitions import CountedCells
@@ -33,14 +35,26 @@ class Contributions(Protocol):
 
 
 class LinearContributions:
-    """Vectors as the rows of a matrix."""
+    """Vectors as the rows of a matrix, in coordinates that a root changes.
 
-    def __init__(self, vectors: FloatArray) -> None:
-        self.vectors = vectors
+    Parameters
+    ----------
+    vectors : ndarray of shape (m, d)
+    root : ndarray of shape (d, d), optional
+        Applied to each vector.
+    """
+
+    def __init__(self, vectors: FloatArray, root: FloatArray | None = None) -> None:
+        self.vectors, self.root = vectors, root
+
+    def sums(self, columns: Any) -> FloatArray:
+        """Return the sums of vectors, a row for each column of factors."""
+        found = np.asarray(columns.T @ self.vectors)
+        return found if self.root is None else found @ self.root.T
 
     def gram(self, columns: Any) -> FloatArray:
         """Return the inner products of the sums of vectors, one for each column of factors."""
-        sums = np.asarray(columns.T @ self.vectors)
+        sums = self.sums(columns)
         return sums @ sums.T
 
     def spread(self) -> float:
@@ -50,9 +64,10 @@ class LinearContributions:
         :math:`\lVert V^\top s \rVert^2 \le \sum_i D_i s_i^2`. With D a multiple of the lengths
         this is within a factor of :math:`\sqrt{\pi/2}` of the truth for vectors in all directions.
         """
-        lengths = np.linalg.norm(self.vectors, axis=1)
+        vectors = self.vectors if self.root is None else self.vectors @ self.root.T
+        lengths = np.linalg.norm(vectors, axis=1)
         held = lengths > 0
-        scaled = self.vectors[held] / np.sqrt(lengths[held])[:, None]
+        scaled = vectors[held] / np.sqrt(lengths[held])[:, None]
         return _by_lengths(lengths, scaled.T @ scaled)
 
 
@@ -68,9 +83,13 @@ class KernelContributions:
         scaled = self.coefficients[:, None] * dense
         return np.asarray(scaled.T @ (self.K @ scaled))
 
+    @cached_property
+    def _spread(self) -> float:
+        return spread_of_gram(np.outer(self.coefficients, self.coefficients) * self.K)
+
     def spread(self) -> float:
         """Return a bound on the norm of sums with factors of at most one."""
-        return spread_of_gram(np.outer(self.coefficients, self.coefficients) * self.K)
+        return self._spread
 
 
 def spread_of_gram(gram: FloatArray) -> float:
@@ -101,14 +120,12 @@ class Region(ABC):
 
     least: FloatArray
     most: FloatArray
+    drawn: bool = False
+    """Whether its draws have, asymptotically, the distribution of the perfect weights."""
 
     @abstractmethod
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm of the change of the gradient, and what has the largest part."""
-
-    def shape(self, rows: LinearContributions) -> FloatArray | None:  # noqa: ARG002
-        r"""Return T if the gradient changes by :math:`T^\top e` with :math:`|e| \le 1`."""
-        return None
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray | None:  # noqa: ARG002
         """Return W/Ŵ − 1 for weights drawn as the data allow, a column each; None for none."""
@@ -123,24 +140,28 @@ class CellRegion(Region):
     errors: RelativeErrors
     rows: IntArray
     """The places in the sample of the rows that contribute."""
+    factors: csr_array = field(init=False)
+    """A column for each cell: by how much an error of its count changes each row's ratio."""
+    fixed: FloatArray = field(init=False)
+    """Each row's change of the ratio that no count leaves open."""
+    least: FloatArray = field(init=False)
+    most: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         size = (len(self.rows), len(self.cells.successes))
         entries = (np.arange(size[0]), self.cells.of_row[self.rows])
         factors = csr_array((self.cells.factor[self.rows], entries), size)
         fixed = self.cells.shift[self.rows] + self.cells.factor[self.rows] - 1
-        object.__setattr__(self, "_factors", factors)
-        object.__setattr__(self, "_fixed", fixed)
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "fixed", fixed)
         object.__setattr__(self, "least", self.cells.ratios(self.rows, self.errors.low))
         object.__setattr__(self, "most", self.cells.ratios(self.rows, self.errors.high))
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the counts, and the cell that has the largest part."""
-        factors: csr_array = self._factors  # type: ignore[attr-defined]
-        fixed: FloatArray = self._fixed  # type: ignore[attr-defined]
-        worst, dominant = worst_norm(self.errors, rows.gram(factors))
-        if fixed.any():
-            worst += math.sqrt(max(float(rows.gram(fixed[:, None])[0, 0]), 0.0))
+        worst, dominant = worst_norm(self.errors, rows.gram(self.factors))
+        if self.fixed.any():
+            worst += math.sqrt(max(float(rows.gram(self.fixed[:, None])[0, 0]), 0.0))
         return worst, dominant
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
@@ -177,11 +198,25 @@ class ParameterRegion(Region):
         The derivatives of the logarithm of each row's weight.
     root : ndarray of shape (p, q)
         A root of the parameters' covariance.
+    shares : ndarray of shape (m,)
+        Of the estimated weights.
     delta : float
+    unbiased : bool
+        Whether errors of the parameters are centred at zero. Otherwise only the worst case over the
+        ellipsoid counts, which leaves room for a bias of the same order.
     """
 
-    def __init__(self, responses: FloatArray, root: FloatArray, delta: float) -> None:
-        self.columns = responses @ root
+    def __init__(
+        self,
+        responses: FloatArray,
+        root: FloatArray,
+        shares: FloatArray,
+        delta: float,
+        *,
+        unbiased: bool = True,
+    ) -> None:
+        self.columns, self.shares = responses @ root, shares
+        self.drawn = unbiased
         self.delta = delta
         reach = math.sqrt(chi2.isf(delta, root.shape[1])) * np.linalg.norm(self.columns, axis=1)
         # To first order the logarithms of the weights are linear in the parameters.
@@ -191,15 +226,55 @@ class ParameterRegion(Region):
         """Return the largest norm over the ellipsoid; the second number means nothing."""
         return gaussian_norm(rows.gram(self.columns), self.delta), -1
 
-    def shape(self, rows: LinearContributions) -> FloatArray:
-        r"""Return T if the gradient changes by :math:`T^\top e` with :math:`|e| \le 1`."""
-        sums = self.columns.T @ rows.vectors
-        return math.sqrt(float(chi2.isf(self.delta, min(sums.shape)))) * sums
-
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
-        """Draw parameters from their normal distribution."""
-        drawn = random.normal(size=(self.columns.shape[1], number))
-        return np.maximum(self.columns @ drawn, -1.0)
+        """Draw parameters from their normal distribution; the weights keep their total."""
+        ratios = np.exp(self.columns @ random.normal(size=(self.columns.shape[1], number)))
+        return np.asarray(ratios / (self.shares @ ratios) - 1)
+
+
+class BootstrapRegion(Region):
+    """Weights that were solved again with rows drawn again.
+
+    Parameters
+    ----------
+    changes : ndarray of shape (m, n_replicates)
+        W*/Ŵ − 1 of each replicate.
+    delta : float
+    """
+
+    drawn = True
+
+    def __init__(self, changes: FloatArray, delta: float) -> None:
+        self.changes, self.delta = changes, delta
+        self.least, self.most = 1 + changes.min(axis=1), 1 + changes.max(axis=1)
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the norm that all but δ of the replicates stay below."""
+        norms = np.sqrt(np.maximum(np.diag(rows.gram(self.changes)), 0.0))
+        return float(np.sort(norms)[order_statistic(len(norms), self.delta)]), -1
+
+    def draws(self, random: np.random.RandomState, number: int) -> FloatArray:  # noqa: ARG002
+        """Return the replicates, whatever number is asked for."""
+        return self.changes
+
+
+def order_statistic(number: int, delta: float) -> int:
+    """Return the place, from zero, that another draw exceeds with probability δ at most.
+
+    Raises an error if there are too few draws.
+
+    Examples
+    --------
+    >>> order_statistic(199, 0.05)
+    189
+    """
+    place = math.ceil((1 - delta) * (number + 1) - 1e-9)
+    if place > number:
+        raise ParameterError(
+            f"{number} draws are too few for delta={delta:g}: use at least "
+            f"{math.ceil(1 / delta - 1e-9) - 1}."
+        )
+    return place - 1
 
 
 def gaussian_norm(covariance: FloatArray, delta: float) -> float:

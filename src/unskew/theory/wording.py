@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from unskew.errors import InputTypeError
 from unskew.numerics.typing import FloatArray
-from unskew.population.margins import Margins
-from unskew.population.population import Population
 from unskew.theory.bound import Bound
 from unskew.theory.partitions import CountedCells
-
-BLOCK = 50_000
-"""Rows of the population that are transformed at once."""
 
 FLIPPED = "share of the weighted sample whose prediction could flip"
 FLIPPED_IN_POPULATION = "share of the population whose prediction could flip"
@@ -43,41 +35,12 @@ class Known:
     terms: dict[str, float]
 
 
-def flips(
-    scores: FloatArray,
-    reach: FloatArray,
-    weights: FloatArray,
-    of_population: Callable[[], Iterator[tuple[FloatArray, FloatArray]]],
-    *,
-    with_population: bool,
-) -> tuple[dict[str, float], str]:
-    """Return the shares of predictions that could flip, as terms and as a sentence."""
-    share = float(np.average(np.abs(scores) <= reach, weights=weights))
-    terms = {FLIPPED: share}
-    said = f"At most {100 * share:.3g} % of the weighted sample's predictions could flip"
-    if with_population:
-        counted = [(len(s), int((np.abs(s) <= r).sum())) for s, r in of_population()]
-        rows, could = np.sum(counted, axis=0)
-        terms[FLIPPED_IN_POPULATION] = float(could / rows)
-        said += f", and {100 * could / rows:.3g} % of the population's"
-    return terms, f"{said}."
-
-
-def in_blocks(population: Any) -> Iterator[Any]:
-    """Yield the population's rows as the learner takes them."""
-    take = population.iloc if hasattr(population, "iloc") else np.asarray(population)
-    for start in range(0, len(population), BLOCK):
-        yield take[start : start + BLOCK]
-
-
-def has_rows(population: Any) -> bool:
-    """Return whether predictions can be made for the population."""
-    if isinstance(population, Population):
-        raise InputTypeError(
-            "population must be rows as the learner takes them, an array or a dataframe: its "
-            "predictions are compared."
-        )
-    return population is not None and not isinstance(population, Margins)
+def flipped_remark(shares: dict[str, float]) -> str:
+    """Return a sentence on the shares of predictions that could flip."""
+    said = f"At most {100 * shares[FLIPPED]:.3g} % of the weighted sample's predictions could flip"
+    if FLIPPED_IN_POPULATION in shares:
+        said += f", and {100 * shares[FLIPPED_IN_POPULATION]:.3g} % of the population's"
+    return f"{said}."
 
 
 def weighted_spread(values: FloatArray, weights: FloatArray) -> float:

@@ -76,9 +76,13 @@ class Linearisation(ABC):
     ----------
     cautions : tuple of str
         What it leaves out, in sentences.
+    unbiased : bool
+        Whether the weights' parameters have no bias of the order of their errors, such as that of a
+        penalty.
     """
 
     cautions: tuple[str, ...] = ()
+    unbiased: bool = True
 
     @abstractmethod
     def influence(self, values: FloatArray, form: Form) -> Influence:
@@ -152,6 +156,7 @@ class CalibratedWeights(Linearisation):
         self._total = float(weights.sum())
         self._shares = weights / self._total
         self._penalty = ridge * self._total
+        self.unbiased = not ridge
         self._features = np.column_stack([np.ones(len(features)), features])
         self._of_batch = of_batch
         self._design, self._slopes = design, slopes

@@ -54,6 +54,7 @@ class LogisticWeights(Linearisation):
         self._design, self._features, self._numbers = design, features, numbers
         self._follows, self._of_batch, self._n_population = follows, of_batch, n_population
         if models.penalty:
+            self.unbiased = False
             self.cautions = (
                 f"The penalty {models.penalty:g} counts as given, and its bias is not counted.",
             )
