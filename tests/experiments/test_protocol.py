@@ -8,9 +8,18 @@ import pytest
 from sklearn.svm import SVR
 
 from unskew import InputError, KernelMeanMatching, TreeWeights, effective_sample_size
+from unskew.experiments import protocol
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.methods import METHODS, TOTALS, Method
-from unskew.experiments.protocol import Case, direction, nmse, random_stream, run_case
+from unskew.experiments.protocol import (
+    READINGS,
+    Case,
+    direction,
+    nmse,
+    random_stream,
+    run_case,
+)
+from unskew.experiments.sampling import expected_size
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
 pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
@@ -40,12 +49,12 @@ def test_a_draw_done_by_hand(toy):
     random = random_stream(7, "toy", "logistic", 3, 5)
     order = random.permutation(400)
     in_u, in_test = order[:220], order[220:390]
-    ranged = (toy.X - toy.X.min(axis=0)) / np.ptp(toy.X, axis=0)
-    standard = (toy.X - toy.X.mean(axis=0)) / toy.X.std(axis=0)
-    y = (toy.y - toy.y.mean()) / toy.y.std()
-    w = direction("toy", 3, 2, seed=7)
+    raw, raw_y = toy.X[in_u], toy.y[in_u]
+    ranged = (toy.X - raw.min(axis=0)) / np.ptp(raw, axis=0)
+    y = (toy.y - raw_y.mean()) / raw_y.std()
+    w = direction(toy, 3, seed=7)
     assert (np.abs(w) <= 1).all()
-    z = (standard[in_u] - standard[in_u].mean(axis=0)) @ w
+    z = (raw - raw.mean(axis=0)) @ w
     p = 1 / (1 + np.exp(-4 * z / z.std()))
     selected = random.uniform(size=220) < p
     S, labels, U = ranged[in_u][selected], y[in_u][selected], ranged[in_u]
@@ -84,6 +93,38 @@ def test_the_same_rows_are_drawn_under_each_scaling(toy):
     assert first.m == second.m
     assert first.methods["Ideal"].ess == second.methods["Ideal"].ess
     assert first.methods["Ideal"].nmse != second.methods["Ideal"].nmse
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_every_reading_is_a_line(toy, name):
+    wanted = {"Ideal": ["paper"]}
+    case = Case("toy", "range", "logistic", 0, 0)
+    ours, other = (
+        run_case(case, toy, METHODS, wanted, seed=0, reading=READINGS[each])
+        for each in ("ours", name)
+    )
+    # toy has no printed size.
+    assert (ours.methods == other.methods) == (name in ("ours", "any-size"))
+
+
+def test_w_is_drawn_given_the_printed_size(monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.exponential(size=(506, 13)) * np.geomspace(0.1, 100, 13)
+    data = DataSet("housing", X, X[:, 0], n=300, n_test=206, source="made up")
+    first, given = (
+        np.array([direction(data, i, seed=0, reading=READINGS[name]) for i in range(20)])
+        for name in ("any-size", "ours")
+    )
+    within = np.sqrt(116 * (1 - 116 / 300))
+    off = [[abs(expected_size(X, w, 300) - 116) / within for w in ws] for ws in (first, given)]
+    assert max(off[1]) <= 1 < max(off[0])
+    kept = np.array(off[0]) <= 1
+    assert kept.any()
+    assert (first[kept] == given[kept]).all()  # the first of the stream that fits
+    monkeypatch.setattr(protocol, "MAX_TRIALS", 20)
+    impossible = replace(data, X=np.sign(X))  # every row is the same: half of them are selected
+    with pytest.raises(InputError, match="near the printed 116"):
+        direction(impossible, 0, seed=0)
 
 
 def test_what_else_is_asked_for_does_not_change_a_score(toy):

@@ -49,7 +49,10 @@ def inverse_probabilities(drawn: Drawn) -> float:
 
 @dataclass(frozen=True)
 class Method:
-    """A weighter for each draw, and what the paper lets its weights sum to."""
+    """A weighter for each draw, and what the paper lets its weights sum to.
+
+    Anything with ``fit(X, y, population=)`` and then ``weights_`` is a weighter here.
+    """
 
     weighter: Callable[[Drawn], Any]
     paper_total: Total = sample_size

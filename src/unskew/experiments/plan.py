@@ -21,7 +21,7 @@ from unskew.experiments.sampling import MECHANISMS
 Work = tuple[Case, dict[str, list[str]]]
 """A draw, and for each method that takes part the totals to train with."""
 
-FORMAT = 1
+FORMAT = 2
 """Increases when a draw of the same name would give another result."""
 
 
@@ -41,6 +41,8 @@ class Plan:
     methods : dict of Method
         By name. Kept draws identify a method by its name alone, so different methods need
         different names.
+    further : dict of Method
+        Methods that only take part in the average over all directions.
     learner : str
         A key of ``LEARNERS``.
     reading : Reading
@@ -62,6 +64,7 @@ class Plan:
     mechanisms: tuple[str, ...] = tuple(MECHANISMS)
     totals: tuple[str, ...] = tuple(TOTALS)
     methods: Mapping[str, Method] = field(default_factory=lambda: dict(METHODS))
+    further: Mapping[str, Method] = field(default_factory=dict)
     learner: str = "svr"
     reading: Reading = OURS
     seed: int = 0
@@ -94,6 +97,11 @@ class Plan:
             raise ParameterError(f"methods lacks {missing.pop()}, which chooses the direction.")
 
     @property
+    def all_methods(self) -> dict[str, Method]:
+        """The methods that take part anywhere."""
+        return {**self.methods, **self.further}
+
+    @property
     def averaging_totals(self) -> tuple[str, ...]:
         """The totals of the average over all directions: one that is equal for all is enough."""
         return tuple(total for total in self.totals if total != "population")
@@ -115,7 +123,7 @@ class Plan:
     def first_stage(self) -> Iterator[Work]:
         """Yield what can be done before the directions are chosen."""
         everything = {name: list(self.totals) for name in self.methods}
-        averaging = {name: list(self.averaging_totals) for name in self.methods}
+        averaging = {name: list(self.averaging_totals) for name in self.all_methods}
         choosing = {name: ["paper"] for name in ("Unweighted", "Ideal")}
         for name in (data.name for data in self.sets):
             for mechanism in self.mechanisms:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from unskew import effective_sample_size
@@ -22,10 +22,14 @@ from unskew.errors import InputError, UnskewError
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.learners import Learner, paper_svr
 from unskew.experiments.methods import TOTALS, Array, Drawn, Method
-from unskew.experiments.sampling import MECHANISMS
+from unskew.experiments.paper import TABLE_1
+from unskew.experiments.sampling import MECHANISMS, expected_size
 
 SCALINGS = {"range": MinMaxScaler, "standard": StandardScaler}
-"""How the inputs are scaled, by all rows of the set: to [0, 1], or to mean 0 and variance 1."""
+"""How the inputs are scaled: to [0, 1], or to mean 0 and variance 1."""
+
+MAX_TRIALS = 100_000
+"""How many w are drawn at most until one has the printed sample size."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,42 @@ class Reading:
         How the target is scaled.
     selecting : scaler class
         How the inputs are scaled for the selection along w; the learner's own scaling is separate.
+    scaled_by : {"population", "all"}
+        Whose rows the scaling is learned from: those of U, or all.
+    sized : bool
+        Whether w is drawn given the printed sample size m: its expected sample size is within one
+        standard deviation √(m(1 - m/n)) of m. Sets that are not in the paper have no such m.
     shuffled : bool
         Whether each draw splits the rows anew, or the population is always the first n rows.
     """
 
     target: Any = StandardScaler
-    selecting: Any = StandardScaler
+    selecting: Any = FunctionTransformer
+    scaled_by: str = "population"
+    sized: bool = True
     shuffled: bool = True
 
     def __str__(self) -> str:
         scalers = f"target={self.target.__name__}, selecting={self.selecting.__name__}"
-        return f"{scalers}, shuffled={self.shuffled}"
+        return (
+            f"{scalers}, scaled_by={self.scaled_by}, sized={self.sized}, shuffled={self.shuffled}"
+        )
+
+
+READINGS = {
+    "ours": Reading(),
+    "any-size": Reading(sized=False),
+    "standard-w": Reading(selecting=StandardScaler, sized=False),
+    "range-w": Reading(selecting=MinMaxScaler, sized=False),
+    "scaled-by-all": Reading(scaled_by="all"),
+    "first-rows": Reading(shuffled=False),
+    "range-target": Reading(target=MinMaxScaler),
+    "raw-target": Reading(target=FunctionTransformer),
+}
+"""The readings by name; each differs from ours in one point, except that no w on scaled inputs has
+the printed sample sizes, so that these come without that condition."""
+
+OURS = READINGS["ours"]
 
 
 class Case(NamedTuple):
@@ -59,9 +88,6 @@ class Case(NamedTuple):
     mechanism: str
     direction: int | None
     draw: int
-
-
-OURS = Reading()
 
 
 @dataclass(frozen=True)
@@ -110,9 +136,25 @@ def random_stream(seed: int, *name: object) -> np.random.RandomState:
     return np.random.RandomState(np.random.MT19937(sequence))
 
 
-def direction(name: str, number: int, n_features: int, *, seed: int) -> Array:
-    """Return one of a set's directions w, uniform on [-1, 1]^d; the same for every scaling."""
-    return random_stream(seed, name, "direction", number).uniform(-1.0, 1.0, n_features)
+def direction(data: DataSet, number: int, *, seed: int, reading: Reading = OURS) -> Array:
+    """Return one of a set's directions w, uniform on [-1, 1]^d; the same for every scaling.
+
+    Where the reading asks for it, the first of the stream that has the printed sample size.
+    """
+    random = random_stream(seed, data.name, "direction", number)
+    n_features = data.X.shape[1]
+    if not reading.sized or data.name not in TABLE_1:
+        return random.uniform(-1.0, 1.0, n_features)
+    selecting, printed = reading.selecting().fit_transform(data.X), TABLE_1[data.name]
+    within = np.sqrt(printed.m * (1 - printed.m / printed.n))
+    for _ in range(MAX_TRIALS):
+        w = random.uniform(-1.0, 1.0, n_features)
+        if abs(expected_size(selecting, w, printed.n) - printed.m) <= within:
+            return w
+    raise InputError(
+        f"{data.name}: none of {MAX_TRIALS} directions has an expected sample size near the "
+        f"printed {printed.m}. Take a reading without that condition."
+    )
 
 
 def run_case(
@@ -193,19 +235,23 @@ def _run(
 
 def _draw(case: Case, data: DataSet, seed: int, reading: Reading) -> tuple[Drawn, Array, Array]:
     """Split the rows into population and test rows, and select the sample from the population."""
-    X = SCALINGS[case.scaling]().fit_transform(data.X)
-    selecting = reading.selecting().fit_transform(data.X)
-    y = reading.target().fit_transform(data.y.reshape(-1, 1)).ravel()
     # The scaling is not part of the name, so that the same rows are drawn under each.
     random = random_stream(seed, case.set, case.mechanism, case.direction, case.draw)
-    rows = random.permutation(len(y)) if reading.shuffled else np.arange(len(y))
+    rows = random.permutation(len(data.y)) if reading.shuffled else np.arange(len(data.y))
     in_population, in_test = rows[: data.n], rows[data.n : data.n + data.n_test]
+    scaled_by = in_population if reading.scaled_by == "population" else rows
+    X = SCALINGS[case.scaling]().fit(data.X[scaled_by]).transform(data.X)
+    labels = data.y.reshape(-1, 1)
+    y = reading.target().fit(labels[scaled_by]).transform(labels).ravel()
     population = X[in_population]
     w = None
     if case.direction is not None:
-        w = direction(case.set, case.direction, X.shape[1], seed=seed)
+        w = direction(data, case.direction, seed=seed, reading=reading)
     mask, probabilities = MECHANISMS[case.mechanism](
-        selecting[in_population], y[in_population], direction=w, random_state=random
+        reading.selecting().fit_transform(data.X[in_population]),
+        y[in_population],
+        direction=w,
+        random_state=random,
     )
     if not mask.any():
         raise InputError("no row was selected; the set is too small for this experiment.")

@@ -115,7 +115,7 @@ def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
         ]
         for total in plan.averaging_totals:
             base = _direction_means(drawn, "Unweighted", total)
-            for method in plan.methods:
+            for method in plan.all_methods:
                 means = _direction_means(drawn, method, total)
                 rows.append(
                     {

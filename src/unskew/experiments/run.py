@@ -95,7 +95,7 @@ def _work(plan: Plan, work: list[Work], records: Records, jobs: int, tally: _Tal
     ordered = sorted(work, key=lambda each: -tally.cost(each))
     make = partial(run_case, seed=plan.seed, learner=LEARNERS[plan.learner], reading=plan.reading)
     calls = (
-        joblib.delayed(_case_and_outcome)(make, case, data[case.set], plan.methods, methods)
+        joblib.delayed(_case_and_outcome)(make, case, data[case.set], plan.all_methods, methods)
         for case, methods in ordered
     )
     # Loky's workers import what they need afresh, and take methods given as lambdas.

@@ -162,6 +162,22 @@ def label_selection(
     return _selected(_finite(slope) * _standardised(labels - labels.mean()), random)
 
 
+def expected_size(X: ArrayLike, direction: ArrayLike, n: int, *, slope: float = 4.0) -> float:
+    """Return the expected size of a sample that :func:`logistic_selection` draws from n rows of X.
+
+    The n rows are a random part of X, whose mean probability stands for theirs.
+
+    Examples
+    --------
+    >>> rows = np.arange(5.0).reshape(-1, 1)
+    >>> expected_size(rows, [1.0], 100)
+    50.0
+    """
+    rows, vector, _ = _checked(X, direction, 0)
+    v = _finite(slope) * _standardised(_projection(rows, vector))
+    return float(n * expit(v).mean())
+
+
 MECHANISMS: dict[str, Callable[..., Selection]] = {
     "logistic": logistic_selection,
     "quadratic": quadratic_selection,
