@@ -39,6 +39,16 @@ def test_an_example_that_does_not_exist_is_refused(unskew):
     assert unskew("example", "nothing").code == 2
 
 
+def test_an_example_replaces_no_file_of_yours(tmp_path, unskew):
+    (tmp_path / "survey.csv").write_text("mine")
+    result = unskew("example", "census", tmp_path)
+    assert result.code == 2
+    assert f"'{tmp_path / 'survey.csv'}'" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["survey.csv"]
+    assert unskew("example", "census", tmp_path / "twice").code == 0
+    assert unskew("example", "census", tmp_path / "twice").code == 0
+
+
 def test_codes_are_categories_for_new_rows_too(folder, unskew):
     place = folder / "vacancies"
     assert unskew("example", "vacancies", place).code == 0
