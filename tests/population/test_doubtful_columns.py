@@ -55,6 +55,16 @@ def test_what_is_no_reason_for_doubt(name, values):
     assert found(**{name: values}) == []
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%dT%H:%M:%S"])
+def test_dates_that_were_read_as_text(form):
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(RANDOM.integers(0, 2000, N), "D")
+    assert found(since=days.strftime(form).tolist()) == ["dates that were read as text"]
+    (doubt,) = doubtful_columns(pa.table({"since": days.strftime(form).tolist()}))
+    assert str(doubt).endswith("rows; convert them to dates.")
+    few = RANDOM.choice(["2020-01-01", "2021-01-01"], N)  # two waves of a survey are categories
+    assert found(wave=few.tolist()) == []
+
+
 def test_free_text_and_very_many_categories():
     text = [f"the answer of number {row} was long" for row in RANDOM.integers(0, N, N)]
     assert found(text=text) == ["free text"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ _WORDS_OF_A_TEXT = 4.0
 _EXPECTED_REPEATS = 5.0
 """Where random values of the same range would repeat this often, none repeats by chance in fewer
 than one in a hundred cases (e⁻⁵)."""
+DATES: Final = "dates that were read as text"
+_DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?$"
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _FORMATTED_NUMBER = r"^\s*[-+$€£]*\s*\d+([,. ]\d{3})*([.,]\d+)?\s*[%$€£]?\s*$"
 _CALLED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|row)($|[\W_])|[a-z](Id|ID)$")
@@ -38,14 +40,17 @@ class Doubt(NamedTuple):
     """A column that hardly describes a row, and why."""
 
     column: str
-    looks_like: Literal["an identifier", "free text", "very many categories"]
+    looks_like: Literal[
+        "an identifier", "free text", "very many categories", "dates that were read as text"
+    ]
     values: int
     rows: int
 
     def __str__(self) -> str:
+        convert = "; convert them to dates" * (self.looks_like == DATES)
         return (
             f"Column '{self.column}' looks like {self.looks_like}: {self.values:,} values in "
-            f"{self.rows:,} rows."
+            f"{self.rows:,} rows{convert}."
         )
 
 
@@ -53,7 +58,7 @@ def doubtful_columns(rows: pa.Table | pa.RecordBatch) -> list[Doubt]:
     """Return the columns of a sample that hardly describe a row.
 
     Text is doubtful if nine in ten rows have a value of their own, or if there are more than 50
-    categories with fewer than five rows each on average. Whole numbers are an identifier if they
+    categories with fewer than five rows each on average; dates as text are named as such. Whole numbers are an identifier if they
     are all distinct and, in addition, rise or fall from row to row, are called id, or would repeat
     if they were drawn at random from their range. Other numbers and times are never doubtful.
 
@@ -119,6 +124,8 @@ def _doubt_of_text(name: str, column: pa.ChunkedArray) -> Doubt | None:
     first = column[:1000]
     if types.is_dictionary(first.type):
         first = first.cast(first.type.value_type)
+    if pc.mean(pc.match_substring_regex(first, _DATE)).as_py() >= _NEARLY_ALL:
+        return Doubt(name, DATES, values, rows)
     words = pc.mean(pc.count_substring(first, " ")).as_py() + 1
     if values >= rows / 2 and words >= _WORDS_OF_A_TEXT:
         return Doubt(name, "free text", values, rows)
