@@ -58,9 +58,10 @@ def doubtful_columns(rows: pa.Table | pa.RecordBatch) -> list[Doubt]:
     """Return the columns of a sample that hardly describe a row.
 
     Text is doubtful if nine in ten rows have a value of their own, or if there are more than 50
-    categories with fewer than five rows each on average; dates as text are named as such. Whole numbers are an identifier if they
-    are all distinct and, in addition, rise or fall from row to row, are called id, or would repeat
-    if they were drawn at random from their range. Other numbers and times are never doubtful.
+    categories with fewer than five rows each on average; dates as text are named as such. Whole
+    numbers are an identifier if they are all distinct and, in addition, rise or fall from row to
+    row, are called id, or would repeat if they were drawn at random from their range. Other numbers
+    and times are never doubtful.
 
     Examples
     --------
