@@ -1,4 +1,4 @@
-"""Columns that hardly describe a row: identifiers, free text, very many categories.
+"""Columns that hardly describe a row: identifiers, free text, dates as text, many categories.
 
 Weights compare how often values occur in sample and population. Where nearly every row has a value
 of its own there is nothing to compare, so such a column adds noise at best; at worst, none of the
