@@ -10,7 +10,7 @@ PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
 .PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-speed docs clean
-.PHONY: docs-smoke figures package
+.PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
 	$(BIN)/unskew demo
@@ -131,6 +131,10 @@ docs: $(VENV)/.ready-docs
 docs-smoke: $(VENV)/.ready-docs
 	UNSKEW_DOCS=smoke $(BIN)/python -m sphinx -b html -W --keep-going -q -d site-smoke/.doctrees docs site-smoke
 	$(BIN)/python -m docs.building.check_site site-smoke
+
+# Every page of the site in Chromium, at the width of a desktop and of a phone; PICTURES=folder keeps what it shows.
+docs-look: $(VENV)/.ready-test
+	$(BIN)/python -m docs.building.look site $(PICTURES)
 
 # The pictures in docs/images, and docs/table-1.md and docs/checked-against.md from their results.
 figures: $(VENV)/.ready-dev

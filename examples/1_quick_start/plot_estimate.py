@@ -45,6 +45,6 @@ for place, (_, value, interval, colour) in enumerate(rows):
     axes.plot(value, place, "o", color=colour, markersize=9)
 axes.axvline(buys.mean(), color="black", linestyle="--", label="truth")
 axes.set(yticks=range(3), yticklabels=[row[0] for row in rows], xlabel="share of buyers")
-axes.invert_yaxis()
+axes.set_ylim(2.5, -0.5)
 axes.legend(frameon=False)
 plt.show()

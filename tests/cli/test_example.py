@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from unskew.cli.example import _STORIES, Name
 
+START = Path(__file__).resolve().parents[2] / "docs" / "start.md"
 ROLES = ("--target", "single_shift", "--id", "id", "--population-weight", "weight")
 CODES = ("--categories", "region")
 
@@ -35,8 +37,26 @@ def test_an_example_is_written_with_its_licence_and_a_command_that_runs(name, fo
     assert name != Name.VACANCIES or "70.4 %" in estimated.out  # as nonprobsvy prints it
 
 
+@pytest.mark.skipif(not START.exists(), reason="runs in the repository only")
+@pytest.mark.parametrize("name", Name)
+def test_the_tutorial_has_the_command_that_is_printed(name):
+    shown = " ".join(START.read_text(encoding="utf-8").replace("\\\n", " ").split())
+    assert f"unskew example {name}" in shown
+    assert _STORIES[name][1].format(name) in shown
+
+
 def test_an_example_that_does_not_exist_is_refused(unskew):
     assert unskew("example", "nothing").code == 2
+
+
+def test_an_example_replaces_no_file_of_yours(tmp_path, unskew):
+    (tmp_path / "survey.csv").write_text("mine")
+    result = unskew("example", "census", tmp_path)
+    assert result.code == 2
+    assert f"'{tmp_path / 'survey.csv'}'" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["survey.csv"]
+    assert unskew("example", "census", tmp_path / "twice").code == 0
+    assert unskew("example", "census", tmp_path / "twice").code == 0
 
 
 def test_codes_are_categories_for_new_rows_too(folder, unskew):

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.command import Command
+from unskew.errors import InputError
 
 
 class Name(StrEnum):
@@ -58,16 +59,17 @@ class Example(Command):
         from unskew.files import whole_files, writing
 
         folder = Path(self.name) if self.folder is None else self.folder
-        held = {
-            item.name.removesuffix(".gz"): item.read_bytes()
-            for item in (files("unskew") / "examples" / self.name).iterdir()
-        }
+        held = {}
+        for item in (files("unskew") / "examples" / self.name).iterdir():
+            packed, path = item.name.endswith(".gz"), folder / item.name.removesuffix(".gz")
+            held[path] = gzip.decompress(item.read_bytes()) if packed else item.read_bytes()
+            if path.exists() and path.read_bytes() != held[path]:
+                raise InputError(f"'{path}' is there and is another file: name another folder.")
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with whole_files([folder / name for name in held]) as temporaries:
+        with whole_files(list(held)) as temporaries:
             for content, temporary in zip(held.values(), temporaries, strict=True):
-                packed = content.startswith(b"\x1f\x8b")
-                temporary.write_bytes(gzip.decompress(content) if packed else content)
+                temporary.write_bytes(content)
         story, command = _STORIES[self.name]
         typer.echo(f"Written to {folder}: {story}")
         typer.echo(f"Try: {command.format(shlex.quote(str(folder)))}")
