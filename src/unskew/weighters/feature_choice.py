@@ -91,8 +91,9 @@ def _choose(
     if (mass > 0).all():
         ranked = choice.within(room, choice.ranked(others, base, cost=COST))
         sizes = _sizes(ranked)
-        losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
-        by_selection = ranked[: sizes[int(np.argmin(losses))]]
+        if ranked:
+            losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
+            by_selection = ranked[: sizes[int(np.argmin(losses))]]
     if outcome is not None:
         columns = choice.columns(base)
         regression = OutcomeRegression(outcome[rows], choice.features, choice.shares, columns)
