@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from docs.guarantee_figures import draw_guarantees
+from docs.guarantee_figures import draw_flips, draw_guarantees
 from docs.guide_figures import draw_guide
 from unskew.experiments.clinic import COLUMNS, make_clinic
 from unskew.experiments.demonstration import METHODS, Draw, demonstrate
@@ -78,4 +78,5 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     draw_demo()
     draw_guarantees(IMAGES / "guarantees.png")
+    draw_flips(IMAGES / "flips.png")
     draw_guide(IMAGES)

@@ -14,8 +14,8 @@ stochastic gradient descent, by the exact solver of its objective).
 
 - cells: 1,000 draws of 600 rows in four cells of known probability of selection.
 - calibration, logistic, penalised: 1,000 draws of a sample of 300 and a population of 600 rows,
-  whose density ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression, and
-  the default one, with a penalty and folds, for two learners.
+  whose density ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression,
+  and the default one, with a penalty and folds, for two learners.
 - bootstrap: the same with 99 replicates of raking, for a learner of each kind.
 - level: 1,000 draws in which the assumptions hold: how often the headline is qualified.
 - broken: 200 draws in which selection depends on a column within cells, or the ratio has a square:
@@ -102,12 +102,14 @@ def main() -> None:
     )
     parser.add_argument("parts", nargs="*", help="Default: all.")
     parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--learner", action="append", help="Of those that go by learner; all.")
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
     steps = [
         (place / len(PARTS[part]), part, step)
         for part in given.parts or PARTS
         for place, step in enumerate(PARTS[part])
+        if not given.learner or ":" not in step or step.split(":")[0] in given.learner
     ]
     for _, part, step in sorted(steps, key=lambda one: one[0]):  # parts take turns
         result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
