@@ -1,10 +1,11 @@
 """Whether certificates of linear learners and classifiers hold, how tight they are, what they cost.
 
     python -m benchmarks.theory.learners [cells calibration ... cost]
+    python -m benchmarks.theory.learners tables
 
 Each part goes in steps of a few draws of one learner, or by data set, and stores each step in
 ``result.json``, so that it can be interrupted and goes on where it was. ``--minutes`` ends it after
-that time.
+that time. ``tables`` prints what is stored as the tables of docs/guarantees.md.
 
 Protocol, fixed before the run. δ = 0.05. A draw counts as failed if the decision function or the
 predictions have moved by more than the certificate, as a root mean square over the weighted sample,
@@ -40,6 +41,7 @@ from typing import Any
 
 from benchmarks.theory.learners.comparison import comparison
 from benchmarks.theory.learners.cost import MEASURED, cost
+from benchmarks.theory.learners.tables import tables
 from benchmarks.theory.learners.tightness import DATASETS, tightness
 from benchmarks.theory.learners.validity import (
     LEARNERS,
@@ -100,10 +102,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", help="Default: all.")
+    parser.add_argument("parts", nargs="*", help="Default: all; tables prints those of the docs.")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--learner", action="append", help="Of those that go by learner; all.")
     given = parser.parse_args()
+    if given.parts == ["tables"]:
+        for table in tables(json.loads(RESULT.read_text())):
+            print("\n".join(table), end="\n\n")
+        return
     end = time.monotonic() + 60 * given.minutes
     steps = [
         (place / len(PARTS[part]), part, step)

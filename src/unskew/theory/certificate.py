@@ -133,6 +133,18 @@ def certificate(
     >>> bound = certificate(model.fit(sample, labels, population=population))
     >>> bound.vacuous, bound < 0.1 * bound.terms["spread of the predictions"]
     (False, True)
+
+    Of a classifier with weights that match means, by bootstrap:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from unskew import CalibrationWeights
+    >>> classes = labels > 0
+    >>> model = Reweighted(LogisticRegression(), CalibrationWeights(features="means"))
+    >>> model = model.fit(sample, classes, population=population)
+    >>> bound = certificate(model, X=sample, y=classes, population=population,
+    ...                     region="bootstrap", replicates=39)
+    >>> 0 <= bound.terms["share of the population whose prediction could flip"] < 0.1
+    True
     """
     delta = check_probability(delta, name="delta")
     region = check_option(region, ("auto", "bootstrap"), name="region")
