@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,6 +28,7 @@ from unskew.experiments.table import TextTable, markdown
 HERE = Path(__file__).parent
 PAGE = HERE / "table-1.md"
 TEMPLATE = HERE / "table-1.md.in"
+WIDTH = 110
 FAR = 0.10
 """How far a cell must be off, besides being outside the interval, to be named."""
 
@@ -46,7 +48,7 @@ def page() -> str:
     """Return the page's text."""
     table = Round("table")
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
-    return template.substitute(
+    text = template.substitute(
         **_agreement(table),
         **_disagreement(table),
         **_size_evidence(),
@@ -58,6 +60,7 @@ def page() -> str:
         **panels.matchings(),
         **panels.readings(),
     )
+    return _wrapped(text)
 
 
 def _agreement(table: Round) -> dict[str, str]:
@@ -182,6 +185,7 @@ def _run(table: Round) -> dict[str, str]:
         ),
         "versions": ", ".join(f"{name} {settings[name]}" for name in names),
         **_cost(),
+        **_training(),
         "warnings": str(sum(sum(r["run"]["warnings"].values()) for r in table.reports)),
     }
 
@@ -195,6 +199,45 @@ def _cost() -> dict[str, str]:
         "reproduce_draws": str(run["draws"]),
         "reproduce_sum": f"{sum(run['seconds'].values()) / 60:.0f}",
     }
+
+
+def _training() -> dict[str, str]:
+    """Return how near the SVR's training is to its optimum, and LIBSVM's."""
+    found = json.loads((RESULTS / "training.json").read_text(encoding="utf-8"))
+    words = {"training_rows": f"{found['rows']:,}", "training_rank": str(found["rank"])}
+    for name in ("factor", "libsvm"):
+        words[f"{name}_largest"] = f"{found[name]['largest']:.4f}"
+        words[f"{name}_rms"] = f"{found[name]['rms']:.5f}"
+        words[f"{name}_seconds"] = f"{found[name]['processor_seconds']:.1f}"
+    return words
+
+
+def _wrapped(text: str) -> str:
+    """Return the text with paragraphs that numbers made too wide wrapped again."""
+    return "\n\n".join(map(_block, text.split("\n\n")))
+
+
+def _block(block: str) -> str:
+    lines = block.split("\n")
+    prose = all(line[:1] not in ("|", "!", "#", "`") and line[:4] != "    " for line in lines)
+    if not prose or max(map(len, lines)) <= WIDTH:
+        return block
+    items: list[str] = []
+    for line in lines:
+        if line.startswith("- ") or not items:
+            items.append(line)
+        else:
+            items[-1] += " " + line.strip()
+    return "\n".join(
+        textwrap.fill(
+            item,
+            WIDTH,
+            subsequent_indent="  " if item.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for item in items
+    )
 
 
 if __name__ == "__main__":

@@ -56,6 +56,17 @@ def test_our_mean_table_agrees_with_the_printed_one(table):
     assert found["without_kmm"] >= 0.93
 
 
+def test_without_kmm_the_paper_ranks_as_one_more_seed_and_with_it_not(generator, table):
+    """What the abstract says of the correlations."""
+    rounds = importlib.import_module("docs.table_1_rounds")
+    for without, alike in (("KMM", True), (None, False)):
+        between = rounds.between_seeds(table.tables, without=without)
+        with_paper = [
+            rounds.rank_correlation(cells, table.printed, without=without) for cells in table.tables
+        ]
+        assert (max(with_paper) > min(between)) == alike
+
+
 def test_directions_of_several_seeds_are_put_together(generator):
     """Against Student's interval of one sample of them all, of equal seed means."""
     rounds = importlib.import_module("docs.table_1_rounds")
