@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-speed docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-speed bench-table-1 docs clean
 .PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
@@ -119,6 +119,12 @@ bench-conformal: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal cost
 	$(if $(AIRFOIL),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal airfoil $(AIRFOIL))
 	$(if $(DATA),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal nine $(DATA))
+
+# All draws of docs/table-1.md, one round after the other; OUT keeps them, so that it can be resumed.
+bench-table-1: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.table_1.sizes $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks.table_1 $(if $(DATA),--data $(DATA)) -o $(or $(OUT),unskew-table-1-runs)
+	$(BIN)/python -m benchmarks.table_1 $(if $(DATA),--data $(DATA)) -o $(or $(OUT),unskew-table-1-runs) --collect
 
 # The site, from scratch, into site/: its pages, the reference, and the gallery, whose examples are run.
 # It works from disk, without a network. Warnings are errors; every link within it is checked.

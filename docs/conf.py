@@ -37,7 +37,6 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = [
     "**/.ipynb_checkpoints",
-    "table-1/readings.md",
     "gallery/sg_execution_times.rst",
 ]
 suppress_warnings = ["config.cache"]  # the gallery's settings hold a function

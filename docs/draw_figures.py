@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from docs.guarantee_figures import draw_guarantees
+from docs.guarantee_figures import draw_flips, draw_guarantees
 from docs.guide_figures import draw_guide
 from docs.method_figures import draw_methods
 from unskew.experiments.clinic import COLUMNS, make_clinic
@@ -79,5 +79,6 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     draw_demo()
     draw_guarantees(IMAGES / "guarantees.png")
+    draw_flips(IMAGES / "flips.png")
     draw_guide(IMAGES)
     draw_methods(IMAGES / "methods")

@@ -1,4 +1,4 @@
-"""The figure of docs/guarantees.md."""
+"""The figures of docs/guarantees.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
 
 from unskew import HistogramWeights, Reweighted, TreeWeights
-from unskew.theory import certificate
+from unskew.theory import certificate, hidden_selection_certificate
 
 RATES = np.array([0.15, 0.25, 0.4, 0.5, 0.6, 0.7])
 BOUND, TRUE, SPREAD, ESTIMATE = "#c1440e", "#1b6ca8", "#7f8c8d", "#2a9d5c"
@@ -32,6 +33,89 @@ def draw_guarantees(path: Any) -> None:
     _against_truth(left)
     _against_leaf_size(right)
     figure.savefig(path, dpi=160)
+
+
+FLIPS = "share of the population whose prediction could flip"
+
+
+def draw_flips(path: Any) -> None:
+    """Draw the certified flips of a classifier against the cells' size and hidden selection.
+
+    One panel above the other, with letters that stay legible on a phone.
+    """
+    with plt.rc_context({"font.size": 12}):
+        figure, (above, below) = plt.subplots(2, 1, figsize=(5, 6.6), layout="constrained")
+        _flips_by_size(above)
+        _flips_by_odds(below)
+        for axes in (above, below):
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.legend(frameon=False, fontsize="small")
+        figure.savefig(path, dpi=160)
+
+
+def _owners(n_people: int, seed: int) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a fitted classifier of who owns a home, ages, the sample, its labels and rates."""
+    ages, answers, _, rates = survey(n_people, seed)
+    random = np.random.default_rng([seed, 1])
+    sample = ages[answers]
+    owns = sample[:, 0] + 15 * random.logistic(size=len(sample)) > 50
+    weighter = HistogramWeights(buckets={0: [30.0, 40.0, 50.0, 60.0, 70.0]})
+    model = Reweighted(LogisticRegression(), weighter).fit(sample, owns, population=ages)
+    return model, ages, sample, owns, rates
+
+
+def _flips_by_size(axes: Axes) -> None:
+    rows = []
+    for size in np.geomspace(300, 12_000, 7).astype(int):
+        found = []
+        for seed in range(5):
+            model, ages, sample, owns, rates = _owners(size, seed)
+            bound = certificate(model, X=sample, y=owns, population=ages)
+            other = LogisticRegression().fit(
+                sample, owns, sample_weight=model.weighter_.scale_ / rates
+            )
+            flipped = np.mean(other.predict(ages) != model.predict(ages))
+            found.append([model.weighter_.sample_counts_.min(), bound.terms[FLIPS], flipped])
+        rows.append(np.mean(found, axis=0))
+    fewest, certified, flipped = np.array(rows).T
+    axes.plot(fewest, 100 * certified, color=BOUND, marker="o", label="certified, 95 %")
+    axes.plot(fewest, 100 * flipped, color=TRUE, marker="o", label="flipped")
+    axes.axhline(10, color=SPREAD, linestyle="--", linewidth=1)
+    axes.set(
+        xscale="log",
+        xlabel="sample rows in the smallest cell",
+        ylabel="% of the population",
+        title="Estimating the weights",
+        ylim=(0, None),
+    )
+    axes.set_xticks([10, 30, 100, 300], labels=["10", "30", "100", "300"])
+    axes.minorticks_off()
+
+
+def _flips_by_odds(axes: Axes) -> None:
+    model, ages, sample, owns, _ = _owners(3000, 0)
+    odds = np.linspace(1.005, 1.3, 12)
+    given = {"X": sample, "y": owns, "population": ages}
+    certified = [hidden_selection_certificate(model, one, **given).terms[FLIPS] for one in odds]
+    scores, flipped = model.decision_function(sample), []
+    slope = -np.where(owns, 1, -1) / (1 + np.exp(np.where(owns, 1, -1) * scores))
+    for one in odds:
+        worst = 0.0
+        # Hidden factors where they do most, to first order, in twelve directions.
+        for angle in np.linspace(0, np.pi, 13)[:-1]:
+            part = slope * (np.cos(angle) + np.sin(angle) * (sample[:, 0] - 50) / 17)
+            weights = model.weights_ * one ** np.sign(part)
+            other = LogisticRegression().fit(sample, owns, sample_weight=weights)
+            worst = max(worst, float(np.mean(other.predict(ages) != model.predict(ages))))
+        flipped.append(worst)
+    axes.plot(odds, 100 * np.array(certified), color=BOUND, label="certified")
+    axes.plot(odds, 100 * np.array(flipped), color=TRUE, label="worst found")
+    axes.set(
+        xlabel="Λ, the factor of the odds",
+        ylabel="% of the population",
+        title="Hidden selection",
+        ylim=(0, None),
+    )
 
 
 def _learner() -> KernelRidge:

@@ -1,7 +1,9 @@
-"""Write docs/table-1.md from the results in docs/table-1.
+"""Write docs/table-1.md and its figures from the results in docs/table-1.
 
-python -m docs.table_1            write the page
-python -m docs.table_1 FOLDER     first copy the results of ``unskew reproduce -o FOLDER``
+    python -m docs.table_1            write the page
+    python -m docs.table_1 FOLDER     first take over the cost of ``unskew reproduce -o FOLDER``
+
+The results come from ``python -m benchmarks.table_1`` and ``python -m benchmarks.table_1.sizes``.
 """
 
 from __future__ import annotations
@@ -9,238 +11,233 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections import Counter
+import textwrap
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from unskew.experiments.results import Report, Row, agreement
-from unskew.experiments.table import (
-    TextTable,
-    average_table,
-    markdown,
-    mechanism_table,
-    paper_table,
-)
+from docs import table_1_panels as panels
+from docs.table_1_figures import draw_sizes, draw_table
+from docs.table_1_rounds import RESULTS, Round, ceiling, comparison, order_kept, pairs, seeds_table
+from unskew.experiments.paper import COLUMNS
+from unskew.experiments.table import TextTable, markdown
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "table-1"
 PAGE = HERE / "table-1.md"
 TEMPLATE = HERE / "table-1.md.in"
+WIDTH = 110
+FAR = 0.10
+"""How far a cell must be off, besides being outside the interval, to be named."""
+
+SCALERS = {"raw": "as they are", "standardised": "standardised", "[0, 1]": "in [0, 1]"}
 
 
 def main() -> None:
-    """Copy results from the given folders, if any, and write the page."""
+    """Write the page and draw its figures."""
     if sys.argv[1:]:
-        take_over([Path(folder) for folder in sys.argv[1:]])
+        shutil.copyfile(Path(sys.argv[1]) / "run.json", RESULTS / "reproduce.json")
+    draw_table(Round("table"), Round("totals"), RESULTS / "figure.png")
+    draw_sizes(_sizes(), RESULTS / "sizes.png")
     PAGE.write_text(page(), encoding="utf-8")
-
-
-def take_over(folders: list[Path]) -> None:
-    """Combine the results of several folders in docs/table-1."""
-    RESULTS.mkdir(exist_ok=True)
-    reports = [_read(folder) for folder in folders]
-    together = Report(
-        results=[row for report in reports for row in report.results],
-        differences=[row for report in reports for row in report.differences],
-        averages=[row for report in reports for row in report.averages],
-        run=_joined([report.run for report in reports]),
-    )
-    for name, content in together._asdict().items():
-        text = json.dumps(content, indent=1) + "\n"
-        (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
-    shutil.copyfile(folders[0] / "figure.png", RESULTS / "figure.png")
-
-
-def _read(folder: Path) -> Report:
-    return Report(
-        **{
-            name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-            for name in Report._fields
-        }
-    )
-
-
-def _joined(runs: list[Row]) -> Row:
-    if any(run["settings"] != runs[0]["settings"] for run in runs):
-        raise SystemExit("The folders were made with different settings or versions.")
-    seconds: Counter[str] = Counter()
-    warnings: Counter[str] = Counter()
-    for run in runs:
-        seconds.update(run["seconds"])
-        warnings.update(run["warnings"])
-    return {
-        **runs[0],
-        "calls": [call for run in runs for call in run["calls"]],
-        "seconds": dict(seconds.most_common()),
-        "warnings": dict(warnings),
-    }
 
 
 def page() -> str:
     """Return the page's text."""
-    report = _read(RESULTS)
+    table = Round("table")
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
-    readings = (RESULTS / "readings.md").read_text(encoding="utf-8").strip()
-    return template.substitute(
-        _tables(report), readings=readings, **_figures(report), **_words(report)
+    text = template.substitute(
+        **_agreement(table),
+        **_disagreement(table),
+        **_size_evidence(),
+        **_run(table),
+        **panels.totals(),
+        **panels.directions(),
+        **panels.today(),
+        **panels.mechanisms(),
+        **panels.matchings(),
+        **panels.readings(),
     )
+    return _wrapped(text)
 
 
-def _tables(report: Report) -> dict[str, str]:
-    others = dict.fromkeys(row["mechanism"] for row in report.results)
-    del others["logistic"]
+def _agreement(table: Round) -> dict[str, str]:
+    found = table.found
+    same, of = order_kept(table)
+    single = [panels.compare(cells, table.printed) for cells in table.tables]
     return {
-        "table_range": markdown(paper_table(report.results, "range")),
-        "table_standard": markdown(paper_table(report.results, "standard")),
-        "same_total": markdown(mechanism_table(report, "logistic", "range", "sample")),
-        "same_total_n": markdown(mechanism_table(report, "logistic", "range", "population")),
-        "average_paper": markdown(average_table(report.averages, "range", "paper")),
-        "average_sample": markdown(average_table(report.averages, "range", "sample")),
-        "mechanisms": "\n\n".join(
-            f"{_STORIES[name]}\n\n{markdown(mechanism_table(report, name, 'range', 'sample'))}"
-            for name in others
+        "table": markdown(comparison(table)),
+        "seed_table": markdown(seeds_table(table)),
+        **pairs(table),
+        "ceiling": ceiling(table),
+        "spearman": f"{found['spearman']:.2f}",
+        "spearman_without": f"{found['without_kmm']:.2f}",
+        "single": _range([each["spearman"] for each in single]),
+        "single_without": _range([each["without_kmm"] for each in single]),
+        "better": f"{found['clustered_better']} of {found['sets']}",
+        "better_by_seed": ", ".join(str(each["clustered_better"]) for each in single),
+        "deviations": ", ".join(
+            f"{method} {found['deviations'][method]:.1%} "
+            f"(seeds {_range([each['deviations'][method] for each in single], '.1%')})"
+            for method in COLUMNS
         ),
-        "wins": markdown(_wins(report, ["logistic", *others])),
+        "ordered": f"{same} of {of}",
     }
 
 
-_STORIES = {
-    "quadratic": "**quadratic**: both ends of the direction are selected, the middle rarely.",
-    "threshold": "**threshold**: selection depends on one column, with probability 88 % on one "
-    "side of its median and 12 % on the other.",
-    "label": "**label**: selection depends on the label, which violates the assumption of all "
-    "these methods. Ideal still uses the true probabilities.",
-}
+def _range(values: list[float], form: str = ".2f") -> str:
+    return f"{min(values):{form}} to {max(values):{form}}"
 
 
-def _wins(report: Report, mechanisms: list[str]) -> TextTable:
-    """Count the sets on which each method's interval lies below or above Unweighted's error."""
-    methods = list(dict.fromkeys(row["method"] for row in report.differences))
-    lines = []
-    for mechanism in mechanisms:
-        rows = [
-            row
-            for row in report.differences
-            if (row["mechanism"], row["scaling"], row["total"]) == (mechanism, "range", "sample")
-        ]
-        counts = (
-            (
-                sum(row["high"] < 0 for row in rows if row["method"] == method),
-                sum(row["low"] > 0 for row in rows if row["method"] == method),
-            )
-            for method in methods
+def _disagreement(table: Round) -> dict[str, str]:
+    """Return the cells of the paper that a further seed of ours would hardly give."""
+    quantile = stats.t.ppf(0.975, table.seeds - 1)
+    outside, far = [], []
+    for key, published in table.printed.items():
+        mean = table.mean[key]
+        within = quantile * table.spread[key] * np.sqrt(1 + 1 / table.seeds)
+        if abs(published - mean) > within:
+            outside.append(key)
+            if abs(mean / published - 1) > FAR:
+                far.append(key)
+    named = (
+        f"{name} {method} ({table.mean[name, method]:.3f}, published "
+        f"{table.printed[name, method]:.3f})"
+        for name, method in sorted(far, key=lambda key: COLUMNS.index(key[1]))
+    )
+    ratios = {
+        method: np.median(
+            [
+                np.mean([row["nmse_sd"] for row in group]) / group[0]["paper_nmse_sd"]
+                for group in table.rows(total="paper", method=method)
+            ]
         )
-        lines.append((mechanism, *(f"{better} better, {worse} worse" for better, worse in counts)))
-    return TextTable("", ("selection", *methods), lines, 1)
+        for method in COLUMNS
+    }
+    groups = table.rows(total="paper", method="KMM")
+    kmm_share = np.median([np.mean([row["ess"] / row["m"] for row in group]) for group in groups])
+    return {
+        "far": "; ".join(named) or "none",
+        "inside": f"{len(table.printed) - len(outside)} of {len(table.printed)}",
+        "sd_ratios": ", ".join(f"{method} {ratio:.1f}" for method, ratio in ratios.items()),
+        "sd_kmm": f"{ratios['KMM']:.1f}",
+        "kmm_ess": f"{kmm_share:.1%}",
+        "kmm_calhousing": f"{table.mean['cal-housing', 'KMM']:.2f}",
+        "kmm_calhousing_printed": f"{table.printed['cal-housing', 'KMM']:.3f}",
+    }
 
 
-def _figures(report: Report) -> dict[str, Any]:
-    ranged = [row for row in report.results if row["scaling"] == "range"]
-    found, standard = (agreement(report.results, name) for name in ("range", "standard"))
-    beside = [row for row in ranged if row["paper_nmse_mean"] is not None]
-    apart = [row for row in beside if _apart(row)]
-    without = agreement([row for row in report.results if row["method"] != "KMM"], "range")
-    run = report.run
-    seconds = run["seconds"]
+def _sizes() -> dict[str, Any]:
+    return dict(json.loads((RESULTS / "sizes.json").read_text(encoding="utf-8")))
+
+
+def _size_evidence() -> dict[str, str]:
+    sizes = _sizes()
+    lines = []
+    for name, found in sizes["sets"].items():
+        cells = []
+        for scaler in SCALERS:
+            low, high = (round(size) for size in found[scaler]["percentiles"][::98])
+            inside = low <= found["m"] <= high
+            cells.append(f"{low} to {high}" + ("" if inside else " ✗"))
+        lines.append((name, str(found["m"]), *cells))
+    density = sizes["log_density"]
+    lines.append(("log density of all nine", "", *(f"{density[scaler]:.1f}" for scaler in SCALERS)))
+    headings = ("set", "printed", *(f"w on inputs {words}" for words in SCALERS.values()))
+    best = max(density, key=density.__getitem__)
+    others = [density[best] - value for name, value in density.items() if name != best]
+    sex = sizes["sex_as_a_number"]
+    outside = [
+        name
+        for name, found in sizes["sets"].items()
+        if not found[best]["percentiles"][0] <= found["m"] <= found[best]["percentiles"][-1]
+    ]
+    return {
+        "size_table": markdown(TextTable("", headings, lines, 1)),
+        "size_directions": str(sizes["directions"]),
+        "best_reading": SCALERS[best],
+        "outside_best": ", ".join(outside) or "none",
+        "least_ahead": f"{min(others):.0f}",
+        "sex_least": f"{sex['least']:.0f}",
+        "sex_printed": str(sex["m"]),
+    }
+
+
+def _run(table: Round) -> dict[str, str]:
+    run = table.run
+    settings = run["settings"]
+    names = ("unskew", "numpy", "scipy", "scikit-learn")
+    seconds = panels.seconds_spent()
     spent = sum(seconds.values())
     return {
-        "draws": run["draws"],
-        "choosing": run["choosing_draws"],
-        "averaging": run["averaging_draws"],
-        "spearman": f"{found['spearman']:.2f}",
-        "spearman_without": f"{without['spearman']:.2f}",
-        "spearman_standard": f"{standard['spearman']:.2f}",
-        "better": f"{found['clustered_better']} of {found['sets']}",
-        "deviation": f"{found['clustered_deviation']:.1%}",
-        "deviation_standard": f"{standard['clustered_deviation']:.0%}",
-        "agree": f"{len(beside) - len(apart)} of {len(beside)}",
-        "apart": "; ".join(
-            f"{row['set']} {row['method']} ({row['nmse_mean']:.3f}, published "
-            f"{row['paper_nmse_mean']:.3f})"
-            for row in apart
-        ),
-        "scale_share": f"{_scale_share(ranged):.0%}",
-        "ideal_ess": f"{_median_ess(beside, 'Ideal'):.0%}",
-        "kmm_ess": f"{_median_ess(beside, 'KMM'):.1%}",
-        **{
-            f"sd_{method.lower()}": f"{_sd_ratio(beside, method):.1f}"
-            for method in dict.fromkeys(row["method"] for row in beside)
-        },
-        "spread": f"{_spread_of_directions(report.averages):.0%}",
+        "seeds": str(table.seeds),
+        "last_seed": str(table.seeds - 1),
+        "draws": str(run["draws"]),
+        "directions": str(run["directions"]),
+        "choosing": str(run["choosing_draws"]),
         "core_minutes": f"{spent / 60:.0f}",
         "shares": ", ".join(
-            f"{_PARTS.get(part, part)} {value / spent:.0%}"
-            for part, value in seconds.items()
+            f"{panels.PARTS.get(part, part)} {value / spent:.0%}"
+            for part, value in seconds.most_common()
             if value > 0.01 * spent
         ),
-        "versions": ", ".join(
-            f"{name} {run['settings'][name]}" for name in ("unskew", "numpy", "scipy")
-        )
-        + f", scikit-learn {run['settings']['scikit-learn']}",
-        "warnings": sum(run["warnings"].values()),
+        "versions": ", ".join(f"{name} {settings[name]}" for name in names),
+        **_cost(),
+        **_training(),
+        "warnings": str(sum(sum(r["run"]["warnings"].values()) for r in table.reports)),
     }
 
 
-def _words(report: Report) -> dict[str, str]:
-    """Return notes on the data sets that the other panels omit."""
-    shown: dict[tuple[str, str], set[str]] = {}
-    for row in report.results:
-        shown.setdefault((row["mechanism"], row["scaling"]), set()).add(row["set"])
-    table = shown["logistic", "range"]
-    others = [sets for (mechanism, _), sets in shown.items() if mechanism != "logistic"]
+def _cost() -> dict[str, str]:
+    """Return how long ``unskew reproduce`` took, with its defaults."""
+    run = json.loads((RESULTS / "reproduce.json").read_text(encoding="utf-8"))
     return {
-        "mechanisms_note": _left_out(table - set.intersection(*others)),
-        "standard_note": _left_out(table - shown["logistic", "standard"]),
+        "reproduce_wall": f"{sum(call['seconds'] for call in run['calls']) / 60:.0f}",
+        "reproduce_jobs": str(max(call["jobs"] for call in run["calls"])),
+        "reproduce_draws": str(run["draws"]),
+        "reproduce_sum": f"{sum(run['seconds'].values()) / 60:.0f}",
     }
 
 
-def _left_out(sets: set[str]) -> str:
-    return f"Omitted here because of its cost: {', '.join(sorted(sets))}." if sets else ""
+def _training() -> dict[str, str]:
+    """Return how near the SVR's training is to its optimum, and LIBSVM's."""
+    found = json.loads((RESULTS / "training.json").read_text(encoding="utf-8"))
+    words = {"training_rows": f"{found['rows']:,}", "training_rank": str(found["rank"])}
+    for name in ("factor", "libsvm"):
+        words[f"{name}_largest"] = f"{found[name]['largest']:.4f}"
+        words[f"{name}_rms"] = f"{found[name]['rms']:.5f}"
+        words[f"{name}_seconds"] = f"{found[name]['processor_seconds']:.1f}"
+    return words
 
 
-_PARTS = {"training": "training and predicting", "KMM": "kernel mean matching", "kernel": "kernels"}
+def _wrapped(text: str) -> str:
+    """Return the text with paragraphs that numbers made too wide wrapped again."""
+    return "\n\n".join(map(_block, text.split("\n\n")))
 
 
-def _apart(row: Row) -> bool:
-    """Return whether two means differ by more than two combined standard deviations."""
-    spread = np.hypot(row["nmse_sd"], row["paper_nmse_sd"])
-    return bool(abs(row["nmse_mean"] - row["paper_nmse_mean"]) > 2 * spread)
-
-
-def _scale_share(rows: list[Row]) -> float:
-    """Return the median share of Ideal's gain that Unweighted gets if its weights sum to n."""
-    error = {
-        (row["set"], row["method"], row["total"]): row["nmse_mean"]
-        for row in rows
-        if row["mechanism"] == "logistic"
-    }
-    shares = []
-    for name in {row["set"] for row in rows}:
-        gain = error[name, "Unweighted", "paper"] - error[name, "Ideal", "paper"]
-        if gain > 0:
-            rescaled = error[name, "Unweighted", "paper"] - error[name, "Unweighted", "population"]
-            shares.append(rescaled / gain)
-    return float(np.median(shares))
-
-
-def _median_ess(rows: list[Row], method: str) -> float:
-    return float(np.median([row["ess"] / row["m"] for row in rows if row["method"] == method]))
-
-
-def _sd_ratio(rows: list[Row], method: str) -> float:
-    """Return our standard deviation over draws relative to the paper's, median over sets."""
-    chosen = [row for row in rows if row["method"] == method]
-    return float(np.median([row["nmse_sd"] / row["paper_nmse_sd"] for row in chosen]))
-
-
-def _spread_of_directions(rows: list[Row]) -> float:
-    """Return the median over sets of Unweighted's spread over directions, relative to its mean."""
-    wanted = ("range", "Unweighted", "paper")
-    chosen = [row for row in rows if (row["scaling"], row["method"], row["total"]) == wanted]
-    return float(np.median([row["nmse_sd"] / row["nmse_mean"] for row in chosen]))
+def _block(block: str) -> str:
+    lines = block.split("\n")
+    prose = all(line[:1] not in ("|", "!", "#", "`") and line[:4] != "    " for line in lines)
+    if not prose or max(map(len, lines)) <= WIDTH:
+        return block
+    items: list[str] = []
+    for line in lines:
+        if line.startswith("- ") or not items:
+            items.append(line)
+        else:
+            items[-1] += " " + line.strip()
+    return "\n".join(
+        textwrap.fill(
+            item,
+            WIDTH,
+            subsequent_indent="  " if item.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for item in items
+    )
 
 
 if __name__ == "__main__":

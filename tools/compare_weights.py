@@ -1,6 +1,6 @@
 """Compare the weights of two commits, for every weighter on ten data sets.
 
-    python tools/compare_weights.py OLD [NEW]
+    python tools/compare_weights.py OLD [NEW] [--only TEXT]
 
 OLD and NEW are revisions; NEW is the working tree if it is left out. Each runs in a process of its
 own on the same made-up data. For every weighter the table shows in how many data sets the weights,
@@ -115,6 +115,10 @@ def weighters() -> dict[str, Callable[[], Any]]:
         "KernelMeanMatching, low rank": lambda: unskew.KernelMeanMatching(method="low-rank"),
         "density ratio": lambda: ratio(bandwidth="paper"),
         "density ratio, cv": lambda: ratio(bandwidth="cv"),
+        "CalibrationWeights": unskew.CalibrationWeights,
+        "ClassifierWeights, logistic": lambda: unskew.ClassifierWeights("logistic"),
+        "ClassifierWeights, boosted": unskew.ClassifierWeights,
+        "AutoWeights": unskew.AutoWeights,
     }
 
 
@@ -125,14 +129,16 @@ def _known(rows: Any) -> Any:
     return 1 / (1 + np.exp(-pd.to_numeric(first, errors="coerce").fillna(0).clip(-3, 3)))
 
 
-def compute(path: Path) -> None:
-    """Fit every weighter to every data set and write the results."""
+def compute(path: Path, only: str) -> None:
+    """Fit every weighter whose name has a text to every data set and write the results."""
     import unskew
 
     found: dict[tuple[str, str], Any] = {}
     for data_name, given in data_sets().items():
         options = {"weight": given["weight"]} if "weight" in given else {}
         for name, make in weighters().items():
+            if only.lower() not in name.lower():
+                continue
             population = unskew.Population(given["population"], **options)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -150,7 +156,7 @@ def compute(path: Path) -> None:
     path.write_bytes(pickle.dumps(found))
 
 
-def results_of(revision: str | None, folder: Path) -> dict[tuple[str, str], Any]:
+def results_of(revision: str | None, folder: Path, only: str) -> dict[tuple[str, str], Any]:
     """Return the results of a revision, or of the working tree."""
     source = ROOT
     if revision is not None:
@@ -162,7 +168,8 @@ def results_of(revision: str | None, folder: Path) -> dict[tuple[str, str], Any]
         subprocess.run(["tar", "-x"], cwd=source, check=True, input=archive.stdout)
     path = folder / "results.pickle"
     environment = {**os.environ, "PYTHONPATH": str(source / "src")}
-    subprocess.run([sys.executable, __file__, "--compute", path], check=True, env=environment)
+    command = [sys.executable, __file__, "--compute", str(path), "--only", only]
+    subprocess.run(command, check=True, env=environment)
     found: dict[tuple[str, str], Any] = pickle.loads(path.read_bytes())
     return found
 
@@ -180,14 +187,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", nargs="?")
     parser.add_argument("new", nargs="?")
+    parser.add_argument("--only", default="", help="Weighters whose name has this text.")
     parser.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.compute:
-        compute(arguments.compute)
+        compute(arguments.compute, arguments.only)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         old, new = (
-            results_of(revision, Path(folder)) for revision in (arguments.old, arguments.new)
+            results_of(revision, Path(folder), arguments.only)
+            for revision in (arguments.old, arguments.new)
         )
     worst = 0.0
     for name in dict.fromkeys(name for _, name in old):

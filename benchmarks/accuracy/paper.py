@@ -7,18 +7,32 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from benchmarks.accuracy.tables import ROOT, SHARED
+from benchmarks.accuracy.tables import SHARED
 from unskew import AutoWeights, Reweighted
 from unskew.experiments.datasets import load
 from unskew.experiments.methods import METHODS, Drawn, Method
 from unskew.experiments.paper import TABLE_1
-from unskew.experiments.protocol import Case, run_case
+from unskew.experiments.protocol import Case, Reading, run_case
 
 SCALING, MECHANISM, TOTAL = "range", "logistic", "population"
 AUTO = "Reweighted, auto"
 KEPT = ("Unweighted", "Ideal", "Clustered")
+READING = Reading(selecting=StandardScaler, scaled_by="all", sized=False)
+DIRECTIONS = {
+    "abalone": 7,
+    "bank32nh": 0,
+    "bank8FM": 7,
+    "cal-housing": 8,
+    "cpu-act": 0,
+    "cpu-small": 9,
+    "housing": 3,
+    "kin8nm": 7,
+    "puma8NH": 9,
+}
+"""Under this reading, the w of seed 0 on which Ideal gains most over Unweighted, of ten."""
 
 
 class Strength:
@@ -41,12 +55,6 @@ def run_paper(folder: Path, draws: int, minutes: float) -> None:
     path = folder / "paper.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(one["set"], one["draw"]) for one in lines}
-    published = json.loads((ROOT / "docs/table-1/results.json").read_text())
-    directions = {
-        one["set"]: one["direction"]
-        for one in published
-        if (one["scaling"], one["mechanism"]) == (SCALING, MECHANISM)
-    }
     methods = {name: METHODS[name] for name in KEPT} | {AUTO: Method(Strength)}
     begun = time.monotonic()
     for draw in range(draws):
@@ -55,9 +63,10 @@ def run_paper(folder: Path, draws: int, minutes: float) -> None:
                 continue
             if time.monotonic() - begun > 60 * minutes:
                 return
-            case = Case(name, SCALING, MECHANISM, directions[name], draw)
+            case = Case(name, SCALING, MECHANISM, DIRECTIONS[name], draw)
             wanted = {method: [TOTAL] for method in methods}
-            outcome = run_case(case, load(name, SHARED / "datasets"), methods, wanted, seed=0)
+            data = load(name, SHARED / "datasets")
+            outcome = run_case(case, data, methods, wanted, seed=0, reading=READING)
             errors = {key: round(one.nmse[TOTAL], 5) for key, one in outcome.methods.items()}
             record = {"set": name, "draw": draw, "m": outcome.m, "nmse": errors}
             with path.open("a") as lines_out:

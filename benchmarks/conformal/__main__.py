@@ -22,7 +22,7 @@ from unskew import ConformalRegressor, HistogramWeights, Population
 RESULT = Path(__file__).with_name("result.json")
 NINE = Path(__file__).with_name("nine.json")
 AIRFOIL_DRAWS = 1000
-NINE_DRAWS = 6
+NINE_DRAWS = 15
 
 
 def cost() -> dict[str, Any]:

@@ -138,14 +138,11 @@ def _solved(solver: Callable[..., Array], **options: Any) -> Method:
 
 TRIALS = {
     "gradient to 1e-5": _matched(tolerance=1e-5),
-    "ridge 1e-3": _matched(ridge=1e-3),
     "weights that sum to n": _matched(population_size),
     "U without S": Method(lambda _: WithoutTheSample()),
     "slack (√m-1)/√m": _matched(slack=lambda m: (np.sqrt(m) - 1) / np.sqrt(m)),
     "interior point, gap 1e-3": _solved(interior_point, gap=1e-3),
     "interior point, 5 steps": _solved(interior_point, steps=5),
-    "interior point, 15 steps": _solved(interior_point, steps=15),
-    "projected gradient, 20 steps": _solved(projected_gradient, steps=20),
     "projected gradient, 500 steps": _solved(projected_gradient, steps=500),
 }
 """KMM is to a violation of 1e-3 of the gradient, as in LIBSVM; the sample's

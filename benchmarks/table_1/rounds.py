@@ -18,6 +18,8 @@ SEEDS = (0, 1, 2, 3, 4)
 TABLE = {"scalings": ("range",), "mechanisms": ("logistic",), "averaging_draws": 0}
 PAPER = {**TABLE, "totals": ("paper",)}
 FEW = {**PAPER, "draws": 3, "choosing_draws": 3}
+TWO = {"draws": 2, "choosing_draws": 2}
+ONE = {"draws": 1, "choosing_draws": 1, "averaging_draws": 1}
 
 
 class Round(NamedTuple):
@@ -28,39 +30,39 @@ class Round(NamedTuple):
     plan: dict[str, Any]
 
 
+OTHERS = {
+    "scalings": ("range",),
+    "mechanisms": ("quadratic", "threshold", "label"),
+    "totals": ("sample",),
+}
+
 ROUNDS = {
-    # w chosen on three draws each, then reported on three and on ten.
+    # The table: w chosen on ten draws of each, and reported on the same ten. The first two lead
+    # there, with w chosen on three draws.
     "first": Round("ours", SEEDS, FEW),
-    "table": Round("ours", SEEDS, {**FEW, "draws": 10}),
-    "totals": Round("ours", SEEDS, {**TABLE, "draws": 3, "choosing_draws": 3}),
-    "any-size": Round("any-size", SEEDS, FEW),
-    "mechanisms": Round(
-        "ours",
-        SEEDS[:1],
-        {"mechanisms": ("quadratic", "threshold", "label"), "totals": ("sample",), "draws": 10}
-        | {"scalings": ("range",)},
-    ),
-    "matchings": Round("ours", SEEDS[:1], {**FEW, "methods": {**METHODS, **TRIALS}}),
-    "today": Round(
-        "ours",
-        SEEDS[:1],
-        {**PAPER, "draws": 1, "choosing_draws": 1, "averaging_draws": 1, "further": TODAY},
-    ),
-    "directions": Round(
-        "ours", SEEDS, {**TABLE, "draws": 1, "choosing_draws": 1, "averaging_draws": 1}
-    ),
-    "standard": Round("ours", SEEDS[:1], {**FEW, "scalings": ("standard",)}),
+    "chosen-on-three": Round("ours", SEEDS, {**FEW, "draws": 10}),
+    "table": Round("ours", SEEDS, PAPER),
+    "totals": Round("ours", SEEDS, {**TABLE, "draws": 3}),
+    "directions": Round("ours", (4,), {**TABLE, **ONE}),
+    # The panels; the second half of them adds to the first.
+    "mechanisms": Round("ours", SEEDS[:1], {**OTHERS, "draws": 5}),
+    "any-size": Round("any-size", SEEDS[:2], FEW),
+    "today": Round("ours", SEEDS[:1], {**PAPER, **ONE, "directions": 3, "further": TODAY}),
+    "matchings": Round("ours", SEEDS[:1], {**PAPER, "draws": 2, "methods": {**METHODS, **TRIALS}}),
+    "standard": Round("ours", SEEDS[:1], {**PAPER, **TWO, "scalings": ("standard",)}),
+    "more-today": Round("ours", SEEDS[:1], {**PAPER, **ONE, "further": TODAY}),
+    "more-any-size": Round("any-size", SEEDS, FEW),
+    "more-mechanisms": Round("ours", SEEDS[:1], OTHERS),
+    "more-directions": Round("ours", SEEDS, {**TABLE, **ONE}),
     **{
         name: Round(name, SEEDS[:1], FEW)
         for name in (
+            "scaled-by-all",
             "standard-w",
             "range-w",
-            "scaled-by-all",
             "first-rows",
             "range-target",
             "raw-target",
         )
     },
-    # The same as "table" with w chosen on all ten draws.
-    "chosen-on-ten": Round("ours", SEEDS, {**PAPER, "draws": 10, "choosing_draws": 10}),
 }

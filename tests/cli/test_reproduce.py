@@ -45,7 +45,9 @@ def run(*arguments, timeout=None, **variables):
 
 def test_the_whole_path_on_made_up_data(data_folder, tmp_path):
     output = tmp_path / "deep" / "output"
-    result = run("--data", data_folder, "--draws", 2, "--jobs", 1, "-o", output)
+    panels = ("--scaling", "range", "--scaling", "standard")
+    panels += ("--mechanism", "logistic", "--mechanism", "label", "--reading", "scaled-by-all")
+    result = run("--data", data_folder, "--draws", 2, "--jobs", 1, *panels, "-o", output)
     assert result.returncode == 0, result.stderr
     assert {path.name for path in output.iterdir()} == FILES
     assert "Clustered" in result.stdout
@@ -56,7 +58,8 @@ def test_the_whole_path_on_made_up_data(data_folder, tmp_path):
     assert {row["scaling"] for row in rows} == {"range", "standard"}
     assert {row["total"] for row in rows} == {"paper", "sample", "population"}
     assert {row["method"] for row in rows} == {"Unweighted", "Ideal", "Clustered", "KMM"}
-    assert {row["mechanism"] for row in rows} == {"logistic", "quadratic", "threshold", "label"}
+    assert {row["mechanism"] for row in rows} == {"logistic", "label"}
+    assert "scaled_by=all" in json.loads((output / "run.json").read_text())["settings"]["reading"]
     assert all(row["paper_nmse_mean"] is None for row in rows)
     assert (output / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert "| toy |" in (output / "table.md").read_text()
@@ -140,6 +143,7 @@ def test_killed_and_taken_up_again(data_folder, tmp_path):
         (["--total", "sum", "--total", "paper"], ["sum", "population"]),
         (["--total", "sample"], ["--total must include paper"]),
         (["--mechanism", "magic"], ["magic", "threshold"]),
+        (["--reading", "mine"], ["mine", "any-size"]),
         (["--data", "nowhere"], ["nowhere"]),
     ],
 )

@@ -42,3 +42,4 @@ def test_the_committed_results_hold():
     cost = results["cost"]
     assert cost["numbers, plain"]["processor seconds"] < 2
     assert cost["numbers, sharp"]["processor seconds"] < 20
+    assert cost["shares, sharp"]["processor seconds"] < 20

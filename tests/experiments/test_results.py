@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from unskew.experiments.agreement import agreement, between_seeds, over_seeds, rank_correlation
 from unskew.experiments.datasets import DataSet
 from unskew.experiments.methods import METHODS
 from unskew.experiments.paper import TABLE_1
 from unskew.experiments.plan import Plan
-from unskew.experiments.protocol import Case, Outcome, Scores
+from unskew.experiments.protocol import SCALINGS, Case, Outcome, Scores
 from unskew.experiments.records import Kept
-from unskew.experiments.results import agreement, report_on
+from unskew.experiments.results import report_on
+from unskew.experiments.sampling import MECHANISMS
 from unskew.experiments.table import average_table, markdown, paper_table, tables, verdict
 
 FIELDS = [
@@ -25,7 +27,15 @@ def plan() -> Plan:
     sets = tuple(
         DataSet(name, rows, rows[:, 0], 300, 206, "made up") for name in ("housing", "toy")
     )
-    return Plan(sets=sets, draws=6, directions=4, choosing_draws=3, averaging_draws=2)
+    return Plan(
+        sets=sets,
+        draws=6,
+        directions=4,
+        choosing_draws=3,
+        averaging_draws=2,
+        scalings=tuple(SCALINGS),
+        mechanisms=tuple(MECHANISMS),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +152,24 @@ def test_the_printed_table_agrees_with_itself():
     found = agreement(as_printed(), "range")
     assert (found["cells"], found["sets"], found["clustered_better"]) == (36, 9, 9)
     assert found["spearman"] == pytest.approx(1.0)
-    assert found["clustered_deviation"] == 0.0
-    assert agreement(as_printed(1.25), "range")["clustered_deviation"] == pytest.approx(0.25)
+    assert found["without_kmm"] == pytest.approx(1.0)
+    assert found["deviations"] == dict.fromkeys(METHODS, 0.0)
+    off = agreement(as_printed(1.25), "range")["deviations"]
+    assert list(off.values()) == pytest.approx([0.25] * 4)
     assert agreement(as_printed(), "standard")["cells"] == 0
+
+
+def test_one_column_can_be_left_out_of_the_rank_correlation():
+    """By hand: the ranks (1, 2, 3, 4) and (1, 2, 4, 3) correlate by 1 - 6 · 2 / (4 · 15)."""
+    first = {("a", "Ideal"): 0.1, ("b", "Ideal"): 0.2, ("c", "Ideal"): 0.3, ("a", "KMM"): 0.4}
+    second = {**first, ("c", "Ideal"): 0.5}
+    assert rank_correlation(first, second) == pytest.approx(0.8)
+    assert rank_correlation(first, second, without="KMM") == pytest.approx(1.0)
+    assert between_seeds([first, second, first]) == pytest.approx([0.8, 1.0, 0.8])
+    mean, spread = over_seeds([first, second])
+    assert mean["c", "Ideal"] == pytest.approx(0.4)
+    assert spread["c", "Ideal"] == pytest.approx(0.2 / np.sqrt(2))
+    assert spread["a", "KMM"] == 0.0
 
 
 def test_tables_show_what_there_is(plan, report):
@@ -159,8 +184,9 @@ def test_tables_show_what_there_is(plan, report):
     assert first.rows[0][:5] == (
         *("abalone", "Unweighted", "0.719±0.019", "0.654±0.019", "+0.065"),
     )
-    assert "10.0% in the median" in verdict(as_printed(1.1), "range")
-    assert "1.00. Clustered is better than Unweighted on 9 of 9" in verdict(as_printed(), "range")
+    assert "Unweighted 10%, Ideal 10%" in verdict(as_printed(1.1), "range")
+    words = "1.00, without KMM 1.00. Clustered is better than Unweighted on 9 of 9"
+    assert words in verdict(as_printed(), "range")
 
 
 def test_averages_under_two_scalings_are_not_mixed(report):
@@ -173,7 +199,7 @@ def test_averages_under_two_scalings_are_not_mixed(report):
 
 
 def test_one_draw_has_no_spread(plan, errors):
-    one = Plan(sets=plan.sets[:1], draws=1, directions=1, mechanisms=("logistic",))
+    one = Plan(sets=plan.sets[:1], draws=1, choosing_draws=1, directions=1, scalings=plan.scalings)
     outcomes = {
         Case("housing", scaling, "logistic", 0, 0): Outcome(
             10, 300, 206, {m: Scores(5.0, dict.fromkeys(plan.totals, 0.5)) for m in METHODS}

@@ -23,9 +23,18 @@ def toy(made_up) -> DataSet:
     return DataSet("toy", X, columns["y"], n=90, n_test=70, source="made up")
 
 
+SMALL = {
+    "draws": 3,
+    "directions": 2,
+    "choosing_draws": 2,
+    "scalings": ("range", "standard"),
+    "mechanisms": ("logistic", "threshold"),
+}
+
+
 @pytest.fixture
 def plan(toy) -> Plan:
-    return Plan(sets=(toy,), draws=3, directions=2, choosing_draws=2, averaging_draws=1)
+    return Plan(sets=(toy,), **SMALL)
 
 
 def test_one_job_and_two_give_the_same(plan, tmp_path):
@@ -34,8 +43,8 @@ def test_one_job_and_two_give_the_same(plan, tmp_path):
     assert first.results == second.results
     assert first.differences == second.differences
     assert first.averages == second.averages
-    # Two scalings of logistic selection and one of the others; three totals; four methods.
-    assert len(first.results) == (2 + 3) * 3 * 4
+    # Two scalings of logistic selection and one of the other; three totals; four methods.
+    assert len(first.results) == (2 + 1) * 3 * 4
 
 
 def test_a_second_run_makes_nothing_and_a_longer_one_only_what_is_missing(plan, toy, tmp_path):
@@ -48,10 +57,10 @@ def test_a_second_run_makes_nothing_and_a_longer_one_only_what_is_missing(plan, 
     run(plan, tmp_path, progress=lambda finished: made.append(finished))
     assert made == []
     assert (tmp_path / FILE_NAME).stat().st_size == size
-    longer = Plan(sets=(toy,), draws=4, directions=2, choosing_draws=2, averaging_draws=1)
+    longer = Plan(sets=(toy,), **{**SMALL, "draws": 4})
     kept = run(longer, tmp_path, progress=lambda finished: made.append(finished))
     assert {finished.case.draw for finished in made} == {3}
-    assert len(made) == 2 + 3
+    assert len(made) == 2 + 1
     assert (tmp_path / FILE_NAME).stat().st_size > size
     fresh = run(longer, tmp_path / "fresh")
     assert report_on(longer, kept).results == report_on(longer, fresh).results
@@ -70,20 +79,26 @@ def test_a_run_that_was_killed_in_the_middle_of_a_line_goes_on(plan, tmp_path):
 def test_one_line_adds_a_method(plan, toy, tmp_path):
     run(plan, tmp_path)
     made = []
-    more = Plan(
-        sets=(toy,),
-        draws=3,
-        directions=2,
-        choosing_draws=2,
-        averaging_draws=1,
-        methods={**METHODS, "Histogram": Method(lambda _: HistogramWeights())},
-    )
+    histogram = Method(lambda _: HistogramWeights())
+    more = Plan(sets=(toy,), methods={**METHODS, "Histogram": histogram}, **SMALL)
     kept = run(more, tmp_path, jobs=2, progress=lambda finished: made.append(finished))
     assert made  # in processes of their own, which must be given the new method
     assert {row["method"] for row in report_on(more, kept).results} == {*METHODS, "Histogram"}
     lines = (tmp_path / FILE_NAME).read_text().splitlines()
     added = [json.loads(line) for line in lines][-len(made) - 1 : -1]
     assert all(set(entry["methods"]) == {"Histogram"} for entry in added)
+
+
+def test_further_methods_are_in_the_average_alone(plan, toy, tmp_path):
+    further = {"Histogram": Method(lambda _: HistogramWeights())}
+    small = {**SMALL, "mechanisms": ("logistic",), "scalings": ("range",), "totals": ("paper",)}
+    plan = Plan(sets=(toy,), further=further, **small)
+    kept = run(plan, tmp_path)
+    report = report_on(plan, kept)
+    assert {row["method"] for row in report.results} == set(METHODS)
+    assert {row["method"] for row in report.averages} == {*METHODS, "Histogram"}
+    with_it = [case for case, each in kept.outcomes.items() if "Histogram" in each.methods]
+    assert sorted(with_it) == [Case("toy", "range", "logistic", w, 0) for w in range(2)]
 
 
 def test_a_killed_worker_process_is_reported(toy, tmp_path):
@@ -121,7 +136,7 @@ def test_an_output_that_cannot_be_written(plan, tmp_path):
 
 
 def test_the_direction_with_the_largest_mean_gain_of_ideal_is_chosen(toy):
-    plan = Plan(sets=(toy,), draws=2, directions=3, scalings=("range",), mechanisms=("logistic",))
+    plan = Plan(sets=(toy,), choosing_draws=2, directions=3)
     errors = [[(0.9, 0.5), (0.9, 0.9)], [(0.8, 0.5), (0.8, 0.5)], [(0.5, 0.9), (0.6, 0.5)]]
 
     def outcome(unweighted, ideal):

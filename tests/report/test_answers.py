@@ -54,10 +54,27 @@ def test_the_curve_of_hidden_selection_is_that_of_the_estimate():
     assert shown.breakdown == pytest.approx(expected.breakdown)
     for mine, theirs in zip(shown.bounds, expected.bounds, strict=True):
         assert mine.plain == pytest.approx(theirs.plain)
+    assert "the strongest column, changes odds by a factor of at most" in shown.sentence
     assert shown.sentence in to_markdown(diagnosis)
-    assert 'id="sensitivity"' in to_html(diagnosis)
+    assert 'data-chart="sensitivity"' in to_html(diagnosis)
     even = diagnose(X, population, weighter.weights_, y=y)  # known only as numbers
     assert even.outcome.sensitivity is None
+
+
+def test_weights_that_cannot_be_linearised_have_a_curve():
+    X, y, population = survey()
+    weighter = ClassifierWeights(overlap="ignore").fit(X, population=population)
+    diagnosis = diagnose(X, population, weighter, y=y)
+    assert diagnosis.outcome.after_interval is None
+    shown = diagnosis.outcome.sensitivity
+    assert shown.value == pytest.approx(np.average(y, weights=weighter.weights_))
+    # The interval at the factor one is that of known weights.
+    share = weighter.weights_ / weighter.weights_.sum()
+    error = np.sqrt(share**2 @ ((y - shown.value) / (1 - share)) ** 2)
+    assert np.diff(shown.interval)[0] == pytest.approx(2 * 1.97 * error, rel=0.02)
+    text = to_markdown(diagnosis)
+    assert shown.sentence in text
+    assert "treat the weights as fixed" in text
 
 
 def test_shares_and_margins_have_intervals_and_plain_weights_are_fixed():
@@ -116,14 +133,15 @@ def test_the_panel_is_drawn_in_the_browser(opened, static, scheme):
         size = panel.locator(".chart svg:visible").first.bounding_box()
         assert size["width"] > 200
         assert size["height"] > 50
-        colours = panel.locator(".chart svg:visible .mark-rule.role-mark line").evaluate_all(
+        drawn = panel.locator(".chart svg:visible").first
+        colours = drawn.locator(".mark-rule.role-mark line").evaluate_all(
             "lines => lines.map((line) => getComputedStyle(line).stroke)"
         )
         assert len(colours) == 4  # two classes, before and after
         assert len(set(colours)) == 2
         assert panel.locator("b").count() == 0
         assert "<b onclick=alert(1)>yes</b>" in panel.inner_text()
-        assert panel.locator("tbody tr").count() == 2
+        assert panel.locator("#answer-table tbody tr").count() == 2
 
 
 def test_hostile_classes_are_inert_under_the_pointer(opened):

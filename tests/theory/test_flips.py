@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from tests.theory.helpers import BUCKETS
 
 from unskew import Population, Reweighted, TreeWeights
-from unskew.errors import MismatchError
+from unskew.errors import InputError, MismatchError
 from unskew.theory import certificate, hidden_selection_certificate
 from unskew.theory.flips import Ellipsoid, PerDraw, WithinEllipsoid
 
@@ -116,6 +116,15 @@ def test_text_in_a_pipeline_and_columns_in_another_order():
     assert again.terms[SHARE] == bound.terms[SHARE]
     with pytest.raises(MismatchError, match="age"):
         certificate(model, X=sample, y=labels, population=frame[["town", "same"]])
+
+
+def test_rows_without_a_prediction_are_named(cells):
+    population, sample, labels, _ = cells
+    classes = labels > 0.3
+    model = Reweighted(LogisticRegression(), BUCKETS).fit(sample, classes, population=population)
+    gaps = np.where(np.arange(len(population))[:, None] == 7, np.nan, population)
+    with pytest.raises(InputError, match="1 rows of the population have missing"):
+        certificate(model, X=sample, y=classes, population=gaps)
 
 
 def test_design_weights_of_the_population_count():

@@ -135,6 +135,13 @@ def test_the_bootstrap_agrees_with_the_covariance():
     assert not svc.vacuous
 
 
+def test_few_rows_are_named():
+    population, sample, labels = draw(0, m=20)
+    model = Reweighted(LogisticRegression(), MEANS).fit(sample, labels, population=population)
+    bound = certificate(model, X=sample, y=labels, population=population)
+    assert "the weights leave the worth of" in str(bound)
+
+
 class TestBadBootstraps:
     def test_too_few_replicates_or_no_data(self):
         population, sample, labels = draw(0)

@@ -111,3 +111,15 @@ def test_classes_choose_features_together():
     )
     features = found["much"]._basis.weighed.weighter.features_
     assert any(name.startswith("x1") and name != "x1" for name in features)
+
+
+def test_a_column_that_is_constant_in_the_sample_comes_last():
+    """More columns than may be kept: what no weights can match is not among them."""
+    random = np.random.default_rng(0)
+    population = random.normal(size=(500, 12))
+    population[:, 5] = random.uniform(size=500) < 0.02
+    X = random.normal(0.2, 1.0, size=(100, 12))
+    X[:, 5] = 0.0
+    weighter = CalibrationWeights(overlap="ignore").fit(X, population=Population(population))
+    assert "x5" not in weighter.features_
+    assert len(weighter.features_) == 10

@@ -48,6 +48,9 @@ def _of_draw(one: Draw) -> dict[str, float]:
         found[f"LogisticRegression, {name}, over spread"] = float(
             bound / bound.terms["spread of the predictions"]
         )
+        found[f"LogisticRegression, {name}, qualified"] = float(
+            bound.statement.startswith("Only if")
+        )
     return found
 
 

@@ -100,33 +100,56 @@ def logistic() -> ClassifierWeights:
     )
 
 
-def cells(seeds: range) -> dict[str, Any]:
+def penalised() -> ClassifierWeights:
+    """Return the default logistic weights: a penalty, folds and hinges."""
+    return ClassifierWeights("logistic", calibration=None, overlap="ignore")
+
+
+def cells(name: str, seeds: range) -> dict[str, Any]:
     """Return how often certificates fail where selection is by cell."""
-    return _validity(seeds, by_cell, histogram, same_total=False)
+    return _validity(name, seeds, by_cell, histogram, same_total=False)
 
 
-def calibration(seeds: range) -> dict[str, Any]:
+def calibration(name: str, seeds: range) -> dict[str, Any]:
     """Return how often certificates fail over the covariance of raking."""
-    return _validity(seeds, by_ratio, raking, same_total=True)
+    return _validity(name, seeds, by_ratio, raking, same_total=True)
 
 
-def logistic_weights(seeds: range) -> dict[str, Any]:
+def logistic_weights(name: str, seeds: range) -> dict[str, Any]:
     """Return how often certificates fail over the covariance of a logistic model."""
-    return _validity(seeds, by_ratio, logistic, same_total=True)
+    return _validity(name, seeds, by_ratio, logistic, same_total=True)
+
+
+def penalised_weights(name: str, seeds: range) -> dict[str, Any]:
+    """Return the same for a logistic model with a penalty."""
+    return _validity(name, seeds, by_ratio, penalised, same_total=True)
+
+
+def bootstrap(name: str, seeds: range) -> dict[str, Any]:
+    """Return how often certificates fail over bootstrap replicates of raking."""
+    return _validity(
+        name, seeds, by_ratio, raking, same_total=True, region="bootstrap", replicates=99
+    )
 
 
 def _validity(
-    seeds: range, draw: Callable[[int], Draw], weighter: Callable[[], Any], *, same_total: bool
+    name: str,
+    seeds: range,
+    draw: Callable[[int], Draw],
+    weighter: Callable[[], Any],
+    *,
+    same_total: bool,
+    **options: Any,
 ) -> dict[str, Any]:
-    found: dict[str, list[list[float]]] = {}
-    for seed in seeds:
-        one = draw(seed)
-        for name, learner in LEARNERS.items():
-            found.setdefault(name, []).append(_outcome(one, learner, weighter(), same_total))
-    return {name: _summary(np.array(rows)) for name, rows in found.items()}
+    rows = [
+        _outcome(draw(seed), LEARNERS[name], weighter(), same_total, **options) for seed in seeds
+    ]
+    return _summary(np.array(rows))
 
 
-def _outcome(one: Draw, learner: Any, weighter: Any, same_total: bool) -> list[float]:
+def _outcome(
+    one: Draw, learner: Any, weighter: Any, same_total: bool, **options: Any
+) -> list[float]:
     classifies = hasattr(learner, "decision_function")
     labels = (one.labels > 0).astype(int) if classifies else one.labels
     with warnings.catch_warnings():
@@ -146,6 +169,7 @@ def _outcome(one: Draw, learner: Any, weighter: Any, same_total: bool) -> list[f
         y=labels,
         population=one.population if needs else None,
         refits=1,
+        **options,
     )
     score = "decision_function" if classifies else "predict"
     change = getattr(other, score)(one.sample) - getattr(model, score)(one.sample)
@@ -178,10 +202,17 @@ def _summary(rows: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-def broken(seeds: range) -> dict[str, Any]:
+def level(seeds: range) -> dict[str, Any]:
+    """Return how often the headline is qualified where the assumptions hold."""
+    return broken(seeds, only=("by cell", "log-linear ratio, raking", "log-linear ratio, logistic"))
+
+
+def broken(seeds: range, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return how often the headline is qualified where the assumptions fail, and where not."""
     found: dict[str, Any] = {}
     for name, draw, weighter in _designs():
+        if only and name not in only:
+            continue
         failed = qualified = 0
         for seed in seeds:
             one = draw(10_000 + seed)

@@ -225,11 +225,11 @@ def _consequences(
     """Return what the weights do to the labels, and the bounds that they have."""
     # Here, because a verdict alone needs neither, and they import a good part of unskew.
     from unskew.diagnostics.bounds import state_bounds
-    from unskew.diagnostics.outcome import linearisable, measure_outcome
+    from unskew.diagnostics.outcome import as_estimated, measure_outcome
 
     outcome = None
     if y is not None:
-        weighed = linearisable(weighter, after, sample, known, drawn)
+        weighed = as_estimated(weighter, after, sample, known, drawn)
         outcome = measure_outcome(y, sample.design, after, weighed)
     return outcome, () if after is None else state_bounds(after, weighter)
 

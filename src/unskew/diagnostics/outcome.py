@@ -21,9 +21,13 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.weighters.base import Weighter
+from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.fits import Fit
+from unskew.weighters.frequency import FrequencyWeights
 
 MAX_CLASSES = 20
+MAX_COLUMNS = 10
+"""Up to so many columns are left out in turn, to compare hidden selection with; a fit for each."""
 
 
 def measure_outcome(
@@ -52,35 +56,38 @@ def measure_outcome(
     if weighed is None or len(labels) < 2:
         return found
     target = Target(Numbers(columns, np.array(names), is_class, labels), "mean")
-    options = Options("hc3", 0.95, 2, finite=False, random_state=0)
+    counted = weighed.linearisation is not None  # otherwise weights are taken as known
+    options = Options("hc3" if counted else "orthogonal", 0.95, 2, finite=False, random_state=0)
     made, _ = each_estimate(target, weighed, Design.of(len(labels)), options)
     estimates = list(made.values())
-    hidden = None
     if len(np.unique(columns[:, 0])) > 1 and len(estimates) <= 2:  # of two classes, the larger
-        hidden = estimates[0].sensitivity(sharp=False, benchmark=False)
+        compare = isinstance(weighed.weighter, CalibrationWeights | FrequencyWeights)
+        compare &= len(weighed.weighter.columns_) <= MAX_COLUMNS
+        hidden = estimates[0].sensitivity(sharp=False, benchmark=compare)
+        found = replace(found, sensitivity=hidden)
+    if not counted:
+        return found
     return replace(
         found,
         after_error=tuple(one.standard_error for one in estimates),
         after_interval=tuple(one.interval for one in estimates),
-        sensitivity=hidden,
     )
 
 
-def linearisable(
+def as_estimated(
     weighter: Any,
     after: FloatArray | None,
     sample: Sample,
     population: Population | Margins,
     drawn: Reservoir | None,
 ) -> Weighed | None:
-    """Return the weights as an estimate knows them, if they are a fit's and can be linearised."""
-    if after is None or not isinstance(weighter, Weighter):
+    """Return the weights as an estimate knows them, if they are a fit's and none is negative."""
+    if after is None or not isinstance(weighter, Weighter) or (after < 0).any():
         return None
     if not np.allclose(weighter.weights_, after):
         return None
     size = population.size if isinstance(population, Population) else 0
-    weighed = Weighed(weighter, Fit(sample, population, None), None, drawn, size)
-    return None if weighed.linearisation is None else weighed
+    return Weighed(weighter, Fit(sample, population, None), None, drawn, size)
 
 
 def _weighted_means(

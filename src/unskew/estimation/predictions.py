@@ -15,6 +15,7 @@ from unskew._compat import _safe_indexing
 from unskew.errors import InputError, ParameterError
 from unskew.learning.committee import aligned
 from unskew.learning.trainer import train
+from unskew.numerics.typing import IntArray
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
 
@@ -30,11 +31,16 @@ class Predictions:
     classes : ndarray or None
     note : str
         Of which model these are.
+    models : list of fitted estimators
+    folds : ndarray of int
+        Which of them predicts at each row.
     """
 
     responses: dict[str, Any]
     classes: Any
     note: str
+    models: list[Any]
+    folds: IntArray
 
     @classmethod
     def of(
@@ -44,19 +50,22 @@ class Predictions:
         if cv is None:
             note = "The model is taken not to have seen these rows."
             classes = np.asarray(model.classes_) if is_classifier(model) else None
-            return cls(_responses(model, X, classes), classes, note)
+            only = np.zeros(len(y), dtype=np.int64)
+            return cls(_responses(model, X, classes), classes, note, [model], only)
         classes = np.unique(y) if is_classifier(model) else None
         parts: dict[str, Any] = {}
-        n_folds = 0
+        models, folds = [], np.zeros(len(y), dtype=np.int64)
         for seen, test in _splits(cv, X, y, classes is not None, random_state):
+            folds[test] = len(models)
             fitted = train(model, _safe_indexing(X, seen), y[seen], population)
             for name, values in _responses(fitted, _safe_indexing(X, test), classes).items():
                 whole = parts.setdefault(
                     name, np.zeros((len(y), *values.shape[1:]), dtype=values.dtype)
                 )
                 whole[test] = values
-            n_folds += 1
-        return cls(parts, classes, f"The score is that of models of {n_folds} folds.")
+            models.append(fitted)
+        note = f"The score is that of models of {len(models)} folds."
+        return cls(parts, classes, note, models, folds)
 
     @property
     def predicted(self) -> Any:

@@ -14,8 +14,10 @@ from sklearn.metrics import get_scorer
 
 from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
 from unskew.estimation.assembling import assumptions
+from unskew.estimation.confidences import Confidence
 from unskew.estimation.estimate import estimate
-from unskew.estimation.inputs import open_labelled, opened
+from unskew.estimation.inputs import open_labelled, opened, shared_columns
+from unskew.estimation.learners import learner_by_name
 from unskew.estimation.predictions import Predictions
 from unskew.estimation.quantities import design_codes
 from unskew.estimation.replicates import Replicates
@@ -94,9 +96,10 @@ def estimate_score(
         The name of a scorer of scikit-learn, such as "accuracy", "neg_log_loss", "roc_auc" or "r2",
         or a scorer.
     method : {"doubly_robust", "control_variate", "weighted"}, default="doubly_robust"
-        How a mean is estimated: from a boosted model of each row's score given the columns,
-        corrected by its weighted residuals; the same with a linear model; or from the weights
-        alone. With margins, and for scores that are not means, it is "weighted".
+        How a mean is estimated: from a boosted model of each row's score given the columns and how
+        sure the model is (its largest probability of a class, or what it predicts of a number),
+        corrected by the model's weighted residuals; the same with a linear model; or from the
+        weights alone. With margins, and for scores that are not means, it is "weighted".
     cv : int, splitter or None, default=None
         Score models that are fitted on the other folds; folds of an integer are drawn at random.
     weighter, strata, clusters, level, sample_weight, replicates, random_state
@@ -148,13 +151,30 @@ def estimate_score(
         if known.about.margins is not None and method != "weighted":
             notes.append("Margins have no rows over which a model could be averaged: weighted.")
         scores = MEANS[scoring](given.labels, made)
-        found = estimate(X, scores, outcome=outcome, **common)
+        learner = None
+        if outcome is not None:
+            # Of right and wrong answers, too: a fold in which all are right has no two classes.
+            learner = learner_by_name(
+                outcome,
+                classify=False,
+                random_state=random_state,
+                beside=_confidence(made, X, given, known),
+            )
+        found = estimate(X, scores, outcome=learner, **common)
         assert isinstance(found, Estimate)
+        found = replace(found, outcome=outcome)
     else:
         if method != "weighted":
             notes.append(f"{name} is not a mean over rows: weighted, with a bootstrap.")
         found = _bootstrapped(given, made, scoring, **common)
     return replace(found, statistic=name, notes=(*found.notes, *notes))
+
+
+def _confidence(made: Predictions, X: Any, given: Any, population: Any) -> Confidence | None:
+    """Return how sure the model is of rows; None where the population lacks columns for it."""
+    if len(shared_columns(given, population)) < len(given.rows.table.column_names):
+        return None
+    return Confidence.of(made.models, made.folds, X)
 
 
 def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) -> Estimate:

@@ -24,6 +24,9 @@ Work = tuple[Case, dict[str, list[str]]]
 FORMAT = 2
 """Increases when a draw of the same name would give another result."""
 
+CHOOSING_DRAWS = 10
+"""On how many draws of each direction the reported one is chosen, by default."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -51,17 +54,17 @@ class Plan:
     directions : int
         How many w are drawn from [-1, 1]^d, of which the paper reports one.
     choosing_draws : int
-        The first draws of each direction, on which that one is chosen; never more than ``draws``.
+        The first draws of each direction, on which that one is chosen.
     averaging_draws : int
         The first draws of each direction that enter the average over all directions, with every
         method, under the first scaling and the ``averaging_totals`` only; never more than
-        ``draws``. 0 leaves this average out.
+        ``choosing_draws``. 0 leaves this average out.
     """
 
     sets: tuple[DataSet, ...]
     draws: int = 10
-    scalings: tuple[str, ...] = tuple(SCALINGS)
-    mechanisms: tuple[str, ...] = tuple(MECHANISMS)
+    scalings: tuple[str, ...] = ("range",)
+    mechanisms: tuple[str, ...] = ("logistic",)
     totals: tuple[str, ...] = tuple(TOTALS)
     methods: Mapping[str, Method] = field(default_factory=lambda: dict(METHODS))
     further: Mapping[str, Method] = field(default_factory=dict)
@@ -69,8 +72,8 @@ class Plan:
     reading: Reading = OURS
     seed: int = 0
     directions: int = 10
-    choosing_draws: int = 10
-    averaging_draws: int = 3
+    choosing_draws: int = CHOOSING_DRAWS
+    averaging_draws: int = 1
 
     def __post_init__(self) -> None:
         for name in ("draws", "directions", "choosing_draws"):
@@ -131,7 +134,7 @@ class Plan:
                     for draw in range(self.draws):
                         yield Case(name, self.scalings[0], mechanism, None, draw), everything
             for scaling, number in self._directions():
-                for draw in range(min(self.choosing_draws, self.draws)):
+                for draw in range(self.choosing_draws):
                     case = Case(name, scaling, "logistic", number, draw)
                     yield case, choosing
                     if scaling == self.scalings[0] and draw < self.averaging_draws:
@@ -164,7 +167,7 @@ def choose_directions(plan: Plan, outcomes: Mapping[Case, Outcome]) -> dict[tupl
             for number in range(plan.directions):
                 methods = [
                     outcomes[Case(data.name, scaling, "logistic", number, draw)].methods
-                    for draw in range(min(plan.choosing_draws, plan.draws))
+                    for draw in range(plan.choosing_draws)
                 ]
                 gains.append(
                     np.mean(

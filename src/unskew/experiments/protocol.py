@@ -144,11 +144,11 @@ def direction(data: DataSet, number: int, *, seed: int, reading: Reading = OURS)
     random = random_stream(seed, data.name, "direction", number)
     n_features = data.X.shape[1]
     if not reading.sized or data.name not in TABLE_1:
-        return random.uniform(-1.0, 1.0, n_features)
+        return np.asarray(random.uniform(-1.0, 1.0, n_features))
     selecting, printed = reading.selecting().fit_transform(data.X), TABLE_1[data.name]
     within = np.sqrt(printed.m * (1 - printed.m / printed.n))
     for _ in range(MAX_TRIALS):
-        w = random.uniform(-1.0, 1.0, n_features)
+        w = np.asarray(random.uniform(-1.0, 1.0, n_features))
         if abs(expected_size(selecting, w, printed.n) - printed.m) <= within:
             return w
     raise InputError(
@@ -248,7 +248,7 @@ def _draw(case: Case, data: DataSet, seed: int, reading: Reading) -> tuple[Drawn
     if case.direction is not None:
         w = direction(data, case.direction, seed=seed, reading=reading)
     mask, probabilities = MECHANISMS[case.mechanism](
-        reading.selecting().fit_transform(data.X[in_population]),
+        reading.selecting().fit(data.X[scaled_by]).transform(data.X[in_population]),
         y[in_population],
         direction=w,
         random_state=random,

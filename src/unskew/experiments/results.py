@@ -105,7 +105,7 @@ def averages(plan: Plan, outcomes: Mapping[Case, Outcome]) -> list[Row]:
     """
     if "logistic" not in plan.mechanisms or not plan.averaging_draws:
         return []
-    n_draws = min(plan.averaging_draws, plan.choosing_draws, plan.draws)
+    n_draws = min(plan.averaging_draws, plan.choosing_draws)
     scaling = plan.scalings[0]
     rows = []
     for data in plan.sets:
@@ -138,35 +138,6 @@ def _direction_means(drawn: Sequence[Sequence[Outcome]], method: str, total: str
     return np.array([_errors(each, method, total).mean() for each in drawn])
 
 
-def agreement(rows: Sequence[Row], scaling: str) -> Row:
-    """Return how far the results under a scaling are from the printed table.
-
-    Returns
-    -------
-    dict
-        ``cells``, how many printed figures there are to compare with; ``spearman``, the rank
-        correlation with them; ``clustered_better``, on how many of ``sets`` sets Clustered has a
-        smaller mean error than Unweighted; ``clustered_deviation``, the median relative deviation
-        of the Clustered column. NaN where there is nothing to compare.
-    """
-    chosen = [r for r in rows if r["scaling"] == scaling and r["paper_nmse_mean"] is not None]
-    ours, printed = (
-        np.array([row[key] for row in chosen]) for key in ("nmse_mean", "paper_nmse_mean")
-    )
-    mean = {(row["set"], row["method"]): row["nmse_mean"] for row in chosen}
-    sets = {row["set"] for row in chosen}
-    clustered = np.array([row["method"] == "Clustered" for row in chosen], dtype=bool)
-    deviations = np.abs(ours / printed - 1)[clustered]
-    better = [name for name in sets if mean[name, "Clustered"] < mean[name, "Unweighted"]]
-    return {
-        "cells": len(chosen),
-        "sets": len(sets),
-        "spearman": float(stats.spearmanr(ours, printed)[0]) if len(chosen) > 2 else float("nan"),
-        "clustered_better": len(better),
-        "clustered_deviation": float(np.median(deviations)) if len(deviations) else float("nan"),
-    }
-
-
 def about(plan: Plan, kept: Kept) -> Row:
     """Return how a run was made: settings, sizes, chosen directions, time, warnings."""
     spent: Counter[str] = Counter()
@@ -178,8 +149,8 @@ def about(plan: Plan, kept: Kept) -> Row:
         "settings": plan.settings,
         "draws": plan.draws,
         "directions": plan.directions,
-        "choosing_draws": min(plan.choosing_draws, plan.draws),
-        "averaging_draws": min(plan.averaging_draws, plan.draws),
+        "choosing_draws": plan.choosing_draws,
+        "averaging_draws": min(plan.averaging_draws, plan.choosing_draws),
         "sources": {data.name: Path(data.source).name for data in plan.sets},
         "calls": kept.calls,
         "seconds": {part: round(seconds, 1) for part, seconds in spent.most_common()},

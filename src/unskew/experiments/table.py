@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from unskew.experiments.agreement import agreement
 from unskew.experiments.plan import Plan
-from unskew.experiments.results import Report, Row, agreement
+from unskew.experiments.results import Report, Row
 
 
 class TextTable(NamedTuple):
@@ -61,7 +62,7 @@ def paper_table(rows: Sequence[Row], scaling: str) -> TextTable:
 def average_table(rows: Sequence[Row], scaling: str, total: str) -> TextTable:
     """Return the means over all directions, with the intervals of the gains over Unweighted."""
     chosen = [row for row in rows if (row["scaling"], row["total"]) == (scaling, total)]
-    return _by_method(f"All directions w, inputs scaled: {scaling}, {_total(total)}", chosen)
+    return by_method(f"All directions w, inputs scaled: {scaling}, {_total(total)}", chosen)
 
 
 def mechanism_table(report: Report, mechanism: str, scaling: str, total: str) -> TextTable:
@@ -74,7 +75,7 @@ def mechanism_table(report: Report, mechanism: str, scaling: str, total: str) ->
     ]
     chosen_w = "the chosen w" if mechanism == "logistic" else "a new w in each draw"
     title = f"Selection: {mechanism}, {chosen_w}, inputs scaled: {scaling}, {_total(total)}"
-    return _by_method(title, chosen)
+    return by_method(title, chosen)
 
 
 def verdict(rows: Sequence[Row], scaling: str) -> str:
@@ -83,13 +84,14 @@ def verdict(rows: Sequence[Row], scaling: str) -> str:
     if not found["cells"]:
         return "The paper has none of these sets."
     spearman = (
-        f"Rank correlation with the printed {found['cells']} figures: {found['spearman']:.2f}. "
+        f"Rank correlation with the printed {found['cells']} figures: {found['spearman']:.2f}, "
+        f"without KMM {found['without_kmm']:.2f}. "
     )
+    deviations = ", ".join(f"{method} {off:.0%}" for method, off in found["deviations"].items())
     return (
-        (spearman if found["cells"] > 2 else "")
+        (spearman if found["cells"] > 4 else "")
         + f"Clustered is better than Unweighted on {found['clustered_better']} of {found['sets']} "
-        f"sets. The Clustered column deviates from the printed one by "
-        f"{found['clustered_deviation']:.1%} in the median."
+        f"sets. Median deviation from the printed columns: {deviations}."
     )
 
 
@@ -109,7 +111,7 @@ def markdown(table: TextTable) -> str:
     return "\n".join([f"| {head} |", f"|{ruled}|", *(f"| {line} |" for line in body)])
 
 
-def _by_method(title: str, rows: Sequence[Row]) -> TextTable:
+def by_method(title: str, rows: Sequence[Row]) -> TextTable:
     """Return a line per set and a column per method; an asterisk marks the smallest error."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     by_set: dict[str, dict[str, Row]] = {}

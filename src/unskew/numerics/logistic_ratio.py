@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from unskew.numerics.calibration import solve_psd
 from unskew.numerics.row_features import weighted_moments
+from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray
 
 MAX_STEPS = 100
@@ -81,7 +83,7 @@ class LogisticProblem:
         value = self._value(beta, scores, rate, ridge)
         steps, norm = 0, np.inf
         while True:
-            chances = np.exp(-np.logaddexp(0.0, -scores))
+            chances = expit(scores)
             gradient = (self.shares * chances) @ self.features - rate * self.sample_means
             gradient += ridge * beta
             norm = float(np.abs(gradient).max())
@@ -108,16 +110,16 @@ class LogisticProblem:
 
     def curvature(self, beta: FloatArray, penalty: float) -> FloatArray:
         """Return the Hessian at coefficients."""
-        chances = np.exp(-np.logaddexp(0.0, -self.features @ beta))
+        chances = expit(self.features @ beta)
         hessian = weighted_moments(self.features, self.shares * chances * (1 - chances)).gram
         hessian.flat[self.n_free * (len(beta) + 1) :: len(beta) + 1] += penalty
         return hessian
 
     def _value(self, beta: FloatArray, scores: FloatArray, rate: float, ridge: FloatArray) -> float:
-        fit = self.shares @ np.logaddexp(0.0, scores) - rate * float(self.sample_means @ beta)
+        fit = self.shares @ softplus(scores) - rate * float(self.sample_means @ beta)
         return float(fit + ridge @ beta**2 / 2)
 
 
 def log_ratio_of(scores: FloatArray, rate: float) -> FloatArray:
     """Return the logarithm of the density ratio k (1 + e^(-g))."""
-    return float(np.log(rate)) + np.logaddexp(0.0, -scores)
+    return float(np.log(rate)) + softplus(-scores)

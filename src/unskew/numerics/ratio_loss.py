@@ -14,9 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from unskew.numerics.auc import weighted_auc
 from unskew.numerics.calibration import solve_psd
+from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray
 
 MAX_STEPS = 100
@@ -50,7 +52,7 @@ def ratio_loss(log_ratio: Sided, shares: Sided) -> RatioLoss:
     >>> round(ratio_loss(Sided(np.zeros(2), np.zeros(4)), even).value, 6)
     0.693147
     """
-    losses = Sided(np.logaddexp(0.0, log_ratio.mine), np.logaddexp(0.0, -log_ratio.theirs))
+    losses = Sided(softplus(log_ratio.mine), softplus(-log_ratio.theirs))
     value, variance = 0.0, 0.0
     for loss, share in zip(losses, shares, strict=True):
         mean = float(share @ loss)
@@ -63,7 +65,7 @@ def lowers_loss(new: Sided, old: Sided, shares: Sided, *, errors: float = 2.0) -
     """Return whether a ratio's loss is lower than another's by so many standard errors."""
     difference, variance = 0.0, 0.0
     for sign, one, other, share in zip((1.0, -1.0), new, old, shares, strict=True):
-        change = np.logaddexp(0.0, sign * one) - np.logaddexp(0.0, sign * other)
+        change = softplus(sign * one) - softplus(sign * other)
         mean = float(share @ change)
         difference += mean / 2
         variance += float(np.square(share * (change - mean)).sum()) / 4
@@ -92,7 +94,7 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
 
     best = value(exponents)
     for _ in range(MAX_STEPS):
-        high, low = _sigmoid(mine @ exponents), _sigmoid(-theirs @ exponents)
+        high, low = expit(mine @ exponents), expit(-theirs @ exponents)
         slope = (shares.mine * high) @ mine - (shares.theirs * low) @ theirs
         free = (exponents > 0) | (slope < 0)
         if np.abs(np.where(free, slope, 0.0)).max(initial=0.0) < 1e-10:
@@ -112,10 +114,6 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
             break
         exponents, best = new, reached
     return exponents
-
-
-def _sigmoid(scores: FloatArray) -> FloatArray:
-    return np.exp(-np.logaddexp(0.0, -scores))
 
 
 def sided_auc(scores: Sided, mass: Sided) -> float:

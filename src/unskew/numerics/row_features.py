@@ -295,9 +295,10 @@ def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
     blocks = list(row_blocks(features))
     parts = [blocks[begin : begin + 8] for begin in range(0, len(blocks), 8)]
     total = Moments(np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2))
+    if len(parts) == 1:
+        return _moments_of(features, roots, parts[0])
     with ThreadPoolExecutor(min(available_cores(), len(parts) or 1)) as pool:
-        run = map if len(parts) < 2 else pool.map
-        for sums, gram in run(lambda part: _moments_of(features, roots, part), parts):
+        for sums, gram in pool.map(lambda part: _moments_of(features, roots, part), parts):
             np.add(total.sums, sums, out=total.sums)
             np.add(total.gram, gram, out=total.gram)
     return total

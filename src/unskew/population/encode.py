@@ -27,7 +27,7 @@ beside integers, a number beyond its range) stays as it is, and no sample row ha
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -159,7 +159,9 @@ class ColumnCodes:
         ``side`` is "sample" or "population": the error message says where a bad value is.
         """
         self._check_kinds(batch, side)
-        values = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+        # Trees, for which single precision is, read column by column; all others row by row.
+        order: Literal["C", "F"] = "F" if self.dtype == np.float32 else "C"
+        values = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype, order=order)
         unseen: BoolArray | None = None
         # An overflow becomes infinite, and two of them NaN, which is looked for below.
         with np.errstate(over="ignore", invalid="ignore"):

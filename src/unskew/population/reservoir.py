@@ -64,7 +64,8 @@ class Reservoir(Summary):
         """Let the rows of a block compete for a place."""
         keys = row_keys(self.seed, rows.start, len(rows))
         # Most rows of a long population fail here; those without weight count for nothing.
-        kept = np.flatnonzero((keys <= self._ceiling[0]) & (rows.weight > 0))
+        kept = np.flatnonzero(keys <= self._ceiling[0])
+        kept = kept[rows.weight[kept] > 0]
         if len(kept) > self.size:
             kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
         if len(kept):

@@ -17,11 +17,14 @@ from unskew.theory.kernel_certificate import KernelCertifier
 from unskew.theory.linear_moves import LinearSystem
 from unskew.theory.mean_certificate import mean_certificate
 from unskew.theory.not_covered import not_covered
-from unskew.theory.parameter_region import read_parameters
+from unskew.theory.parameter_region import Parameters, read_parameters
 from unskew.theory.partitions import CountedCells, coarser, read_cells
 from unskew.theory.regions import CellRegion, GivenRegion
 from unskew.theory.wording import Known, coarse_remark, rejected_remark
 from unskew.weighters.cells import CellWeighter
+
+FEW_ROWS = 30
+"""The effective sample size below which asymptotic statements say so, as estimates do."""
 
 
 def certificate(
@@ -47,10 +50,14 @@ def certificate(
     it stand, the statement says so first. The bound is vacuous where it is no smaller than the
     spread of the predictions themselves.
 
-    The value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all probabilities
-    of selection that the counts of the cells allow (:mod:`unskew.numerics.joint_region`). The
-    terms also hold, in the same units, the printed and the corrected Theorem 2, and Theorem 1 with
-    the worst distance that the counts allow.
+    With cells the value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all
+    probabilities of selection that the counts allow (:mod:`unskew.numerics.joint_region`); for
+    kernel regressions the terms also hold, in the same units, the printed and the corrected
+    Theorem 2, and Theorem 1 with the worst distance that the counts allow. With weights that have
+    parameters, or over a bootstrap, learners whose loss is curved are fitted again with weights
+    drawn from their asymptotic distribution (:mod:`unskew.theory.linear_refits`); where there is no
+    curvature, or a penalty biases the weights, the value is the worst case over the confidence
+    ellipsoid.
 
     Parameters
     ----------
@@ -67,10 +74,11 @@ def certificate(
     X, y : array-like, optional
         The sample as it was given to ``fit``. Linear learners need both, for they do not keep it;
         SVC, and weights with parameters, need X.
-    population : array-like or dataframe, optional
-        Rows of the population. For a classifier: to count whose prediction could flip. For weights
-        with parameters: their covariance needs it (:class:`unskew.Margins` count as known without
-        error). For kernel mean matching: to compare the means in the learner's kernel.
+    population : Population, or anything that :class:`unskew.Population` takes, optional
+        For a classifier: to count, in one pass, whose prediction could flip. For weights with
+        parameters: their covariance needs it, by a pass of its own (:class:`unskew.Margins` count
+        as known without error). For kernel mean matching, rows as the learner takes them: to
+        compare the means in the learner's kernel.
     other_weights : array-like of shape (m,), optional
         Compare with the model of these weights, in the scale of ``weights_``, instead of with all
         that the data allow. The bound is then certain.
@@ -125,6 +133,18 @@ def certificate(
     >>> bound = certificate(model.fit(sample, labels, population=population))
     >>> bound.vacuous, bound < 0.1 * bound.terms["spread of the predictions"]
     (False, True)
+
+    Of a classifier with weights that match means, by bootstrap:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from unskew import CalibrationWeights
+    >>> classes = labels > 0
+    >>> model = Reweighted(LogisticRegression(), CalibrationWeights(features="means"))
+    >>> model = model.fit(sample, classes, population=population)
+    >>> bound = certificate(model, X=sample, y=classes, population=population,
+    ...                     region="bootstrap", replicates=39)
+    >>> bound.vacuous, bound.terms["replicates of the weights"]
+    (False, 39)
     """
     delta = check_probability(delta, name="delta")
     region = check_option(region, ("auto", "bootstrap"), name="region")
@@ -202,17 +222,31 @@ def _known_cells(cells: CountedCells, delta: float, *, coarse: bool = False) -> 
 def _of_parameters(given: Given, delta: float) -> Bound:
     """Return the certificate over the confidence ellipsoid of the weights' parameters."""
     given.fitted  # noqa: B018 - a learner that is not covered is refused first
-    weighter = given.model.weighter_
-    found = read_parameters(weighter, given.asked, delta, given.rows)
+    found = read_parameters(given.model.weighter_, given.asked, delta, given.rows)
+    return _asymptotic(given, found, delta, "the covariance of {} parameters of the weights")
+
+
+def _asymptotic(given: Given, found: Parameters, delta: float, region: str) -> Bound:
+    """Return the certificate over a region that holds for many rows."""
     likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
+    weights = given.model.weights_
+    worth = float(weights.sum() ** 2 / (weights @ weights))
+    few = (
+        f"The statement is for many rows, and the weights leave the worth of {worth:.0f}: it may "
+        "fail more often.",
+    )
+    name = "of the weights"
+    number = {
+        f"parameters {name}" if "parameters" in region else f"replicates {name}": found.number
+    }
     return given.certify(
         found.region,
         Known(
             headline=f"{found.form.headline(likely)}, estimating the weights has moved",
-            region=f"the covariance of {found.number} parameters of the weights",
+            region=region.format(found.number),
             assumptions=found.assumptions,
-            remarks=(found.form.remark,),
-            terms={"delta": delta, "parameters of the weights": found.number},
+            remarks=(found.form.remark, *(few if worth < FEW_ROWS else ())),
+            terms={"delta": delta, **number},
         ),
         delta,
     )
@@ -229,18 +263,7 @@ def _of_replicates(given: Given, delta: float, replicates: int) -> Bound:
         replicates=replicates,
         random_state=given.random_state,
     )
-    likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
-    return given.certify(
-        found.region,
-        Known(
-            headline=f"{found.form.headline(likely)}, estimating the weights has moved",
-            region=f"{found.number} bootstrap replicates of the weights",
-            assumptions=found.assumptions,
-            remarks=(found.form.remark,),
-            terms={"delta": delta, "replicates of the weights": found.number},
-        ),
-        delta,
-    )
+    return _asymptotic(given, found, delta, "{} bootstrap replicates of the weights")
 
 
 def _of_given_weights(given: Given, other_weights: Any) -> Bound:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.theory.curvature import gram, inverse_root, top
 from unskew.theory.flips import Ellipsoid
@@ -95,6 +96,13 @@ class LinearSystem:
     def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features and scores of rows in the form of X."""
         features = self.model.of_rows(rows)
+        missing = int((~np.isfinite(features)).any(axis=1).sum())
+        if missing:
+            raise InputError(
+                f"{missing} rows of the population have missing or infinite features, for which "
+                f"{self.model.name} predicts nothing. Impute them in the pipeline, or leave these "
+                "rows out."
+            )
         return features, features @ self.model.coefficients
 
     def moves(self, region: Region) -> Moves:

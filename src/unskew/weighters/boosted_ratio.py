@@ -11,6 +11,7 @@ import pyarrow as pa
 from unskew.numerics.cores import one_thread
 from unskew.numerics.logistic_ratio import LogisticProblem
 from unskew.numerics.ratio_loss import ratio_loss
+from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kinds import Kind
 from unskew.weighters.ratio_models import RatioModels, outside, rebalanced
@@ -69,7 +70,7 @@ class BoostedModels(RatioModels):
                 for stage, score in enumerate(model.staged_decision_function(encoded[inside])):
                     scores[stage + 1] = score
             sign = np.where(rows.is_mine[inside], 1.0, -1.0)
-            losses += np.logaddexp(0.0, sign * scores) @ shares[inside]
+            losses += softplus(sign * scores) @ shares[inside]
             staged.append((inside, scores))
         self.n_models = n_folds
         self.n_trees = MAX_TREES if n_folds == 1 else int(np.argmin(losses))

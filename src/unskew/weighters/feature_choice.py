@@ -23,6 +23,8 @@ MAX_FEATURES = 200
 MAX_ROWS = 20_000
 COST = 2.0
 """What a term must gain for each of its features, where one that says nothing gains one."""
+CONSTANT = 1e-12
+"""A variance, of features with a variance of one, up to which they are constant."""
 RIDGE = 1e-3
 """For the trial weights, so that they exist for any features."""
 
@@ -91,8 +93,9 @@ def _choose(
     if (mass > 0).all():
         ranked = choice.within(room, choice.ranked(others, base, cost=COST))
         sizes = _sizes(ranked)
-        losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
-        by_selection = ranked[: sizes[int(np.argmin(losses))]]
+        if ranked:
+            losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
+            by_selection = ranked[: sizes[int(np.argmin(losses))]]
     if outcome is not None:
         columns = choice.columns(base)
         regression = OutcomeRegression(outcome[rows], choice.features, choice.shares, columns)
@@ -176,8 +179,9 @@ class _Choice:
             if not (np.isfinite(variances[own]).all() and np.isfinite(left[own]).all()):
                 gains[term] = 0.0
             elif self.widths[term] == 1:
-                variance = max(float(variances[own][0]), np.finfo(float).tiny)
-                gains[term] = effective * float(left[own][0]) ** 2 / variance
+                variance = float(variances[own][0])  # of a constant column, which cannot be matched
+                gain = effective * float(left[own][0]) ** 2 / max(variance, CONSTANT)
+                gains[term] = gain if variance > CONSTANT else 0.0
             else:
                 centred = self.features[:, own] - means[own]
                 covariance = centred.T @ (centred * counted[:, None])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import expit
 
 from unskew.errors import ParameterError
 from unskew.numerics.calibration import pseudo_inverse
@@ -128,7 +129,7 @@ class LogisticWeights(Linearisation):
 
 
 def _chance(scores: FloatArray) -> FloatArray:
-    return np.exp(-np.logaddexp(0.0, -scores))
+    return np.asarray(expit(scores))
 
 
 def _trains(numbers: IntArray, number: int, n_models: int) -> FloatArray:

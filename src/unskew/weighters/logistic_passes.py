@@ -8,6 +8,7 @@ import numpy as np
 
 from unskew.numerics.calibration import solve_psd
 from unskew.numerics.row_features import weighted_moments
+from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.population import Population
@@ -73,9 +74,9 @@ class LogisticSums(Summary):
         for model, beta in enumerate(self.coefficients):
             own = weight if self.folds.n_folds == 1 else np.where(numbers == model, 0.0, weight)
             scores = features @ beta
-            chances = np.exp(-np.logaddexp(0.0, -scores))
+            chances = np.exp(-softplus(-scores))
             self.mass[model] += own.sum()
-            self.losses[model] += own @ np.logaddexp(0.0, scores)
+            self.losses[model] += own @ softplus(scores)
             self.gradients[model] += (own * chances) @ features
             self.hessians[model] += weighted_moments(features, own * chances * (1 - chances)).gram
 

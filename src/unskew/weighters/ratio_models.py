@@ -7,13 +7,14 @@ Each is fitted on the rows outside a fold and judged on those inside, by the bal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from unskew._compat import _safe_indexing
-from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
 from unskew.numerics.ratio_loss import Sided, ratio_loss
 from unskew.numerics.typing import FloatArray, IntArray
@@ -218,17 +219,22 @@ class _LogisticFits:
 
         Rows that are not kept have a ratio of one.
         """
-        coefficients, log_ratio = [], np.zeros(len(self.features))
         if self.n_folds == 1:
             tol = 1e-11
-        for number in range(self.n_folds):
+
+        def solve(number: int) -> FloatArray:
             problem = self._problem(number, rate == "odds")
             share = self.model.mixture if rate == "odds" else rate
             first = None if start is None else start[number]
             beta, certificate = problem.solve(share, penalty, first, tol)
             if first is not None and not certificate.converged:  # too far from that start
                 beta, _ = problem.solve(share, penalty, None, tol)
-            coefficients.append(beta)
+            return beta
+
+        with ThreadPoolExecutor(min(available_cores(), self.n_folds)) as pool:
+            coefficients = list(pool.map(solve, range(self.n_folds)))
+        log_ratio = np.zeros(len(self.features))
+        for number, beta in enumerate(coefficients):
             inside = self.kept
             if self.n_folds > 1:
                 inside = inside[self.dealt[inside] == number]

@@ -236,8 +236,7 @@ class _TreePartition:
             raise InputError(
                 f"The tree is for {self._tree.n_features} columns; got {values.shape[1]}."
             )
-        leaves: IntArray = self._tree.apply(values)
-        return leaves
+        return TreeRouting.of(self._tree).cells(values)
 
     def __reduce__(self) -> Any:
         # What travels needs no scikit-learn at its destination, and finds the same leaves.

@@ -22,6 +22,10 @@ from unskew.population.sources.base import Part, Source, Types
 from unskew.population.sources.hive import Keys, constant_column
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
+MOST_VALUES_AT_ONCE, MOST_BLOCKS_AT_ONCE = 1 << 22, 4
+"""Values, and blocks of rows, that a thread decodes at a time. Measured on 8 columns: one block at
+a time takes 1.2 times the processor time of four, which hold 16 MB."""
+
 
 class ParquetSource(Source):
     """One or more Parquet files with the same columns.
@@ -79,13 +83,19 @@ class ParquetSource(Source):
                 )
             # Read text as Parquet's dictionaries, so that only distinct values are compared.
             batches = opened.reader(text).iter_batches(
-                BLOCK_ROWS, groups, physical, use_threads=False
+                _batch_rows(len(physical)), groups, physical, use_threads=False
             )
             for batch in batches:
                 for name in self._key_names:
                     column = constant_column(self._keys[opened.path][name], batch.num_rows)
                     batch = batch.append_column(name, column)
                 yield batch.select(columns)
+
+
+def _batch_rows(n_columns: int) -> int:
+    """Return how many rows to decode at a time: some blocks, where columns are few."""
+    n_blocks = MOST_VALUES_AT_ONCE // (BLOCK_ROWS * max(1, n_columns))
+    return BLOCK_ROWS * int(min(max(n_blocks, 1), MOST_BLOCKS_AT_ONCE))
 
 
 def _combine_groups(rows_of_groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:

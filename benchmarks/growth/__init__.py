@@ -1,0 +1,1 @@
+"""How time and memory of every weighter grow with the rows and columns."""

@@ -1,1 +1,0 @@
-"""Other readings of what the paper leaves open."""
