@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.references import reference
 
 from unskew import (
     AutoWeights,
@@ -189,3 +190,19 @@ def test_the_population_is_read_once():
     weighter = AutoWeights(overlap="ignore", calibrate_to="means")
     once = weighter.fit(sample, population=Population(chunks)).weights_
     assert once == pytest.approx(weighter.fit(sample, population=population).weights_, rel=1e-9)
+
+
+def test_the_best_candidate_detects_what_the_pool_does_not():
+    # A survey with weights as the population: few effective rows, on which exponents are uncertain.
+    register, survey = reference("admin"), reference("jvs")
+    columns = ["private", "size", "nace", "region"]
+    population = Population(survey[[*columns, "weight"]], weight="weight")
+    weighter = AutoWeights(overlap="ignore").fit(register[columns], population=population)
+    assert weighter.detected_
+    assert weighter.gain_ > 2 * weighter.gain_error_
+    # The weights must bring companies of each size nearer to their shares in the population.
+    large = (survey["size"] == "L").to_numpy()
+    truth = np.average(large, weights=survey["weight"])
+    ours = (register["size"] == "L").to_numpy()
+    corrected = np.average(ours, weights=weighter.weights_)
+    assert abs(corrected - truth) < 0.5 * abs(ours.mean() - truth)

@@ -42,8 +42,9 @@ class AutoWeights(InductiveWeighter):
     r"""Weights that pool what several candidates say of the density ratio, and explain themselves.
 
     Needs no labels. Each candidate's ratio is judged on rows that it has not seen, by the balanced
-    log loss; the pool is the product of powers of their ratios with the least such loss. If it is
-    not better than equal weights by two standard errors, the weights are exactly equal.
+    log loss; the pool is the product of powers of their ratios with the least such loss. If neither
+    it nor its best candidate is better than equal weights by two standard errors, the weights are
+    exactly equal.
 
     Parameters
     ----------
@@ -91,7 +92,8 @@ class AutoWeights(InductiveWeighter):
        within ±8.
     3. Exponents, not negative, minimise the held-out loss of the pool. The loss that is reported is
        that of exponents from the other folds.
-    4. If the gain over equal weights is less than two standard errors, weights are equal.
+    4. If the gain over equal weights is less than two standard errors, the best candidate is taken
+       alone, and if its gain is less than two standard errors, too, weights are equal.
     5. Weights above ``max_weight`` times the mean are cut.
     6. With ``calibrate_to="means"``, a tilt matches the means.
 

@@ -42,7 +42,11 @@ class Pool(NamedTuple):
 
     @classmethod
     def of(cls, candidates: list[Sided], rows: TwoSamples, dealt: Sided, n_folds: int) -> Pool:
-        """Pool held-out log ratios; the reported loss is that of exponents from other folds."""
+        """Pool held-out log ratios; the reported loss is that of exponents from other folds.
+
+        Exponents from few effective rows differ between folds, and their loss is uncertain. Where
+        such a pool detects nothing and its best candidate alone does, the pool is that candidate.
+        """
         limited = [limit(one) for one in candidates]
         losses = [ratio_loss(one, rows.shares) for one in limited]
         exponents = pool_exponents(limited, rows.shares)
@@ -56,7 +60,10 @@ class Pool(NamedTuple):
             own = product(limited, pool_exponents(part, shares))
             for side, new, other in zip(pooled, own, others, strict=True):
                 side[~other] = new[~other]
-        return cls(exponents, ratio_loss(pooled, rows.shares), losses)
+        pool = cls(exponents, ratio_loss(pooled, rows.shares), losses)
+        best = int(np.argmin([loss.value for loss in losses]))
+        alone = cls(np.eye(len(losses))[best], losses[best], losses)
+        return alone if alone.detected and not pool.detected else pool
 
 
 def limit(log_ratios: Sided) -> Sided:
