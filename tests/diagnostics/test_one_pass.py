@@ -38,7 +38,7 @@ def test_without_it_the_population_is_read_again():
 def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
     random = np.random.default_rng(0)
     population = random.normal(size=(1500, 2))
-    sample = random.normal(size=(300, 2)) + [0.5, 0.0]
+    sample = random.normal([0.5, 0.0], size=(300, 2))
     y = sample[:, 0] + random.normal(size=300)
     weighter = CalibrationWeights(overlap=overlap).fit(sample, population=population)
     whole = diagnose(sample, population, weighter, y=y)
@@ -48,5 +48,7 @@ def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
         whole.bias,
         whole.overlap,
     )
-    assert whole.bounds and whole.outcome is not None
-    assert not judged.bounds and judged.outcome is None
+    assert whole.bounds
+    assert whole.outcome is not None
+    assert not judged.bounds
+    assert judged.outcome is None
