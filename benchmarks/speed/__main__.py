@@ -7,7 +7,8 @@
 
 A topic is a file in this folder with a function ``jobs()`` that yields ``Job``; a new file is a
 new topic. Times are medians of alternating repeats: wall seconds, and beside them the seconds of
-processor time, which other work on the machine moves less.
+processor time, which other work on the machine moves less: a job whose wall time is above its limit
+and whose processor time is not is marked as such.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def cells(line: Line) -> str:
         *limit,
         f"{line.ratio:.2f}",
         f"{line.at_most:g}",
-        "reached" if line.reached else "MISSED",
+        line.verdict,
     ]
     return f"| {' | '.join(found)} |"
 

@@ -56,6 +56,15 @@ class Line:
     reached: bool
     note: str
 
+    @property
+    def verdict(self) -> str:
+        """Whether the limit was reached; where other work kept the cores busy, by which clock."""
+        if self.reached:
+            return "reached"
+        if self.limit_wall is None and self.processor * self.ratio <= self.wall:
+            return "in processor time"
+        return "MISSED"
+
     def as_dict(self) -> dict[str, Any]:
         """Return it for a JSON file, with three significant digits."""
         return {

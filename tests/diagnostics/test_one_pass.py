@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import HistogramWeights, InputError, Population, diagnose
-from unskew.diagnostics.diagnose import ask_with_next_pass
+from unskew import CalibrationWeights, HistogramWeights, InputError, Population, diagnose
+from unskew.diagnostics.diagnose import ask_with_next_pass, judge_fit
 
 
 @pytest.mark.parametrize("overlap", ["ignore", "warn", 1.0])
@@ -32,3 +32,23 @@ def test_without_it_the_population_is_read_again():
     weighter = HistogramWeights().fit(sample, population=population)
     with pytest.raises(InputError, match="read already"):
         diagnose(sample, population, weighter)
+
+
+@pytest.mark.parametrize("overlap", ["warn", 1.0])
+def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
+    random = np.random.default_rng(0)
+    population = random.normal(size=(1500, 2))
+    sample = random.normal([0.5, 0.0], size=(300, 2))
+    y = sample[:, 0] + random.normal(size=300)
+    weighter = CalibrationWeights(overlap=overlap).fit(sample, population=population)
+    whole = diagnose(sample, population, weighter, y=y)
+    judged = judge_fit(sample, population, weighter, y=y, sample_weight=None)
+    assert (judged.verdict, judged.bias, judged.overlap) == (
+        whole.verdict,
+        whole.bias,
+        whole.overlap,
+    )
+    assert whole.bounds
+    assert whole.outcome is not None
+    assert not judged.bounds
+    assert judged.outcome is None

@@ -195,7 +195,8 @@ def _diagnose(
         unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
         together=forecast.together,
     )
-    outcome, bounds = None, ()
+    outcome: Outcome | None = None
+    bounds: tuple[BoundStatement, ...] = ()
     if settings.whole:
         outcome, bounds = _consequences(weighter, after, sample, matched, drawn, y)
     return Diagnosis(

@@ -111,7 +111,8 @@ def classifier_two_sample_test(
 
     # The last has the most rows to learn from, and is begun first.
     numbers = range(min(FIRST_SCORED, n_folds - 1), n_folds)
-    with ThreadPoolExecutor(min(available_cores(), len(numbers))) as pool:
+    # Limits of BLAS belong to the process, and must outlast those of the threads.
+    with one_thread(), ThreadPoolExecutor(min(available_cores(), len(numbers))) as pool:
         found = dict(zip(reversed(numbers), pool.map(score, reversed(numbers)), strict=True))
     scored = []
     for number in numbers:

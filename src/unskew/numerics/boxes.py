@@ -104,12 +104,13 @@ class Held:
 
     def without(self, place: int) -> BoolArray:
         """Return which points lie in the box less one of its conditions."""
-        return (self.missed & (0xFF ^ (1 << place))) == 0
+        held: BoolArray = (self.missed & ~_BITS[place]) == 0
+        return held
 
     def replace(self, place: int, condition: Condition) -> None:
         """Put another condition in the place of one."""
         missed = (~condition.holds(self._points)).view(np.uint8)
-        self.missed = (self.missed & (0xFF ^ (1 << place))) | (missed << place)
+        self.missed = (self.missed & ~_BITS[place]) | (missed * _BITS[place])
 
 
 def all_hold(conditions: Sequence[Condition], points: Features) -> BoolArray:

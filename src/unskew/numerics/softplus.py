@@ -12,7 +12,7 @@ def softplus(scores: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> softplus(np.array([-np.inf, -800.0, 0.0, 800.0])).round(6)
-    array([  0.      ,   0.      ,   0.693147, 800.      ])
+    >>> softplus(np.array([-np.inf, 0.0, 2.0])).round(6)
+    array([0.      , 0.693147, 2.126928])
     """
     return np.asarray(np.log1p(np.exp(-np.abs(scores))) + np.maximum(scores, 0.0))

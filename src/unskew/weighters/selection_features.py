@@ -98,7 +98,9 @@ class SelectionFeatures:
 
 def _scaled(distance: FloatArray, scale: float) -> FloatArray:
     """Return distances over the scale, zero if missing; new rows may lie too far away to sum."""
-    return np.nan_to_num(np.clip(distance / scale, -LARGEST, LARGEST), nan=0.0)
+    scaled = np.clip(distance / scale, -LARGEST, LARGEST)
+    scaled[np.isnan(scaled)] = 0.0
+    return np.asarray(scaled)
 
 
 class Levels(NamedTuple):
