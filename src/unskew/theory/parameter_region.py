@@ -87,9 +87,10 @@ def _root(
     values = responses @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     influence = line.influence(values, "m_estimator")
     own = influence.sample - shares[:, None] * values
-    # As a jackknife would: rows with much leverage have moved the parameters towards themselves.
-    leverage = shares * np.einsum("ij,ij->i", values, responses)
-    own /= undamped(leverage, "hc3")[:, None]
+    if line.unbiased and line.has_leverage:
+        # As a jackknife would: such rows have moved the parameters towards themselves.
+        leverage = shares * np.einsum("ij,ij->i", values, responses)
+        own /= undamped(leverage, "hc3")[:, None]
     covariance = sum_of_squares(own, influence.centred)
     if influence.population is not None and theirs is not None:
         parts = influence.population(theirs.batch)
