@@ -51,6 +51,12 @@ def _of_draw(one: Draw) -> dict[str, float]:
         found[f"LogisticRegression, {name}, qualified"] = float(
             bound.statement.startswith("Only if")
         )
+        perfect = 1 / one.probabilities[one.selected]
+        perfect *= model.weights_.sum() / perfect.sum()
+        other = clone(learner).fit(X, classes, sample_weight=perfect)
+        found[f"LogisticRegression, {name}, flipped"] = float(
+            np.mean(other.predict(population) != model.predict(population))
+        )
     return found
 
 

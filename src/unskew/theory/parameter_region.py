@@ -25,7 +25,7 @@ from unskew.theory.form_test import FormTest, TheirRows, check_form, sum_of_squa
 from unskew.theory.not_covered import not_covered
 from unskew.theory.partitions import why_no_region
 from unskew.theory.regions import ParameterRegion, Region
-from unskew.weighters.linearisation import Linearisation
+from unskew.weighters.linearisation import Linearisation, undamped
 
 
 class Parameters(NamedTuple):
@@ -58,10 +58,12 @@ def read_parameters(weighter: Any, asked: Asked, delta: float, rows: IntArray) -
     responses = responses - shares @ responses
     known = isinstance(population, Margins)
     theirs = None if known else asked.rows(weighter.columns_)
-    root, rank = _root(line, shares, responses, theirs)
+    root, degrees = _root(line, shares, responses, theirs)
     return Parameters(
-        ParameterRegion(responses[rows], root, shares[rows], delta, unbiased=line.unbiased),
-        rank,
+        ParameterRegion(
+            responses[rows], root, shares[rows], delta, degrees, unbiased=line.unbiased
+        ),
+        root.shape[1],
         (
             f"the weights needed have the form that {name} fits, with some parameters, and the "
             "errors of these are normal and small: to first order, for many rows",
@@ -76,16 +78,25 @@ def read_parameters(weighter: Any, asked: Asked, delta: float, rows: IntArray) -
 
 def _root(
     line: Linearisation, shares: FloatArray, responses: FloatArray, theirs: TheirRows | None
-) -> tuple[FloatArray, int]:
-    """Return a root of the parameters' covariance, and its rank."""
+) -> tuple[FloatArray, float]:
+    """Return a root of the parameters' covariance, and its degrees of freedom.
+
+    These are few where few rows have most of the influence.
+    """
     gram = responses.T @ (shares[:, None] * responses)
     values = responses @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     influence = line.influence(values, "m_estimator")
     own = influence.sample - shares[:, None] * values
+    if line.unbiased and line.has_leverage:
+        # As a jackknife would: such rows have moved the parameters towards themselves.
+        leverage = shares * np.einsum("ij,ij->i", values, responses)
+        own /= undamped(leverage, "hc3")[:, None]
     covariance = sum_of_squares(own, influence.centred)
     if influence.population is not None and theirs is not None:
         parts = influence.population(theirs.batch)
         covariance += theirs.variance(parts, influence.n_population, influence.centred)
     size, directions = np.linalg.eigh(covariance)
     kept = size > 1e-12 * size.max(initial=0.0)
-    return directions[:, kept] * np.sqrt(size[kept]), int(kept.sum())
+    parts = np.square(own @ (directions[:, kept] / np.sqrt(size[kept]))).sum(axis=1)
+    degrees = float(parts.sum() ** 2 / np.maximum(parts @ parts, 1e-300))
+    return directions[:, kept] * np.sqrt(size[kept]), max(degrees, 1.0)

@@ -201,6 +201,8 @@ class ParameterRegion(Region):
     shares : ndarray of shape (m,)
         Of the estimated weights.
     delta : float
+    degrees : float
+        Of freedom of the covariance: the draws are Student's.
     unbiased : bool
         Whether errors of the parameters are centred at zero. Otherwise only the worst case over the
         ellipsoid counts, which leaves room for a bias of the same order.
@@ -212,10 +214,11 @@ class ParameterRegion(Region):
         root: FloatArray,
         shares: FloatArray,
         delta: float,
+        degrees: float,
         *,
         unbiased: bool = True,
     ) -> None:
-        self.columns, self.shares = responses @ root, shares
+        self.columns, self.shares, self.degrees = responses @ root, shares, degrees
         self.drawn = unbiased
         self.delta = delta
         reach = math.sqrt(chi2.isf(delta, root.shape[1])) * np.linalg.norm(self.columns, axis=1)
@@ -227,8 +230,10 @@ class ParameterRegion(Region):
         return gaussian_norm(rows.gram(self.columns), self.delta), -1
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
-        """Draw parameters from their normal distribution; the weights keep their total."""
-        ratios = np.exp(self.columns @ random.normal(size=(self.columns.shape[1], number)))
+        """Draw parameters from Student's distribution; the weights keep their total."""
+        drawn = random.normal(size=(self.columns.shape[1], number))
+        drawn /= np.sqrt(random.chisquare(self.degrees, size=number) / self.degrees)
+        ratios = np.exp(self.columns @ drawn)
         return np.asarray(ratios / (self.shares @ ratios) - 1)
 
 

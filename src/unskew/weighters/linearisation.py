@@ -79,10 +79,13 @@ class Linearisation(ABC):
     unbiased : bool
         Whether the weights' parameters have no bias of the order of their errors, such as that of a
         penalty.
+    has_leverage : bool
+        Whether a row has helped to fit the parameters of its own weight; not with folds.
     """
 
     cautions: tuple[str, ...] = ()
     unbiased: bool = True
+    has_leverage: bool = True
 
     @abstractmethod
     def influence(self, values: FloatArray, form: Form) -> Influence:

@@ -54,6 +54,7 @@ class LogisticWeights(Linearisation):
         self._models, self._shares = models, weights / weights.sum()
         self._design, self._features, self._numbers = design, features, numbers
         self._follows, self._of_batch, self._n_population = follows, of_batch, n_population
+        self.has_leverage = models.n_models == 1
         if models.penalty:
             self.unbiased = False
             self.cautions = (
