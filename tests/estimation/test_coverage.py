@@ -82,14 +82,18 @@ def test_the_default_weighter_covers_at_least_as_often_in_most_scenarios(page):
     assert better >= 4
 
 
-def test_intervals_of_scores_cover_as_documented(page):
-    from benchmarks.estimation.scores import METHODS, summary
+def test_scores_are_nearer_than_naive_ones_as_documented(page):
+    from benchmarks.estimation.scores import METHODS, SELECTIONS, biased, gathered, summary
 
     results = read("scores.json")
-    assert set(results) == {"component", "target"}
+    assert set(results) == set(SELECTIONS)
     assert summary(results) in page
+    every = [draw for found in results.values() for draws in found.values() for draw in draws]
+    assert min(len(draws) for found in results.values() for draws in found.values()) >= 3
     for method in METHODS:
-        each = [totals[method] for found in results.values() for totals in found.values()]
-        made, covered = (sum(sums[name] for sums in each) for name in ("made", "covered"))
-        assert made >= 100
-        assert 0.90 <= covered / made <= 0.99
+        n, error, naive, _ = gathered([draw for draw in every if biased(draw)], method)
+        assert n >= 50
+        assert error <= naive / 2
+    for selection in ("component", "target"):
+        draws = [draw for draws in results[selection].values() for draw in draws]
+        assert 0.93 <= gathered(draws, "doubly_robust")[3] <= 0.97
