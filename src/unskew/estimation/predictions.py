@@ -54,7 +54,8 @@ class Predictions:
             return cls(_responses(model, X, classes), classes, note, [model], only)
         classes = np.unique(y) if is_classifier(model) else None
         parts: dict[str, Any] = {}
-        models, folds = [], np.zeros(len(y), dtype=np.int64)
+        models: list[Any] = []
+        folds = np.zeros(len(y), dtype=np.int64)
         for seen, test in _splits(cv, X, y, classes is not None, random_state):
             folds[test] = len(models)
             fitted = train(model, _safe_indexing(X, seen), y[seen], population)
