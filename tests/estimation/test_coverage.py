@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks" / "estimation"
-# Where calibration is wrong: rows with almost all weight, and columns that are not the model's.
-HARD = {"few effective rows": 0.82, "Kang-Schafer, wrong columns": 0.83}
+# Columns that are not the model's leave a bias, and few rows have most of the leverage.
+HARD = "Kang-Schafer, wrong columns"
 
 
 def read(name):
@@ -44,11 +44,12 @@ def test_intervals_cover_as_documented(results):
         for method in ("weights", "outcome"):
             sums = totals[method]
             covered = sums["covered"] / sums["made"]
-            assert HARD.get(name, 0.915) <= covered <= 0.97, (name, method)
+            assert 0.915 <= covered <= 0.975, (name, method)
             # Standard errors are right also where a bias moves the intervals.
             bias = sums["error"] / sums["made"]
             spread = (sums["squares"] / sums["made"] - bias**2) ** 0.5
-            assert sums["se"] / sums["made"] == pytest.approx(spread, rel=0.1)
+            ratio = sums["se"] / sums["made"] / spread
+            assert 0.9 <= ratio <= (1.2 if name == HARD else 1.1)
 
 
 def test_kang_and_schafer(results):
@@ -57,7 +58,7 @@ def test_kang_and_schafer(results):
         return (sums["squares"] / sums["made"]) ** 0.5
 
     assert error("right", "weights") <= 1.2
-    assert error("wrong", "outcome") <= 2.6
+    assert error("wrong", "outcome") <= 2.0  # 2.6 with exact balance of the means
 
 
 def test_the_page_shows_the_results(results, page):
