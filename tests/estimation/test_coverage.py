@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks" / "estimation"
-# Where calibration is wrong: rows with almost all weight, and columns that are not the model's.
-HARD = {"few effective rows": 0.82, "Kang-Schafer, wrong columns": 0.83}
+# Columns that are not the model's leave a bias, and few rows have most of the leverage.
+HARD = "Kang-Schafer, wrong columns"
 
 
 def read(name):
@@ -44,11 +44,12 @@ def test_intervals_cover_as_documented(results):
         for method in ("weights", "outcome"):
             sums = totals[method]
             covered = sums["covered"] / sums["made"]
-            assert HARD.get(name, 0.915) <= covered <= 0.97, (name, method)
+            assert 0.915 <= covered <= 0.975, (name, method)
             # Standard errors are right also where a bias moves the intervals.
             bias = sums["error"] / sums["made"]
             spread = (sums["squares"] / sums["made"] - bias**2) ** 0.5
-            assert sums["se"] / sums["made"] == pytest.approx(spread, rel=0.1)
+            ratio = sums["se"] / sums["made"] / spread
+            assert 0.9 <= ratio <= (1.2 if name == HARD else 1.1)
 
 
 def test_kang_and_schafer(results):
@@ -57,7 +58,7 @@ def test_kang_and_schafer(results):
         return (sums["squares"] / sums["made"]) ** 0.5
 
     assert error("right", "weights") <= 1.2
-    assert error("wrong", "outcome") <= 2.6
+    assert error("wrong", "outcome") <= 2.0  # 2.6 with exact balance of the means
 
 
 def test_the_page_shows_the_results(results, page):
@@ -82,14 +83,18 @@ def test_the_default_weighter_covers_at_least_as_often_in_most_scenarios(page):
     assert better >= 4
 
 
-def test_intervals_of_scores_cover_as_documented(page):
-    from benchmarks.estimation.scores import METHODS, summary
+def test_scores_are_nearer_than_naive_ones_as_documented(page):
+    from benchmarks.estimation.scores import METHODS, SELECTIONS, biased, gathered, summary
 
     results = read("scores.json")
-    assert set(results) == {"component", "target"}
+    assert set(results) == set(SELECTIONS)
     assert summary(results) in page
+    every = [draw for found in results.values() for draws in found.values() for draw in draws]
+    assert min(len(draws) for found in results.values() for draws in found.values()) >= 3
     for method in METHODS:
-        each = [totals[method] for found in results.values() for totals in found.values()]
-        made, covered = (sum(sums[name] for sums in each) for name in ("made", "covered"))
-        assert made >= 100
-        assert 0.90 <= covered / made <= 0.99
+        n, error, naive, _ = gathered([draw for draw in every if biased(draw)], method)
+        assert n >= 50
+        assert error <= naive / 2
+    for selection in ("component", "target"):
+        draws = [draw for draws in results[selection].values() for draw in draws]
+        assert 0.93 <= gathered(draws, "doubly_robust")[3] <= 0.97

@@ -66,7 +66,7 @@ def estimate(
         An unbiased reference sample of the population, or what is known of it.
     weighter : Weighter, optional
         By default :class:`unskew.CalibrationWeights` of the columns that sample and population
-        share.
+        share. Its automatic features are here those that predict selection, or y.
     outcome : estimator or {"boosted", "linear"}, optional
         A regressor or classifier of y given the columns that the population has. The estimate is
         then doubly robust (augmented inverse probability weighting): the models' mean over the

@@ -64,7 +64,8 @@ class CalibrationWeights(InductiveWeighter):
         What is matched. "means": the mean of each number, the share of each category and of
         missing values. "margins": the shares of categories, and of five bands of each number.
         "auto": "means", and of squares, knots and pairs of columns those that lower the held-out
-        loss, at most a tenth as many features as sample rows and 200; see Notes. A list holds
+        loss, at most a tenth as many features as sample rows and 200; in :func:`unskew.estimate`
+        also those that predict y. A list holds
         columns (as in "means"), pairs such as ``("age", "region")``, and functions of a table of
         rows in the form of X; without functions, the population needs only the columns that it
         names. With :class:`unskew.Margins`, "auto" is everything that they know.
