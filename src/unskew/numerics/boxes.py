@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,7 @@ class Features:
         return Features([column[rows] for column in self.columns])
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """One side of a feature.
 
     Attributes

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -217,7 +216,7 @@ class _Search:
         """
         part = BORDER / len(conditions)
         return [
-            replace(c, border=_quantile(values[inside], part if c.above else 1 - part))
+            c._replace(border=_quantile(values[inside], part if c.above else 1 - part))
             for c in conditions
             for values in (self.others.columns[c.feature],)
         ]
@@ -268,9 +267,9 @@ def _widest(condition: Condition, mine: FloatArray, theirs: FloatArray) -> Condi
     if not len(beyond):
         return None
     if condition.above:
-        return replace(condition, border=last, gap=(last, float(beyond.min())))
+        return condition._replace(border=last, gap=(last, float(beyond.min())))
     first = float(beyond.max())
-    return replace(condition, border=first, gap=(first, last))
+    return condition._replace(border=first, gap=(first, last))
 
 
 def _quantile(values: FloatArray, share: float) -> float:
@@ -288,7 +287,9 @@ def _is_mark(column: Any) -> bool:
 
 def _excluding(condition: Condition, value: float) -> Condition:
     border = float(value)
-    return replace(condition, border=border if condition.above else np.nextafter(border, -np.inf))
+    return condition._replace(
+        border=border if condition.above else float(np.nextafter(border, -np.inf))
+    )
 
 
 def _leaves_without(
