@@ -235,8 +235,8 @@ class TiltedKernel(Kernel):
         self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         """Return the kernel between rows and centres, times the factors of the rows."""
-        inner = [np.ascontiguousarray(side[:, :-1]) for side in (left, right)]
-        values = self.kernel.block(*inner, out)
+        mine, theirs = (np.ascontiguousarray(side[:, :-1]) for side in (left, right))
+        values = self.kernel.block(mine, theirs, out)
         values *= left[:, -1:]
         return values
 
