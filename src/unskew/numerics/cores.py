@@ -18,17 +18,10 @@ def available_cores() -> int:
 
 
 @contextmanager
-def blas_threads(most: int) -> Iterator[None]:
-    """Let BLAS use so many threads a call."""
-    # SciPy has its own BLAS, which a controller created before it was loaded does not control.
-    with _controller("scipy.linalg" in sys.modules).limit(limits=most, user_api="blas"):
-        yield
-
-
-@contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
-    with blas_threads(1):
+    # SciPy has its own BLAS, which a controller created before it was loaded does not control.
+    with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         yield
 
 

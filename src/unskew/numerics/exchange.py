@@ -121,10 +121,9 @@ _SINGLE_NOISE = 1e-7
 """What single precision cannot distinguish from zero, relative to the largest linear term: its
 rounding, 6e-8, and a little more. It is left to rounds with more exact gradients."""
 
-_SYSTEM_ACCURACY, _LAST_ACCURACY = 0.1, 0.5
-"""Systems are solved to the first share of the worst gradient of the last round: more would be lost
-on a set of free entries that is not the right one yet. Or to the second share of the tolerance, if
-that is more. Not tuned."""
+_SYSTEM_ACCURACY = 0.1
+"""Systems are solved to this share of the worst gradient of the last round, or of the tolerance:
+more would be lost on a set of free entries that is not the right one yet. Not tuned."""
 
 _OUTSIDE_BOX, _OUTSIDE_BOX_SHARE = 1e-6, 0.01
 """An entry has left the box if it is outside by this share of the mean entry, or by this share of
@@ -306,7 +305,7 @@ class _Pass:
                 best = int(np.argmin(np.where(at_upper, np.inf, reduced)))
                 free[best], at_upper[best] = True, False
             slack = self._slack(one_sided=not at_upper.any())
-            accuracy = max(_SYSTEM_ACCURACY * worst, _LAST_ACCURACY * slack)
+            accuracy = _SYSTEM_ACCURACY * max(worst, slack)
             point, reduced = self._solve(free, at_upper, point, accuracy)
             # 2) Find the wrong entries.
             wrong = _Wrong(

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from unskew.numerics.box_simplex import BlockMatrix
-from unskew.numerics.cores import available_cores, blas_threads
 from unskew.numerics.typing import FloatArray, IntArray
 
 _FEW_CHANGES = 1 / 20
@@ -60,9 +59,6 @@ _ROWS_AT_ONCE = 1000
 """Rows of a block that are filled at a time, to hold no second block; as many as there are
 landmarks at most, which are filled together. Not tuned."""
 
-_ENOUGH_FOR_THREADS = 5000
-"""Rows of a set from which on BLAS shares the work among its threads."""
-
 _MORE_PROXIMITY, _LEAST_PROXIMITY = 100, 1e-8
 """By how much ρ grows where even double precision cannot factor the block, and from what at least.
 Not tuned."""
@@ -96,13 +92,9 @@ class FreeSystem:
         if not self._iterates or len(rows) <= _MANY_ROWS:
             self._iterated = None
             return
-        with blas_threads(self._n_threads()):
-            if self._iterated is None or not self._iterated.select(rows):
-                self._iterated = None  # frees its memory first
-                self._iterated = _Iterated(self._matrix, rows, self.proximity)
-
-    def _n_threads(self) -> int:
-        return available_cores() if len(self._rows) >= _ENOUGH_FOR_THREADS else 1
+        if self._iterated is None or not self._iterated.select(rows):
+            self._iterated = None  # frees its memory first
+            self._iterated = _Iterated(self._matrix, rows, self.proximity)
 
     def solve(
         self, right: FloatArray, total: float | None, *, guess: FloatArray, accuracy: float
@@ -112,12 +104,6 @@ class FreeSystem:
         Conjugate gradients start at the guess, which has the total, and end when the largest
         residual is below ``accuracy``.
         """
-        with blas_threads(self._n_threads()):
-            return self._solve(right, total, guess, accuracy)
-
-    def _solve(
-        self, right: FloatArray, total: float | None, guess: FloatArray, accuracy: float
-    ) -> tuple[FloatArray, float]:
         if self._iterated is not None:
             found = self._iterated.solve(right, total, guess, accuracy)
             if found is not None:

@@ -45,7 +45,7 @@ class KernelMatrix:
         self._quick = kernel.prepare(rows, dtype=np.float32)
         room = int(min(self.size, memory / (4.0 * max(self.size, 1))))
         if room < self.size:
-            room //= 2  # the other half is left to the square blocks that a solver factors
+            room //= 4  # the rest is left to the square blocks that a solver needs
         self._held: Any = np.empty((room, self.size), dtype=np.float32)  # pages come when used
         self._owner = np.full(room, -1)  # which row is held at a place, and where a row is
         self._place = np.full(self.size, -1)

@@ -85,10 +85,10 @@ class GaussianKernel(Kernel):
         self.bandwidth = bandwidth
 
     def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
-        """Return rows in units of the bandwidth, with −‖x‖²/2 and 1 as two more columns."""
+        """Return rows in units of the bandwidth, with 1 and −‖x‖²/2 as two more columns."""
         scaled = _within_range(rows, self.bandwidth)
         halves = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-        columns = np.column_stack([scaled, halves, np.ones(len(scaled))])
+        columns = np.column_stack([scaled, np.ones(len(scaled)), halves])
         return np.ascontiguousarray(columns, dtype=dtype)
 
     def block(
@@ -98,7 +98,7 @@ class GaussianKernel(Kernel):
         swapped = left.copy()
         swapped[:, [-2, -1]] = left[:, [-1, -2]]  # so that each side's half norm meets a one
         values = np.matmul(swapped, right.T, out=out)
-        if min(left[:, -2].min(initial=0), right[:, -2].min(initial=0)) < -_LARGE_HALF_NORM:
+        if min(left[:, -1].min(initial=0), right[:, -1].min(initial=0)) < -_LARGE_HALF_NORM:
             np.minimum(values, 0, out=values)  # rounding may have made it a large positive one
         return np.exp(values, out=values)
 
@@ -235,8 +235,8 @@ class TiltedKernel(Kernel):
         self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         """Return the kernel between rows and centres, times the factors of the rows."""
-        rows, centres = (np.ascontiguousarray(side[:, :-1]) for side in (left, right))
-        values = self.kernel.block(rows, centres, out)
+        mine, theirs = (np.ascontiguousarray(side[:, :-1]) for side in (left, right))
+        values = self.kernel.block(mine, theirs, out)
         values *= left[:, -1:]
         return values
 

@@ -84,8 +84,8 @@ class KernelMeanMatching(KernelWeighter):
         itself.
     memory : float, default=2**31
         Bytes that the rows of the kernel matrix may take which an exact solution needs again and
-        again. If not all of them fit, half of it is used, and the others are computed each time.
-        The square block of the rows with positive weight is held as well, to solve with it.
+        again. If not all of them fit, a quarter of it is used, and the others are computed each
+        time. The square block of the rows with positive weight is held as well, to solve with it.
     max_iterations : int, default=5000
         Rounds of the exact solver, which rarely needs more than fifty, or gradient steps with low
         rank. Reaching it gives a warning with the remaining duality gap.
