@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks" / "estimation"
 # Columns that are not the model's leave a bias, and few rows have most of the leverage.
 HARD = "Kang-Schafer, wrong columns"
+# What does not cover in 93 to 97 % of draws: a bias, and intervals of few degrees of freedom.
+MISSED = {HARD: (0.92, 0.97), "few effective rows": (0.93, 0.975)}
 
 
 def read(name):
@@ -44,7 +46,8 @@ def test_intervals_cover_as_documented(results):
         for method in ("weights", "outcome"):
             sums = totals[method]
             covered = sums["covered"] / sums["made"]
-            assert 0.915 <= covered <= 0.975, (name, method)
+            low, high = MISSED.get(name, (0.93, 0.97))
+            assert low <= covered <= high, (name, method)
             # Standard errors are right also where a bias moves the intervals.
             bias = sums["error"] / sums["made"]
             spread = (sums["squares"] / sums["made"] - bias**2) ** 0.5
