@@ -131,9 +131,10 @@ def today() -> dict[str, str]:
             "today": MISSING,
             "today_changes": MISSING,
             "today_words": "*not finished*",
+            "least_harm": "?",
             "today_directions": "?",
         }
-    rows = Round("today").averaged(total="paper")
+    rows = _at_equal_totals(Round("today"))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["method"]): row for row in rows}
@@ -143,6 +144,7 @@ def today() -> dict[str, str]:
         marks = [" *" if error == min(errors) else "" for error in errors]
         lines.append((name, *(f"{e:.3f}{mark}" for e, mark in zip(errors, marks, strict=True))))
     changes, words = [], []
+    worst: dict[str, float] = {}
     for method in methods[1:]:
         mine = [cell[name, method] for name in sets]
         plain = [cell[name, "Unweighted"]["nmse_mean"] for name in sets]
@@ -156,15 +158,29 @@ def today() -> dict[str, str]:
                 str(sum(row["low"] > 0 for row in mine)),
             )
         )
-        if method not in METHODS:
+        worst[method] = max(relative)
+        if method != "Ideal":
             words.append(f"{method} {np.mean(relative):+.1%} (at worst {max(relative):+.1%})")
     headings = ("weights", "mean change", "worst set", "sets better", "sets worse")
     return {
         "today": markdown(TextTable("", ("set", *methods), lines, 1)),
         "today_changes": markdown(TextTable("", headings, changes, 1)),
         "today_words": ", ".join(words),
+        "least_harm": min(worst, key=worst.__getitem__),
         "today_directions": str(rows[0]["directions"]),
     }
+
+
+def _at_equal_totals(panel: Round) -> list[Row]:
+    """Return the averages of seed 0 with all weights of sum m; the paper's from another round."""
+    (same,) = [report for report in Round("directions").reports if report["seed"] == 0]
+    equal = {
+        (row["set"], row["method"]): row for row in same["averages"] if row["total"] == "sample"
+    }
+    rows = panel.averaged(total="paper")
+    made = [equal.get((row["set"], row["method"]), row) for row in rows]
+    assert {row["directions"] for row in made} == {rows[0]["directions"]}
+    return made
 
 
 def mechanisms() -> dict[str, str]:
