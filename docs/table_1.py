@@ -219,7 +219,7 @@ def _wrapped(text: str) -> str:
 
 def _block(block: str) -> str:
     lines = block.split("\n")
-    prose = all(line[:1] not in ("|", "!", "#", "`") and line[:4] != "    " for line in lines)
+    prose = not any(line.startswith(("|", "!", "#", "```", "    ")) for line in lines)
     if not prose or max(map(len, lines)) <= WIDTH:
         return block
     items: list[str] = []

@@ -131,9 +131,10 @@ def today() -> dict[str, str]:
             "today": MISSING,
             "today_changes": MISSING,
             "today_words": "*not finished*",
+            "least_harm": "?",
             "today_directions": "?",
         }
-    rows = Round("today").averaged(total="paper")
+    rows = _at_equal_totals(Round("today"))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["method"]): row for row in rows}
@@ -143,6 +144,7 @@ def today() -> dict[str, str]:
         marks = [" *" if error == min(errors) else "" for error in errors]
         lines.append((name, *(f"{e:.3f}{mark}" for e, mark in zip(errors, marks, strict=True))))
     changes, words = [], []
+    worst: dict[str, float] = {}
     for method in methods[1:]:
         mine = [cell[name, method] for name in sets]
         plain = [cell[name, "Unweighted"]["nmse_mean"] for name in sets]
@@ -156,15 +158,29 @@ def today() -> dict[str, str]:
                 str(sum(row["low"] > 0 for row in mine)),
             )
         )
-        if method not in METHODS:
+        worst[method] = max(relative)
+        if method != "Ideal":
             words.append(f"{method} {np.mean(relative):+.1%} (at worst {max(relative):+.1%})")
     headings = ("weights", "mean change", "worst set", "sets better", "sets worse")
     return {
         "today": markdown(TextTable("", ("set", *methods), lines, 1)),
         "today_changes": markdown(TextTable("", headings, changes, 1)),
         "today_words": ", ".join(words),
+        "least_harm": min(worst, key=worst.__getitem__),
         "today_directions": str(rows[0]["directions"]),
     }
+
+
+def _at_equal_totals(panel: Round) -> list[Row]:
+    """Return the averages of seed 0 with all weights of sum m; the paper's from another round."""
+    (same,) = [report for report in Round("directions").reports if report["seed"] == 0]
+    equal = {
+        (row["set"], row["method"]): row for row in same["averages"] if row["total"] == "sample"
+    }
+    rows = panel.averaged(total="paper")
+    made = [equal.get((row["set"], row["method"]), row) for row in rows]
+    assert {row["directions"] for row in made} == {rows[0]["directions"]}
+    return made
 
 
 def mechanisms() -> dict[str, str]:
@@ -203,30 +219,36 @@ def _wins(report: Report, names: Sequence[str]) -> TextTable:
 def matchings() -> dict[str, str]:
     """Return what the program of kernel mean matching gives, solved in other ways."""
     if not Round.exists("matchings"):
-        return {"matchings": MISSING, "matching_draws": "?", "nearest": "?", "nearest_off": "?"}
+        unknown = ("matching_draws", "nearest", "nearest_off", "ranked", "ranked_by")
+        return {"matchings": MISSING, **dict.fromkeys(unknown, "?")}
     panel = Round("matchings")
     rows = [row for report in panel.reports for row in report["results"]]
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cell = {(row["set"], row["method"]): row for row in rows}
     published = {name: cell[name, "KMM"]["paper_nmse_mean"] for name in sets}
     trials = [m for m in dict.fromkeys(row["method"] for row in rows) if m not in METHODS]
-    lines, off = [], {}
+    lines, off, ranks = [], {}, {}
     for method in ("KMM", *trials):
         errors = {name: cell[name, method]["nmse_mean"] for name in sets}
         off[method] = np.median([abs(errors[s] / published[s] - 1) for s in sets])
+        ranks[method] = stats.spearmanr(list(errors.values()), list(published.values()))[0]
         spread = [cell[s, method]["nmse_sd"] / cell[s, "KMM"]["paper_nmse_sd"] for s in sets]
         name = "to 1e-3 (the table's)" if method == "KMM" else method
         cells = (f"{errors[s]:.3f}" for s in sets)
-        lines.append((name, *cells, f"{off[method]:.0%}", f"{np.median(spread):.1f}"))
-    lines.append(("**published**", *(f"{published[s]:.3f}" for s in sets), "", ""))
+        figures = f"{off[method]:.0%}", f"{ranks[method]:.2f}", f"{np.median(spread):.1f}"
+        lines.append((name, *cells, *figures))
+    lines.append(("**published**", *(f"{published[s]:.3f}" for s in sets), "", "", ""))
     nearest = min(trials, key=lambda method: off[method])
+    ranked = max(trials, key=lambda method: ranks[method])
     return {
         "matchings": markdown(
-            TextTable("", ("solved", *sets, "median deviation", "sd / published"), lines, 1)
+            TextTable("", ("solved", *sets, "deviation", "ranks", "sd / published"), lines, 1)
         ),
         "matching_draws": str(panel.run["draws"]),
         "nearest": nearest,
         "nearest_off": f"{off[nearest]:.0%}, the table's own {off['KMM']:.0%}",
+        "ranked": ranked,
+        "ranked_by": f"{ranks[ranked]:.2f}, the table's own {ranks['KMM']:.2f}",
     }
 
 

@@ -65,8 +65,9 @@ def collect(name: str, sets: tuple[DataSet, ...], folder: Path) -> None:
 
 
 def _lines(result: dict[str, Any]) -> str:
-    """Return JSON with one result a line."""
-    return json.dumps(result).replace('{"set"', '\n{"set"') + "\n"
+    """Return JSON with one result a line, its numbers to six decimals."""
+    rounded = json.loads(json.dumps(result), parse_float=lambda text: round(float(text), 6))
+    return json.dumps(rounded).replace('{"set"', '\n{"set"') + "\n"
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ ROUNDS = {
     "chosen-on-three": Round("ours", SEEDS, {**FEW, "draws": 10}),
     "table": Round("ours", SEEDS, PAPER),
     "totals": Round("ours", SEEDS, {**TABLE, "draws": 3}),
-    "directions": Round("ours", (4,), {**TABLE, **ONE}),
+    "directions": Round("ours", (0, 4), {**TABLE, **ONE}),
     # The panels; the second half of them adds to the first.
     "mechanisms": Round("ours", SEEDS[:1], {**OTHERS, "draws": 5}),
     "any-size": Round("any-size", SEEDS[:2], FEW),

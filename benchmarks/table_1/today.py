@@ -29,7 +29,8 @@ class PaperSVR(RegressorMixin, BaseEstimator):
 
 # Reweighted is compared by its weights, with which the learner of all methods is trained.
 TODAY = {
-    "Calibration": Method(lambda _: CalibrationWeights(overlap="ignore")),
+    # On housing, no weights of 117 rows match all means in some draws: then the nearest ones.
+    "Calibration": Method(lambda _: CalibrationWeights(overlap="ignore", on_infeasible="relax")),
     "Classifier": Method(lambda _: ClassifierWeights(overlap="ignore")),
     "AutoWeights": Method(lambda _: AutoWeights(overlap="ignore")),
     "Reweighted": Method(lambda _: Reweighted(PaperSVR(), overlap="ignore")),
