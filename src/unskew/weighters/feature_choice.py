@@ -179,9 +179,9 @@ class _Choice:
             if not (np.isfinite(variances[own]).all() and np.isfinite(left[own]).all()):
                 gains[term] = 0.0
             elif self.widths[term] == 1:
-                variance = float(variances[own][0])  # of a constant column, which cannot be matched
-                gain = effective * float(left[own][0]) ** 2 / max(variance, CONSTANT)
-                gains[term] = gain if variance > CONSTANT else 0.0
+                gain = float(effective * left[own][0] ** 2 / variances[own][0])
+                matchable = variances[own][0] > CONSTANT and np.isfinite(gain)
+                gains[term] = gain if matchable else 0.0
             else:
                 centred = self.features[:, own] - means[own]
                 covariance = centred.T @ (centred * counted[:, None])
