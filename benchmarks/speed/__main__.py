@@ -4,6 +4,7 @@
     python -m benchmarks.speed fits overlap      # some
     python -m benchmarks.speed fits --only Tree  # the jobs whose name has this text
     python -m benchmarks.speed --store           # keep the figures in benchmarks/speed/results
+    python -m benchmarks.speed --page            # measure nothing: write them to docs/speed.md
 
 A topic is a file in this folder with a function ``jobs()`` that yields ``Job``; a new file is a
 new topic. Times are medians of alternating repeats: wall seconds, and beside them the seconds of
@@ -25,6 +26,8 @@ from pathlib import Path
 from benchmarks.speed.jobs import Job, Line, measure
 
 HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "speed.md"
+MARK = "<!-- made by benchmarks.speed -->"
 TOPICS = sorted(
     module.name
     for module in pkgutil.iter_modules([str(HERE)])
@@ -33,6 +36,25 @@ TOPICS = sorted(
 HEAD = (
     "| job | wall, s | processor, s | limit | its wall, s | its processor, s | ratio | at most | |"
 )
+RULE = "|---" * (HEAD.count("|") - 1) + "|"
+
+
+def stored() -> str:
+    """Return the table of the figures that were kept."""
+    lines = [
+        cells(Line(**kept))
+        for topic in TOPICS
+        if (path := HERE / "results" / f"{topic}.json").exists()
+        for kept in json.loads(path.read_text(encoding="utf-8"))
+    ]
+    return "\n".join([HEAD, RULE, *lines])
+
+
+def write_page() -> None:
+    """Put the table between the marks of the page."""
+    before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
+    text = MARK.join([before, f"\n\n{stored()}\n\n", after])
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def cells(line: Line) -> str:
@@ -81,10 +103,14 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="Jobs whose name has this text.")
     parser.add_argument("--repeats", type=int, help="Of each job, instead of the job's own.")
     parser.add_argument("--store", action="store_true", help="Keep the figures beside the code.")
+    parser.add_argument("--page", action="store_true", help="Write the kept figures to the docs.")
     given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     print(HEAD)
-    print("|---" * (HEAD.count("|") - 1) + "|")
+    print(RULE)
     for topic in given.topics or TOPICS:
         run(topic, given.only, given.repeats, store=given.store)
 
