@@ -352,3 +352,16 @@ def test_slack_converges_with_all_levels_of_a_column(slack):
     weighter.fit(sample, population=population)
     assert weighter.certificate_.converged
     assert np.abs(weighter.imbalance_).max() == pytest.approx(slack, rel=1e-3)
+
+
+def test_rounding_does_not_choose_among_columns_that_differ_equally():
+    # Five rows allow two features, and two of three columns differ as much as each other.
+    sample = np.array([[1, 2, 2], [1, 0, 2], [0, 0, 2], [2, 2, 0], [0, 2, 0]], dtype=float)
+    others = [[2, 2, 1], [2, 2, 0], [2, 2, 2], [1, 2, 2], [0, 1, 2], [1, 1, 1], [2, 1, 1]]
+    others += [[1, 1, 0], [0, 1, 1], [2, 1, 0]]
+    population = np.concatenate([sample, np.array(others, dtype=float)])
+    weighter = CalibrationWeights(distance="linear", bounds=(0, None), ridge=0.1, overlap="ignore")
+    labels = np.array([0.0, 1.0, 0.0, 0.0, 1.0])  # they decide the order of the rows
+    for copies in (1, 2, 3):
+        weighter.fit(sample, labels, population=np.tile(population, (copies, 1)))
+        assert list(weighter.features_) == ["x0", "x1"]

@@ -114,9 +114,12 @@ def _choose(
 
 
 def _by_gain(gains: dict[int, float], cost: float = COST) -> list[int]:
-    """Return the terms whose gain is worth their cost, the largest gain first."""
+    """Return the terms whose gain is worth their cost, the largest gain first.
+
+    Equal gains differ by rounding, which must not decide: the first term then comes first.
+    """
     chosen = [term for term, gain in gains.items() if gain >= cost]
-    return sorted(chosen, key=lambda term: (-gains[term], term))
+    return sorted(chosen, key=lambda term: (-float(f"{gains[term]:.9g}"), term))
 
 
 def _sizes(ranked: list[int]) -> list[int]:
