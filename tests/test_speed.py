@@ -11,5 +11,5 @@ def test_the_page_shows_the_stored_table():
     table = benchmark.stored()
     assert table in benchmark.PAGE.read_text(encoding="utf-8")
     assert {"fits", "overlap", "commands", "kmm", "passes"} <= set(benchmark.TOPICS)
-    assert table.count("reached") >= 8
-    assert "MISSED" in table
+    assert len(table.splitlines()) >= 25
+    assert "**" in table  # what misses its limit is shown

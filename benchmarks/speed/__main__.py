@@ -40,14 +40,18 @@ RULE = "|---" * (HEAD.count("|") - 1) + "|"
 
 
 def stored() -> str:
-    """Return the table of the figures that were kept."""
-    lines = [
-        cells(Line(**kept))
-        for topic in TOPICS
-        if (path := HERE / "results" / f"{topic}.json").exists()
-        for kept in json.loads(path.read_text(encoding="utf-8"))
-    ]
-    return "\n".join([HEAD, RULE, *lines])
+    """Return the page's table of the figures that were kept; the ratio of a miss is bold."""
+    rows = ["| job | s | beside | its s | ratio | at most |", "|---|--:|---|--:|--:|--:|"]
+    for topic in TOPICS:
+        path = HERE / "results" / f"{topic}.json"
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        for line in (Line(**one) for one in kept):
+            name = line.name.replace("--", r"\-\-")  # no dash
+            its = "" if line.limit_wall is None else f"{line.limit_wall:.3g}"
+            ratio = f"{line.ratio:.2f}" if line.reached else f"**{line.ratio:.2f}**"
+            found = (name, f"{line.wall:.3g}", line.limit, its, ratio, f"{line.at_most:g}")
+            rows.append(f"| {' | '.join(found)} |")
+    return "\n".join(rows)
 
 
 def write_page() -> None:
