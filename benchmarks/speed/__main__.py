@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,7 +47,7 @@ def stored() -> str:
         path = HERE / "results" / f"{topic}.json"
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         for line in (Line(**one) for one in kept):
-            name = line.name.replace("--", r"\-\-")  # no dash
+            name = re.sub(r"--\w+", r"`\g<0>`", line.name)  # two hyphens, not a dash
             its = "" if line.limit_wall is None else f"{line.limit_wall:.3g}"
             ratio = f"{line.ratio:.2f}" if line.reached else f"**{line.ratio:.2f}**"
             found = (name, f"{line.wall:.3g}", line.limit, its, ratio, f"{line.at_most:g}")
