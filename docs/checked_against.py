@@ -110,6 +110,11 @@ CHECKS = [
         "R nonprobsvy; the number between them is ours, which divides by the sum of the weights",
     ),
     Check(
+        f"{ESTIMATION}test_doubly_robust_estimates_of_balance",
+        "Simulated rows with known weights: weighted, imputed, doubly robust",
+        "balance 0.23, the reference shipped with it",
+    ),
+    Check(
         f"{LEARNING}test_wooldridge_two_step",
         "Wages of married women, Heckman's two-step estimator: coefficients, standard errors",
         "R sampleSelection, Wooldridge's example 17.5, Mroz's data",

@@ -1,6 +1,7 @@
-"""Public tables whose answers are known: in the package, or in a folder beside the project.
+"""Public tables whose answers are known: in the package, in ``data``, or beside the project.
 
-Tests skip where the folder is missing.
+``data/balance_aipw.csv`` is ``sim_data_aipw.csv`` of balance 0.23 (MIT, its licence beside it).
+Tests skip where the folder beside the project is missing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "references"
+DATA = Path(__file__).with_name("data")
 SHIPPED = {"admin": "register", "jvs": "survey"}
 
 
@@ -21,6 +23,8 @@ def reference(name: str):
     if name in SHIPPED:
         folder = files("unskew") / "examples" / "vacancies"
         return pd.read_csv(folder / f"{SHIPPED[name]}.csv.gz", dtype={"region": str})
+    if (DATA / f"{name}.csv").exists():
+        return pd.read_csv(DATA / f"{name}.csv")
     path = FOLDER / f"{name}.parquet"
     if not path.exists():
         pytest.skip(f"{path.name} is not there")
