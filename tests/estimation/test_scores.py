@@ -11,6 +11,7 @@ from tests.estimation.helpers import MEANS
 
 from unskew import (
     EstimateWarning,
+    InputError,
     KernelMeanMatching,
     Margins,
     ParameterError,
@@ -117,6 +118,13 @@ def test_what_cannot_be_scored_is_an_error(data):
         estimate_score(
             LinearRegression().fit(X, y), X, y, population=population, scoring="neg_log_loss"
         )
+    for unfitted in (LogisticRegression(), LinearRegression()):
+        with pytest.raises(
+            ParameterError, match="is not fitted. Fit it on other rows, or use cv=5"
+        ):
+            estimate_score(unfitted, X, y, population=population, scoring="accuracy")
+    with pytest.raises(InputError, match="y is False in every row"):
+        estimate_score(model, X, y & False, population=population, scoring="accuracy", cv=5)
     splits = [(np.arange(10), np.arange(10, 20))]
     with pytest.raises(ParameterError, match="exactly one test fold"):
         estimate_score(model, X, y, population=population, scoring="accuracy", cv=splits)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from unskew._compat import _safe_indexing
@@ -49,10 +50,20 @@ class Predictions:
         """Predict at the rows of X."""
         if cv is None:
             note = "The model is taken not to have seen these rows."
-            classes = np.asarray(model.classes_) if is_classifier(model) else None
             only = np.zeros(len(y), dtype=np.int64)
-            return cls(_responses(model, X, classes), classes, note, [model], only)
+            try:
+                if is_classifier(model) and not hasattr(model, "classes_"):
+                    raise NotFittedError
+                classes = np.asarray(model.classes_) if is_classifier(model) else None
+                return cls(_responses(model, X, classes), classes, note, [model], only)
+            except NotFittedError as error:
+                raise ParameterError(
+                    f"{type(model).__name__} is not fitted. Fit it on other rows, or use cv=5, "
+                    "which fits clones of it."
+                ) from error
         classes = np.unique(y) if is_classifier(model) else None
+        if classes is not None and len(classes) < 2:
+            raise InputError(f"y is {classes[0]} in every row, of which no classifier can learn.")
         parts: dict[str, Any] = {}
         models: list[Any] = []
         folds = np.zeros(len(y), dtype=np.int64)
