@@ -11,6 +11,7 @@ from unskew import (
     LearnerError,
     Margins,
     ParameterError,
+    Unweighted,
     estimate,
 )
 
@@ -25,6 +26,16 @@ def test_constant_labels_say_that_the_error_says_nothing(data):
     assert one["a"].value == pytest.approx(1.0)
     with pytest.raises(InputError, match="one class only"):
         estimate(X, np.ones(len(X)), population=population, outcome="boosted")
+
+
+def test_a_share_of_all_rows_has_an_interval(data):
+    X, _, population, _ = data
+    found = estimate(X, np.ones(len(X)), population=population, weighter=Unweighted())
+    assert (found.value, found.standard_error) == (1.0, 0.0)
+    # Wilson's interval of n of n rows ends at n / (n + t²).
+    n, times = found.effective_sample_size, 1.959963984540054
+    assert found.interval == (pytest.approx(n / (n + times**2)), 1.0)
+    assert "y is 1.0 in every sample row" in str(found)
 
 
 def test_missing_labels_are_an_error_or_left_out(data):

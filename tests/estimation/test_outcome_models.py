@@ -7,9 +7,11 @@ from tests.estimation.helpers import QUIET
 
 from unskew import (
     CalibrationWeights,
+    KernelMeanMatching,
     Unweighted,
     estimate,
 )
+from unskew.numerics.intervals import half_width
 
 
 def test_a_linear_model_of_matched_features_changes_nothing(data):
@@ -96,3 +98,21 @@ def test_an_outcome_model_may_use_more_columns_than_the_weights(data):
     )
     assert found.value != pytest.approx(narrow.value, rel=1e-3)
     assert found.parts["population"] > narrow.parts["population"]
+
+
+def test_the_interval_allows_for_what_weights_and_model_disagree_on(data):
+    X, y, population, _ = data
+    X, population = X[["a", "b"]], population[["a", "b"]]
+    weighter = KernelMeanMatching(overlap="ignore")
+    model = LinearRegression()
+    found = estimate(X, y, population=population, weighter=weighter, outcome=model, cv=None)
+    assert found.variance == "orthogonal"
+    weighted = weighter.fit(X, population=population).weights_ @ y / len(y)
+    imputed = model.fit(X, y).predict(population).mean()
+    differences = [abs(found.value - weighted), abs(found.value - imputed)]
+    assert found.bias_allowed == pytest.approx(max(differences))
+    symmetric = found.degrees_of_freedom, found.level
+    half = found.interval[1] - found.value
+    assert half == pytest.approx(half_width(found.standard_error, *symmetric, max(differences)))
+    assert half > half_width(found.standard_error, *symmetric)
+    assert "allows for a bias" in str(found)

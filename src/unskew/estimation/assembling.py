@@ -16,6 +16,7 @@ from unskew.estimation.targets import Target
 from unskew.estimation.variances import Variance, bootstrapped, linearised
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
+from unskew.numerics.intervals import ROUNDING, half_width, share_interval
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import listing
 
@@ -78,8 +79,16 @@ def each_estimate(
     variance_name = options.chosen(weighed, target.models is not None)
     variance = _variance(target, weighed, point, design, variance_name, options)
     unweighted = target.plain().point(weighed.fit.sample.design, None)
-    errors, ends = intervals(target, weights, point, variance, options.level)
     sizes = _effective_sizes(target.group_weights(weights))
+    doubts = np.zeros(len(point))
+    cautions = variance.notes
+    if variance_name == "orthogonal" and target.models is not None:
+        doubts = target.disagreements(weights, point, weighed.sums)
+        cautions += (
+            "The interval allows for a bias as large as the difference from what the weights, or "
+            "the outcome model, say alone.",
+        )
+    errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
     found: dict[Any, Estimate] = {}
     kept: dict[Any, Any] = {}
     for number, label in enumerate(target.labels):
@@ -93,6 +102,7 @@ def each_estimate(
             parts={name: float(part[number]) for name, part in variance.parts.items()},
             effective_sample_size=float(sizes[number]),
             degrees_of_freedom=float(variance.degrees[number]),
+            bias_allowed=float(doubts[number]),
             n_rows=len(weights),
             weighter=str(weighed.weighter),
             outcome=learner,
@@ -102,7 +112,7 @@ def each_estimate(
             is_share=target.is_share,
             _basis=Basis(target, number, weighed, design, options, variance_name, kept),
         )
-    return found, variance.notes
+    return found, cautions
 
 
 def described_learner(outcome: Any) -> str | None:
@@ -125,20 +135,34 @@ def _variance(
 
 
 def intervals(
-    target: Target, weights: FloatArray, point: FloatArray, variance: Variance, level: float
+    target: Target,
+    weights: FloatArray,
+    point: FloatArray,
+    variance: Variance,
+    level: float,
+    sizes: FloatArray,
+    doubts: FloatArray,
 ) -> tuple[FloatArray, list[tuple[float, float]]]:
     """Return standard errors and intervals."""
     errors = np.sqrt(variance.total)
+    halves = np.array(
+        [
+            half_width(error, degrees, level, doubt)
+            for error, degrees, doubt in zip(errors, variance.degrees, doubts, strict=True)
+        ]
+    )
+    ends = np.column_stack([point - halves, point + halves])
     factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
-    ends = np.column_stack([point - factor * errors, point + factor * errors])
     if target.statistic == "quantile" and "sample and population" not in variance.parts:
         # So far these are errors of the share below the quantile (Woodruff 1952).
-        for number, (error, times) in enumerate(zip(errors, factor, strict=True)):
-            beside = np.array([-times * error, times * error])
-            ends[number] = target.woodruff(weights, number, beside)
+        for number, half in enumerate(halves):
+            ends[number] = target.woodruff(weights, number, np.array([-half, half]))
         errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
-    if target.is_share and target.models is None:
-        ends = np.clip(ends, 0.0, 1.0)
+    if target.is_share:
+        for number, share in enumerate(point):
+            # A doubly robust one may be outside.
+            if -ROUNDING <= share <= 1 + ROUNDING and sizes[number] > 0:
+                ends[number] = share_interval(share, halves[number], factor[number], sizes[number])
     return errors, [(float(low), float(high)) for low, high in ends]
 
 

@@ -123,7 +123,8 @@ def estimate(
     - "linear": B from a regression with the design weights d, as in R's survey package.
     - "m_estimator": B with weights :math:`d F'`, the sandwich of the estimating equations.
     - "hc3": as "m_estimator", with residuals divided by one minus their leverage.
-    - "orthogonal": as if weights were known. Right with an outcome model that is.
+    - "orthogonal": as if weights were known. Right with an outcome model that is. The interval also
+      allows for a bias as large as the difference from what the weights, or the model, say alone.
     - "bootstrap": weights solved again, with sample rows drawn again and the population's sums from
       their normal distribution.
 
@@ -131,7 +132,8 @@ def estimate(
     equations of its coefficients instead: "m_estimator" and "hc3", not "linear".
 
     The population's part is from 20,000 of its rows, or all. The interval is from Student's
-    distribution, with fewer degrees of freedom where few rows have most of the weight. That
+    distribution, with fewer degrees of freedom where few rows have most of the weight, and of a
+    share Wilson's. That
     features, a tree or a bandwidth were chosen by the data is not counted.
 
     References

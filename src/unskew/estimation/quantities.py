@@ -65,10 +65,10 @@ class Outcome:
     def notes(self) -> tuple[str, ...]:
         """What to say of labels that do not vary."""
         if len(np.unique(self.labels)) == 1:
-            return (
-                f"y is {self.labels[0]!s} in every sample row, so that the standard error is 0 and "
-                "says nothing.",
-            )
+            alike = f"y is {self.labels[0]!s} in every sample row, so that the standard error is 0"
+            if self.is_share:
+                return (f"{alike}; the interval is from the effective sample size.",)
+            return (f"{alike} and says nothing.",)
         return ()
 
 

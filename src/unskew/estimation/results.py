@@ -55,6 +55,9 @@ class Estimate:
         What was done, and what to be careful with.
     is_share : bool
         Whether the number is a share, and shown in percent.
+    bias_allowed : float
+        The bias that the interval allows for: with ``variance="orthogonal"``, how far the number is
+        from that of the weights, or of the outcome model, alone.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Estimate:
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
     is_share: bool = False
+    bias_allowed: float = 0.0
     _basis: Basis | str | None = field(default=None, repr=False, compare=False)
     """What it was made from; or why its sensitivity is not known from that."""
 

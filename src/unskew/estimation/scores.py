@@ -26,6 +26,7 @@ from unskew.estimation.weighing import default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.weighters.auto import AutoWeights
 from unskew.weighters.base import Weighter
 
 Method = Literal["doubly_robust", "control_variate", "weighted"]
@@ -102,7 +103,12 @@ def estimate_score(
         weights alone. With margins, and for scores that are not means, it is "weighted".
     cv : int, splitter or None, default=None
         Score models that are fitted on the other folds; folds of an integer are drawn at random.
-    weighter, strata, clusters, level, sample_weight, replicates, random_state
+    weighter : Weighter, optional
+        By default :class:`unskew.AutoWeights` where a model of the score is corrected, of the
+        columns that sample and population share. Errors of weights and model are then multiplied,
+        so that the nearest ratio counts, not one whose errors are known. Otherwise as in
+        :func:`unskew.estimate`.
+    strata, clusters, level, sample_weight, replicates, random_state
         As in :func:`unskew.estimate`.
 
     Returns
@@ -153,6 +159,7 @@ def estimate_score(
         scores = MEANS[scoring](given.labels, made)
         learner = None
         if outcome is not None:
+            common["weighter"] = weighter or AutoWeights(columns="shared")
             # Of right and wrong answers, too: a fold in which all are right has no two classes.
             learner = learner_by_name(
                 outcome,

@@ -90,6 +90,22 @@ class Target:
                 means += _given(sums).sums / _given(sums).mass[:, None]
         return means.reshape(-1)
 
+    def disagreements(
+        self, weights: FloatArray, point: FloatArray, sums: GroupSums | None
+    ) -> FloatArray:
+        """Return how far the numbers are from those of the weights, or the models, alone.
+
+        If weights and models leave the shares r and s of a bias b, the doubly robust number has
+        r·s·b of it, and differs from theirs by r(1 − s)b and s(1 − r)b: the larger of these is an
+        upper bound of its bias where r or s is at most one half.
+        """
+        by_weights = self.plain().point(weights, None)
+        by_models = _given(sums).sums
+        if self.statistic != "total":
+            by_models = by_models / _given(sums).mass[:, None]
+        alone = np.array([by_weights, by_models.reshape(-1)])
+        return np.asarray(np.nan_to_num(np.abs(alone - point).max(axis=0)))
+
     def averaged(self, number: int) -> tuple[FloatArray, FloatArray]:
         """Return the values of which a number is the weighted mean, and which rows are in it.
 
