@@ -38,7 +38,7 @@ SEARCHED_ROWS = 1_000
 STEPS = 15
 """Of Frank and Wolfe's method."""
 
-CHUNK = 4_096
+CHUNK = 256
 """Rows that are counted at once."""
 
 
@@ -186,17 +186,21 @@ class PerDraw(FlipRule):
 
     def __init__(self, steps: FloatArray, rest: FloatArray, root: FloatArray) -> None:
         self.steps, self.rest, self.root = steps, rest, root
+        # |x·s| ≤ ‖R x‖ ‖R⁻ᵀ s‖: no draw moves a score farther than this times ‖R x‖.
+        lengths = np.linalg.norm(np.linalg.solve(root.T, steps), axis=0)
+        self.farthest = float((lengths + rest).max())
 
     def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
         """Return the weight of the rows that flip in each draw."""
         found = np.zeros(self.steps.shape[1])
-        for start in range(0, len(scores), CHUNK):
-            own = slice(start, start + CHUNK)
-            x, s = features[own], scores[own]
-            length = np.linalg.norm(x @ self.root.T, axis=1)
-            towards = (x @ self.steps) * -np.sign(s)[:, None]
-            towards += np.multiply.outer(length, self.rest)
-            found += weight[own] @ (towards >= np.abs(s)[:, None])
+        length = np.linalg.norm(features @ self.root.T, axis=1)
+        near = np.flatnonzero(np.abs(scores) <= self.farthest * (1 + 1e-9) * length)
+        for start in range(0, len(near), CHUNK):
+            own = near[start : start + CHUNK]
+            away = np.sign(scores[own])[:, None]
+            towards = (features[own] * -away) @ self.steps
+            towards += np.multiply.outer(length[own], self.rest)
+            found += weight[own] @ (towards >= np.abs(scores[own])[:, None])
         return found
 
     def shares(self, sums: FloatArray, mass: float) -> FloatArray:

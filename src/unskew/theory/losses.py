@@ -117,10 +117,16 @@ def logistic() -> Loss:
         slow = np.minimum(k * np.expm1(some) / some, k + r / (12 * np.sqrt(3)))
         return np.minimum(slow, expit(nearest) * expit(-nearest))
 
+    def slope(z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):  # infinity is the right limit
+            power = np.exp(z)
+        power += 1
+        return np.asarray(np.divide(-1.0, power, out=power))
+
     return Loss(
         margin=True,
         value=lambda z: np.logaddexp(0.0, -z),
-        slope=lambda z: -expit(-z),
+        slope=slope,
         curvature=curvature,
         most=most,
         lipschitz=1.0,
