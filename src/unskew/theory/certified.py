@@ -58,7 +58,7 @@ class Given:
             return np.arange(len(self.model.weights_))
         return self.fitted.places
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         """The population, and the columns that are asked for."""
         return Asked(self.population, self.X)

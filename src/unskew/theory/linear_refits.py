@@ -33,7 +33,7 @@ NEWTON_STEPS, GRADIENT_STEPS = 6, 4
 ENOUGH = 0.02
 """The share of the first gradient that may be left."""
 
-ENTRIES = 1 << 15
+ENTRIES = 1 << 16
 """Of the matrices of rows and draws that are computed at once: few enough to stay in the cache."""
 
 
@@ -97,22 +97,23 @@ class _Drawn:
     Parameters
     ----------
     system : LinearSystem
-    changes : ndarray of shape (m, n_draws)
-        W/Ŵ − 1.
+    ratios : ndarray of shape (m, n_draws)
+        W/Ŵ.
     """
 
-    def __init__(self, system: LinearSystem, changes: FloatArray) -> None:
-        self.system, self.changes = system, changes
-        self.signed = system.sign[:, None] * system.model.features
+    def __init__(self, system: LinearSystem, ratios: FloatArray) -> None:
+        self.system, self.ratios = system, ratios
         model, z = system.model, system.z
-        self.here = model.weights * model.loss.curvature(z, np.zeros(len(z)))
-        step = max(1, ENTRIES // changes.shape[1])
+        self.signed = system.sign[:, None] * model.features
+        self.weighted = model.weights[:, None] * self.signed
+        self.curved = model.loss.curvature(z, np.zeros(len(z)))[:, None] * self.weighted
+        step = max(1, ENTRIES // ratios.shape[1])
         self.blocks = [slice(start, start + step) for start in range(0, len(z), step)]
 
     def first_gradient(self) -> FloatArray:
         """Return the gradients at the fitted model."""
         model = self.system.model
-        found = self.system.vectors.T @ self.changes + self.system.vectors.sum(axis=0)[:, None]
+        found = self.system.vectors.T @ self.ratios
         return np.asarray(found + (model.penalties * model.coefficients)[:, None])
 
     def gradient(self, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -125,8 +126,8 @@ class _Drawn:
             np.maximum(most, np.abs(moved).max(axis=0), out=most)
             moved += z[rows]
             slopes = model.loss.slope(moved)
-            slopes *= self._times(model.weights, rows)
-            found += self.signed[rows].T @ slopes
+            slopes *= self.ratios[rows]
+            found += self.weighted[rows].T @ slopes
         return found, most
 
     def image(self, direction: FloatArray) -> FloatArray:
@@ -134,15 +135,9 @@ class _Drawn:
         found = self.system.model.penalties[:, None] * direction
         for rows in self.blocks:
             along = self.signed[rows] @ direction
-            along *= self._times(self.here, rows)
-            found += self.signed[rows].T @ along
+            along *= self.ratios[rows]
+            found += self.curved[rows].T @ along
         return found
-
-    def _times(self, values: FloatArray, rows: slice) -> FloatArray:
-        """Return the rows' values times W/Ŵ of each draw."""
-        ratios = self.changes[rows] + 1
-        ratios *= values[rows, None]
-        return np.asarray(ratios)
 
 
 def _solve(drawn: _Drawn, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
