@@ -19,8 +19,8 @@ stochastic gradient descent, by the exact solver of its objective). 1,000 draws 
   ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression, and the
   default one, with a penalty and folds.
 - bootstrap: the same with 39 replicates of raking.
-- hidden: the draws of cells; hidden factors of 1.2 and 1/1.2 at the rows where they do most, to
-  first order, in six directions of the model. The draw counts with the worst of them.
+- hidden: 300 rows in the same cells; hidden factors of 1.2 and 1/1.2 at the rows where they do
+  most, to first order, in six directions of the model. The draw counts with the worst of them.
 
 And others:
 

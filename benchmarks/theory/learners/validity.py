@@ -137,7 +137,7 @@ def _summary(rows: list[list[float]]) -> dict[str, Any]:
 
 
 def _hidden_outcome(learner: Any, seed: int) -> list[float]:
-    one = designs.by_cell(20_000 + seed)
+    one = designs.by_cell(20_000 + seed, n=300)
     model, labels = _fit(one, learner, designs.histogram()), one.labels_for(learner)
     bound = theory.hidden_selection_certificate(
         model,

@@ -42,8 +42,8 @@ SEARCHED_ROWS = 1_000
 STEPS = 15
 """Of Frank and Wolfe's method."""
 
-TRIED = 60
-"""Values of μ. Any gives a valid bound."""
+TRIED = np.geomspace(1e-4, 1.0, 60)
+"""Distances of μ from the largest eigenvalue, as shares of ‖b‖. Any gives a valid bound."""
 
 CHUNK = 256
 """Rows that are counted at once."""
@@ -230,11 +230,11 @@ def _largest(matrix: FloatArray, linear: FloatArray) -> tuple[float, FloatArray]
     values, vectors = np.linalg.eigh(matrix)
     parts = np.square(linear @ vectors)
     top = max(float(values[-1]), 0.0)
-    # The best μ is above the largest eigenvalue by at most ‖b‖ and at least the first part of b.
-    above = math.sqrt(float(parts.sum())) * np.geomspace(1e-4, 1.0, TRIED)
-    if not above[-1]:
+    length = math.sqrt(float(parts.sum()))
+    if not length:
         return top, vectors[:, -1]
-    tried = top + above
+    # The best μ exceeds the largest eigenvalue by no more than ‖b‖.
+    tried = top + length * TRIED
     bounds = tried + (parts / (tried[:, None] - values)).sum(axis=1)
     return float(bounds.min()), vectors[:, -1]
 

@@ -42,12 +42,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.theory.curvature import gram, inverse_root, top
 from unskew.theory.flips import Ellipsoid
 from unskew.theory.linear_cells import first_order
-from unskew.theory.linear_models import LinearModel
+from unskew.theory.linear_models import LinearModel, check_finite
 from unskew.theory.regions import CellRegion, GivenRegion, LinearContributions, Region
 
 STEPS = 25
@@ -110,13 +109,7 @@ class LinearSystem:
     def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features and scores of rows in the form of X."""
         features = self.model.of_rows(rows)
-        missing = int((~np.isfinite(features)).any(axis=1).sum())
-        if missing:
-            raise InputError(
-                f"{missing} rows of the population have missing or infinite features, for which "
-                f"{self.model.name} predicts nothing. Impute them in the pipeline, or leave these "
-                "rows out."
-            )
+        check_finite(features, self.model.name)
         return features, features @ self.model.coefficients
 
     def moves(self, region: Region) -> Moves:

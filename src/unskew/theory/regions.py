@@ -21,6 +21,7 @@ from scipy.stats import chi2
 from unskew.errors import ParameterError
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.curvature import top
 from unskew.theory.partitions import CountedCells
 
 
@@ -132,10 +133,8 @@ def spread_of_gram(gram: FloatArray) -> float:
 def _by_lengths(lengths: FloatArray, scaled: FloatArray) -> float:
     if not lengths.any():
         return 0.0
-    last = len(scaled) - 1
-    largest = float(eigvalsh(scaled, subset_by_index=[last, last])[0])
     total = float(lengths.sum())
-    return min(total, math.sqrt(max(largest, 0.0) * total))
+    return min(total, math.sqrt(top(scaled) * total))
 
 
 class Region(ABC):
