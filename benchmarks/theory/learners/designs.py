@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from unskew import CalibrationWeights, ClassifierWeights, HistogramWeights
+from unskew import AutoWeights, CalibrationWeights, ClassifierWeights, HistogramWeights
 
 DELTA = 0.05
 TILT = np.array([0.6, -0.3])
@@ -126,3 +126,8 @@ def logistic() -> ClassifierWeights:
 def penalised() -> ClassifierWeights:
     """Return the default logistic weights: a penalty, folds and hinges."""
     return ClassifierWeights("logistic", calibration=None, overlap="ignore")
+
+
+def pooled() -> AutoWeights:
+    """Return weights that are pooled of several kinds."""
+    return AutoWeights(overlap="ignore", random_state=0)

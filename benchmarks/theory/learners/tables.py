@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 RESULTS = Path(__file__).parent / "results"
 REGIONS = {
     "cells": "cells",
@@ -39,9 +41,20 @@ def _head(names: list[str]) -> list[str]:
     return [_line(names), "|" + "---|" * len(names)]
 
 
+def by_learner(steps: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the sums of draws, failures and flips of each learner, and medians over the steps."""
+    found: dict[str, dict[str, float]] = {}
+    for name in dict.fromkeys(name for step in steps.values() for name in step):
+        records = [step[name] for step in steps.values() if name in step]
+        found[name] = {field: sum(one[field] for one in records) for field in ("draws", "failed")}
+        for field in ("bound over realised", "bound over spread", "certified flips", "flipped"):
+            found[name][field] = float(np.median([one[field] for one in records]))
+    return found
+
+
 def validity(result: dict[str, Any]) -> list[str]:
     """Return failures, and medians of how large bounds are."""
-    regions = {title: result.get(part, {}) for part, title in REGIONS.items()}
+    regions = {title: by_learner(result.get(part, {})) for part, title in REGIONS.items()}
     learners = list(dict.fromkeys(name for found in regions.values() for name in found))
     lines = _head(["learner", *regions])
     for name in learners:
@@ -52,9 +65,8 @@ def validity(result: dict[str, Any]) -> list[str]:
 def _entry(found: dict[str, float] | None) -> str:
     if found is None:
         return ""
-    text = (
-        f"{found['failed']}; {found['bound over realised']:.1f}; {found['bound over spread']:.2f}"
-    )
+    over, spread = found["bound over realised"], found["bound over spread"]
+    text = f"{found['failed']:.0f}; {over:.1f}; {spread:.2f}"
     return f"{text}; {100 * found['certified flips']:.1f} %" if found["flipped"] else text
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.theory.learners import designs
 from benchmarks.theory.learners.designs import DELTA, LEARNERS, Draw, classifies, exact, scores
-from unskew import Reweighted, theory
+from unskew import Population, Reweighted, theory
 
+Found = dict[str, dict[str, Any]]
+"""What was found of each learner."""
 FLIPS = "share of the population whose prediction could flip"
 ODDS = 1.2
 """Of hidden selection."""
@@ -23,56 +27,92 @@ DIRECTIONS = 6
 """In which hidden factors try to move a model."""
 
 
-def cells(name: str, seeds: range) -> dict[str, Any]:
+def cells(learners: Sequence[str], seeds: range) -> Found:
     """Return how often certificates fail where selection is by cell."""
-    return _validity(name, seeds, designs.by_cell, designs.histogram, same_total=False)
+    return _validity(learners, seeds, designs.by_cell, designs.histogram, same_total=False)
 
 
-def calibration(name: str, seeds: range) -> dict[str, Any]:
+def calibration(learners: Sequence[str], seeds: range) -> Found:
     """Return how often certificates fail over the covariance of raking."""
-    return _validity(name, seeds, designs.by_ratio, designs.raking)
+    return _validity(learners, seeds, designs.by_ratio, designs.raking)
 
 
-def logistic(name: str, seeds: range) -> dict[str, Any]:
+def logistic(learners: Sequence[str], seeds: range) -> Found:
     """Return how often certificates fail over the covariance of a logistic model."""
-    return _validity(name, seeds, designs.by_ratio, designs.logistic)
+    return _validity(learners, seeds, designs.by_ratio, designs.logistic)
 
 
-def penalised(name: str, seeds: range) -> dict[str, Any]:
+def penalised(learners: Sequence[str], seeds: range) -> Found:
     """Return the same for a logistic model with a penalty."""
-    return _validity(name, seeds, designs.by_ratio, designs.penalised)
+    return _validity(learners, seeds, designs.by_ratio, designs.penalised)
 
 
-def bootstrap(name: str, seeds: range) -> dict[str, Any]:
+def bootstrap(learners: Sequence[str], seeds: range) -> Found:
     """Return how often certificates fail over bootstrap replicates of raking."""
     return _validity(
-        name, seeds, designs.by_ratio, designs.raking, region="bootstrap", replicates=39
+        learners, seeds, designs.by_ratio, designs.raking, region="bootstrap", replicates=39
     )
 
 
-def hidden(name: str, seeds: range) -> dict[str, Any]:
+def pooled(learners: Sequence[str], seeds: range) -> Found:
+    """Return how often certificates fail over bootstrap replicates of pooled weights."""
+    return _validity(
+        learners, seeds, designs.by_ratio, designs.pooled, region="bootstrap", replicates=19
+    )
+
+
+def hidden(learners: Sequence[str], seeds: range) -> Found:
     """Return whether hidden factors at the rows where they do most exceed the certificate."""
-    return _summary([_hidden_outcome(LEARNERS[name], seed) for seed in seeds])
+    rows: dict[str, list[list[float]]] = {name: [] for name in learners}
+    for seed in seeds:
+        one = designs.by_cell(20_000 + seed, n=300)
+        weighed = _Weighed(one, designs.histogram())
+        for name in learners:
+            rows[name].append(_hidden_outcome(weighed, LEARNERS[name]))
+    return {name: _summary(found) for name, found in rows.items()}
 
 
 def _validity(
-    name: str,
+    learners: Sequence[str],
     seeds: range,
     draw: Callable[[int], Draw],
     weighter: Callable[[], Any],
     *,
     same_total: bool = True,
     **options: Any,
-) -> dict[str, Any]:
-    return _summary(
-        [_outcome(draw(seed), LEARNERS[name], weighter(), same_total, **options) for seed in seeds]
-    )
+) -> Found:
+    rows: dict[str, list[list[float]]] = {name: [] for name in learners}
+    for seed in seeds:
+        weighed = _Weighed(draw(seed), weighter())
+        for name in learners:
+            rows[name].append(_outcome(weighed, LEARNERS[name], same_total, **options))
+    return {name: _summary(found) for name, found in rows.items()}
 
 
-def _outcome(
-    one: Draw, learner: Any, weighter: Any, same_total: bool, **options: Any
-) -> list[float]:
-    model = _fit(one, learner, weighter)
+class _Weighed:
+    """A draw whose weights all learners share."""
+
+    def __init__(self, one: Draw, weighter: Any) -> None:
+        self.draw = one
+        self.population = Population(one.population)
+        self.fitted = Reweighted(Ridge(), weighter, power=1).fit(
+            one.sample, one.labels, population=self.population
+        )
+
+    def model(self, learner: Any) -> Any:
+        """Return the learner fitted with the weights, as Reweighted fits it."""
+        model = copy.copy(self.fitted)
+        model.estimator = learner
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.estimator_ = clone(learner).fit(
+                self.draw.sample, self.draw.labels_for(learner), sample_weight=model.weights_
+            )
+        return model
+
+
+def _outcome(weighed: _Weighed, learner: Any, same_total: bool, **options: Any) -> list[float]:
+    one, model = weighed.draw, weighed.model(learner)
     weights = one.perfect * (
         model.weights_.sum() / one.perfect.sum() if same_total else model.weighter_.scale_
     )
@@ -81,19 +121,11 @@ def _outcome(
         DELTA,
         X=one.sample,
         y=one.labels_for(learner),
-        population=one.population if classifies(learner) or same_total else None,
+        population=weighed.population if classifies(learner) or same_total else None,
         refits=1,
         **options,
     )
     return _compared(one, learner, model, bound, [weights])
-
-
-def _fit(one: Draw, learner: Any, weighter: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return Reweighted(clone(learner), weighter).fit(
-            one.sample, one.labels_for(learner), population=one.population
-        )
 
 
 def _compared(
@@ -136,15 +168,15 @@ def _summary(rows: list[list[float]]) -> dict[str, Any]:
     }
 
 
-def _hidden_outcome(learner: Any, seed: int) -> list[float]:
-    one = designs.by_cell(20_000 + seed, n=300)
-    model, labels = _fit(one, learner, designs.histogram()), one.labels_for(learner)
+def _hidden_outcome(weighed: _Weighed, learner: Any) -> list[float]:
+    one, model = weighed.draw, weighed.model(learner)
+    labels = one.labels_for(learner)
     bound = theory.hidden_selection_certificate(
         model,
         ODDS,
         X=one.sample,
         y=labels,
-        population=one.population if classifies(learner) else None,
+        population=weighed.population if classifies(learner) else None,
     )
     # To first order, a row's part in one direction of the model decides its factor.
     slopes = _slopes(learner, scores(model, one.sample), labels)
