@@ -133,7 +133,8 @@ def _compared(
 ) -> list[float]:
     """Return what the worst of some weights realise, what is certified, and the spread."""
     moved = flipped = certified = 0.0
-    before = scores(model, one.sample)
+    before = scores(model.estimator_, one.sample)
+    classes = model.estimator_.predict(one.population) if classifies(learner) else None
     for weights in candidates:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -143,8 +144,7 @@ def _compared(
         change = scores(other, one.sample) - before
         moved = max(moved, float(np.sqrt(np.average(change**2, weights=model.weights_))))
         if classifies(learner):
-            flips = other.predict(one.population) != model.predict(one.population)
-            flipped = max(flipped, float(flips.mean()))
+            flipped = max(flipped, float((other.predict(one.population) != classes).mean()))
     if classifies(learner):
         certified = float(bound.terms[FLIPS])
     return [
@@ -179,7 +179,7 @@ def _hidden_outcome(weighed: _Weighed, learner: Any) -> list[float]:
         population=weighed.population if classifies(learner) else None,
     )
     # To first order, a row's part in one direction of the model decides its factor.
-    slopes = _slopes(learner, scores(model, one.sample), labels)
+    slopes = _slopes(learner, scores(model.estimator_, one.sample), labels)
     parts = slopes[:, None] * _features(learner, one.sample)
     factors = ODDS ** np.sign(parts)
     return _compared(one, learner, model, bound, [model.weights_ * row for row in factors.T])
