@@ -268,9 +268,18 @@ class ParameterRegion(Region):
         self.columns, self.shares, self.degrees = responses @ root, shares, degrees
         self.drawn = unbiased
         self.delta = delta
-        reach = math.sqrt(chi2.isf(delta, root.shape[1])) * np.linalg.norm(self.columns, axis=1)
-        # To first order the logarithms of the weights are linear in the parameters.
-        self.least, self.most = np.exp(-reach), np.exp(reach)
+        self.size = root.shape[1]
+
+    @cached_property
+    def most(self) -> FloatArray:  # type: ignore[override]
+        """Each row's largest weight: to first order its logarithm is linear in the parameters."""
+        reach = math.sqrt(chi2.isf(self.delta, self.size))
+        return np.asarray(np.exp(reach * np.linalg.norm(self.columns, axis=1)))
+
+    @cached_property
+    def least(self) -> FloatArray:  # type: ignore[override]
+        """Each row's least weight."""
+        return 1 / self.most
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the ellipsoid; the second number means nothing."""
