@@ -52,10 +52,10 @@ from benchmarks.theory.learners.assumptions import DESIGNS, qualified
 from benchmarks.theory.learners.comparison import comparison
 from benchmarks.theory.learners.cost import MEASURED, cost
 from benchmarks.theory.learners.designs import LEARNERS
-from benchmarks.theory.learners.tables import RESULTS, stored, tables
+from benchmarks.theory.learners.tables import DRAWS, RESULTS, stored, tables
 from benchmarks.theory.learners.tightness import DATASETS, tightness
 
-DRAWS, CHUNK = 1000, 250
+CHUNK = 250
 
 
 def _steps(
@@ -94,7 +94,7 @@ PARTS: dict[str, dict[str, Callable[[], Any]]] = {
     "calibration": _draws(validity.calibration),
     "logistic": _draws(validity.logistic),
     "broken": _steps(qualified, DESIGNS, range(DRAWS)),
-    "penalised": _draws(validity.penalised),
+    "penalised": _draws(validity.penalised, chunk=50),
     "bootstrap": _by_learner(validity.bootstrap),
     "hidden": _draws(validity.hidden),
     "pooled": _draws(validity.pooled, ["LogisticRegression"], 40, 10),

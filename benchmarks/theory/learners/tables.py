@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
+DRAWS = 1000
+"""Of each learner and region, unless the tables say another number."""
 REGIONS = {
     "cells": "cells",
     "calibration": "raking",
@@ -66,7 +68,8 @@ def _entry(found: dict[str, float] | None) -> str:
     if found is None:
         return ""
     over, spread = found["bound over realised"], found["bound over spread"]
-    text = f"{found['failed']:.0f}; {over:.1f}; {spread:.2f}"
+    draws = "" if found["draws"] == DRAWS else f" of {found['draws']:.0f}"
+    text = f"{found['failed']:.0f}{draws}; {over:.1f}; {spread:.2f}"
     return f"{text}; {100 * found['certified flips']:.1f} %" if found["flipped"] else text
 
 
