@@ -12,6 +12,7 @@ from unskew.numerics.joint_region import (
     log_moment,
     relative_errors,
     worst_norm,
+    worst_norm_of,
     worst_squares,
     worst_sum,
 )
@@ -123,6 +124,16 @@ def test_sums_squares_and_norms_are_never_exceeded_and_nearly_reached(region):
     worst, cell = worst_norm(region, gram)
     assert 0.6 * worst <= np.linalg.norm(t @ vectors, axis=1).max() <= worst
     assert 0 <= cell < 4
+
+
+@pytest.mark.parametrize(("n_cells", "d"), [(30, 4), (4, 9)])
+def test_norms_from_vectors_are_those_from_their_inner_products(n_cells, d):
+    random = np.random.default_rng(0)
+    sample = random.integers(5, 80, size=n_cells).astype(float)
+    region = relative_errors(sample, np.rint(sample * random.uniform(1.2, 4, size=n_cells)), 0.05)
+    vectors = random.normal(size=(n_cells, d)) * random.uniform(size=(n_cells, 1))
+    worst, cell = worst_norm(region, vectors @ vectors.T)
+    assert worst_norm_of(region, vectors) == (pytest.approx(worst), cell)
 
 
 def test_without_a_joint_bound_the_box_is_what_is_left(region):

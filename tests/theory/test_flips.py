@@ -15,6 +15,7 @@ from tests.theory.helpers import BUCKETS
 from unskew import Population, Reweighted, TreeWeights
 from unskew.errors import InputError, MismatchError
 from unskew.theory import certificate, hidden_selection_certificate
+from unskew.theory.fitted import read_model
 from unskew.theory.flips import Ellipsoid, PerDraw, WithinEllipsoid
 
 SHARE = "share of the population whose prediction could flip"
@@ -57,6 +58,37 @@ def test_one_change_cannot_flip_all_rows_that_could(rows):
     single = np.mean(ball.reach(features) >= np.abs(scores))
     assert share_of(WithinEllipsoid(ball, features, scores, np.ones(1500)), features, scores) < (
         0.8 * single
+    )
+
+
+def test_rows_that_cannot_flip_do_not_count(rows):
+    features, scores, _ = rows
+    ball = Ellipsoid(0.5 * np.eye(12), None, np.eye(12), 0.0)
+    rule = WithinEllipsoid(ball, features, scores, np.ones(1500))
+    near = share_of(rule, features, scores)
+    far = 1.001 * np.linalg.norm(0.5 * features, axis=1)
+    with_far = share_of(rule, np.vstack([features, features]), np.append(scores, far))
+    assert 2 * with_far == pytest.approx(near)
+
+
+def test_an_ellipsoid_contains_another_with_its_rest(rows):
+    features, _, random = rows
+    one = Ellipsoid(0.3 * random.normal(size=(5, 12)), None, random.normal(size=(12, 12)), 0.1)
+    wider = one.without_rest(features.T @ features / 1500)
+    assert wider.rest == 0
+    assert (wider.reach(features) >= one.reach(features) * (1 - 1e-12)).all()
+    squares = [np.mean(each.reach(features) ** 2) for each in (one, wider)]
+    assert squares[1] <= 1.05 * squares[0]
+
+
+def test_the_decision_function_of_svc_is_its_own(cells):
+    population, sample, labels, _ = cells
+    model = Reweighted(make_pipeline(StandardScaler(), SVC()), BUCKETS).fit(
+        sample, labels > 0.3, population=population
+    )
+    found = read_model(model, sample)
+    assert found.score(population) == pytest.approx(
+        model.estimator_.decision_function(population), abs=1e-9
     )
 
 
@@ -118,10 +150,11 @@ def test_text_in_a_pipeline_and_columns_in_another_order():
         certificate(model, X=sample, y=labels, population=frame[["town", "same"]])
 
 
-def test_rows_without_a_prediction_are_named(cells):
+@pytest.mark.parametrize("learner", [LogisticRegression(), SVC(C=0.02)])
+def test_rows_without_a_prediction_are_named(cells, learner):
     population, sample, labels, _ = cells
     classes = labels > 0.3
-    model = Reweighted(LogisticRegression(), BUCKETS).fit(sample, classes, population=population)
+    model = Reweighted(learner, BUCKETS).fit(sample, classes, population=population)
     gaps = np.where(np.arange(len(population))[:, None] == 7, np.nan, population)
     with pytest.raises(InputError, match="1 rows of the population have missing"):
         certificate(model, X=sample, y=classes, population=gaps)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, LinearSVR
 from tests.theory.helpers import BUCKETS
 
 from unskew import (
@@ -31,7 +31,7 @@ MEANS = CalibrationWeights(features="means", overlap="ignore")
 
 def fitted(cells, learner):
     population, sample, labels, _ = cells
-    labels = labels if isinstance(learner, Ridge) else labels > 0.3
+    labels = labels if isinstance(learner, Ridge | LinearSVR) else labels > 0.3
     model = Reweighted(learner, BUCKETS).fit(sample, labels, population=population)
     return Given(model, sample, labels, population, 1, 0)
 
@@ -40,7 +40,15 @@ def score(model, rows):
     return getattr(model, "decision_function", model.predict)(rows)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+WITHOUT_CURVATURE = [
+    LinearSVC(loss="hinge", C=0.01, tol=1e-8, max_iter=50_000),
+    LinearSVR(C=0.01, tol=1e-8, max_iter=50_000),
+]
+
+
+@pytest.mark.parametrize(
+    "learner", [*LEARNERS, *WITHOUT_CURVATURE], ids=lambda one: type(one).__name__
+)
 def test_no_weights_of_the_region_move_a_row_further(cells, learner):
     given = fitted(cells, learner)
     counted = read_cells(given.model.weighter_, given.model.weights_)
@@ -49,6 +57,7 @@ def test_no_weights_of_the_region_move_a_row_further(cells, learner):
     ball = given.fitted._in_neighbourhood(region, given.fitted.model.penalties, given.fitted.left)
     assert moves.on_average <= ball.on_average
     assert (moves.reach <= ball.reach).all()
+    assert (moves.reach <= moves.ball.reach(given.fitted.model.features) + 1e-12).all()
     errors, random = region.errors, np.random.default_rng(0)
     before = score(given.model, given.X)
     for _ in range(25):
@@ -78,14 +87,14 @@ def test_rows_have_bounds_of_their_own_where_cells_are_many():
     region = CellRegion(counted, counted.errors(0.05), given.rows)
     ball = given.fitted._in_neighbourhood(region, given.fitted.model.penalties, given.fitted.left)
     moves = given.fitted.moves(region)
-    assert np.median(moves.reach / ball.reach) < 0.7
+    assert np.median(moves.reach / ball.ball.reach(given.fitted.model.features)) < 0.7
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 def test_refits_are_those_of_the_learner(cells, learner):
     given = fitted(cells, learner)
     changes = np.exp(0.4 * np.random.default_rng(0).normal(size=(len(given.y), 19))) - 1
-    found = refits(given.fitted, BootstrapRegion(changes, 0.1), 0.1, np.random.RandomState(0))
+    found = refits(given.fitted, BootstrapRegion(1 + changes, 0.1), 0.1, np.random.RandomState(0))
     before = score(given.model, given.X)
     for draw in range(0, 19, 6):
         weights = given.model.weights_ * (1 + changes[:, draw])

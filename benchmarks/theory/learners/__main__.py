@@ -3,25 +3,31 @@
     python -m benchmarks.theory.learners [cells calibration ... cost]
     python -m benchmarks.theory.learners tables
 
-Each part goes in steps of a few draws of one learner, or by data set, and stores each step in
-``result.json``, so that it can be interrupted and goes on where it was. ``--minutes`` ends it after
-that time. ``tables`` prints what is stored as the tables of docs/guarantees.md.
+Each part goes in steps, by draws, learner, design or data set, and stores each in ``results``, so
+that it can be interrupted and goes on where it was; parts can run beside each other. ``--minutes``
+begins no step after that time, ``--again`` measures anew. ``tables`` prints what is stored as the
+tables of docs/guarantees.md.
 
 Protocol, fixed before the run. δ = 0.05. A draw counts as failed if the decision function or the
 predictions have moved by more than the certificate, as a root mean square over the weighted sample,
 or if more of the population's predictions flip than certified. The perfect weights are the true
 ones in the scale of the estimated ones; the learner is fitted with them by the same call (for
-stochastic gradient descent, by the exact solver of its objective).
+stochastic gradient descent, by the exact solver of its objective). 1,000 draws for each learner:
 
-- cells: 1,000 draws of 600 rows in four cells of known probability of selection.
-- calibration, logistic, penalised: 1,000 draws of a sample of 300 and a population of 600 rows,
-  whose density ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression,
-  and the default one, with a penalty and folds, for two learners.
-- bootstrap: the same with 99 replicates of raking, for a learner of each kind.
-- level: 1,000 draws in which the assumptions hold: how often the headline is qualified.
-- broken: 200 draws in which selection depends on a column within cells, or the ratio has a square:
-  how often the headline is qualified.
-- hidden: 200 draws; hidden factors of 1.2 and 1/1.2 at the rows where they do most, to first order.
+- cells: 600 rows in four cells of known probability of selection.
+- calibration, logistic, penalised: a sample of 300 and a population of 600 rows, whose density
+  ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression, and the
+  default one, with a penalty and folds.
+- bootstrap: the same with 39 replicates of raking.
+- hidden: 300 rows in the same cells; hidden factors of 1.2 and 1/1.2 at the rows where they do
+  most, to first order, in six directions of the model. The draw counts with the worst of them.
+
+And others:
+
+- pooled: 40 draws of the same with 19 replicates of AutoWeights, for LogisticRegression.
+- broken: 1,000 draws with Ridge of designs in which the assumptions hold, in which selection
+  depends on a column within cells, or in which the ratio has a square: how often the headline is
+  qualified.
 - tightness: the nine data sets, labels split at their median, three draws.
 - comparison: bounds on the change of risk by cells, kernel mean matching and the discriminative
   method, for the same learner, on 1,000 rows of the nine sets.
@@ -34,66 +40,64 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sklearn import config_context
+
+from benchmarks.theory.learners import validity
+from benchmarks.theory.learners.assumptions import DESIGNS, qualified
 from benchmarks.theory.learners.comparison import comparison
 from benchmarks.theory.learners.cost import MEASURED, cost
-from benchmarks.theory.learners.tables import tables
+from benchmarks.theory.learners.designs import LEARNERS
+from benchmarks.theory.learners.tables import DRAWS, RESULTS, stored, tables
 from benchmarks.theory.learners.tightness import DATASETS, tightness
-from benchmarks.theory.learners.validity import (
-    LEARNERS,
-    bootstrap,
-    broken,
-    calibration,
-    cells,
-    hidden,
-    level,
-    logistic_weights,
-    penalised_weights,
-)
 
-RESULT = Path(__file__).parent / "result.json"
+CHUNK = 250
 
 
-def _draws(run: Callable[[range], Any], draws: int, step: int) -> dict[str, Callable[[], Any]]:
-    return {
-        f"{start} to {start + step - 1}": partial(run, range(start, start + step))
-        for start in range(0, draws, step)
-    }
-
-
-def _of_learners(
-    run: Callable[[str, range], Any], learners: Sequence[str], draws: int = 1000, step: int = 20
+def _steps(
+    run: Callable[..., Any], names: Iterable[str], *given: Any
 ) -> dict[str, Callable[[], Any]]:
-    """Return steps of draws, in each of which the learners take turns."""
+    return {name: partial(run, name, *given) for name in names}
+
+
+def _sets(run: Callable[[Path], Any]) -> dict[str, Callable[[], Any]]:
+    return {path.stem: partial(run, path) for path in sorted(DATASETS.glob("*.parquet"))}
+
+
+def _draws(
+    run: Callable[[list[str], range], Any],
+    learners: Iterable[str] = LEARNERS,
+    draws: int = DRAWS,
+    chunk: int = CHUNK,
+) -> dict[str, Callable[[], Any]]:
+    """Return steps of some draws, whose weights the learners share."""
     return {
-        f"{name}: {start} to {start + step - 1}": partial(run, name, range(start, start + step))
-        for start in range(0, draws, step)
-        for name in learners
+        f"{start} to {start + chunk - 1}": partial(run, list(learners), range(start, start + chunk))
+        for start in range(0, draws, chunk)
     }
+
+
+def _by_learner(run: Callable[[list[str], range], Any]) -> dict[str, Callable[[], Any]]:
+    """Return a step for each learner, where sharing weights saves little."""
+    return {name: partial(run, [name], range(DRAWS)) for name in LEARNERS}
 
 
 PARTS: dict[str, dict[str, Callable[[], Any]]] = {
-    "cost": {name: partial(cost, name) for name in MEASURED},
-    "tightness": {
-        path.stem: partial(tightness, path) for path in sorted(DATASETS.glob("*.parquet"))
-    },
-    "comparison": {
-        path.stem: partial(comparison, path) for path in sorted(DATASETS.glob("*.parquet"))
-    },
-    "level": _draws(level, 1000, 20),
-    "cells": _of_learners(cells, list(LEARNERS)),
-    "calibration": _of_learners(calibration, list(LEARNERS)),
-    "logistic": _of_learners(logistic_weights, list(LEARNERS)),
-    "penalised": _of_learners(penalised_weights, ["Ridge", "LogisticRegression"]),
-    "bootstrap": _of_learners(
-        bootstrap, ["LogisticRegression", "LinearSVC, hinge, C = 0.01", "KernelRidge"]
-    ),
-    "broken": _draws(broken, 200, 20),
-    "hidden": _draws(hidden, 200, 20),
+    "cost": _steps(cost, MEASURED),
+    "tightness": _sets(tightness),
+    "comparison": _sets(comparison),
+    "cells": _by_learner(validity.cells),
+    "calibration": _draws(validity.calibration),
+    "logistic": _draws(validity.logistic),
+    "broken": _steps(qualified, DESIGNS, range(DRAWS)),
+    "penalised": _draws(validity.penalised, chunk=50),
+    "bootstrap": _by_learner(validity.bootstrap),
+    "hidden": _draws(validity.hidden),
+    "pooled": _draws(validity.pooled, ["LogisticRegression"], 40, 10),
 }
 
 
@@ -104,28 +108,27 @@ def main() -> None:
     )
     parser.add_argument("parts", nargs="*", help="Default: all; tables prints those of the docs.")
     parser.add_argument("--minutes", type=float, default=1e9)
-    parser.add_argument("--learner", action="append", help="Of those that go by learner; all.")
+    parser.add_argument("--again", action="store_true", help="Also what is stored.")
     given = parser.parse_args()
     if given.parts == ["tables"]:
-        for table in tables(json.loads(RESULT.read_text())):
+        for table in tables(stored()):
             print("\n".join(table), end="\n\n")
         return
     end = time.monotonic() + 60 * given.minutes
-    steps = [
-        (place / len(PARTS[part]), part, step)
-        for part in given.parts or PARTS
-        for place, step in enumerate(PARTS[part])
-        if not given.learner or ":" not in step or step.split(":")[0] in given.learner
-    ]
-    for _, part, step in sorted(steps, key=lambda one: one[0]):  # parts take turns
-        result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-        if step in result.get(part, {}):
-            continue
-        if time.monotonic() > end:
-            return
-        result.setdefault(part, {})[step] = PARTS[part][step]()
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
-        print(part, step, flush=True)
+    for part in given.parts or PARTS:
+        path = RESULTS / f"{part}.json"
+        result = json.loads(path.read_text()) if path.exists() else {}
+        for step, run in PARTS[part].items():
+            if step in result and not given.again:
+                continue
+            if time.monotonic() > end:
+                return
+            # Scikit-learn's checks slow down draws, but belong to the cost of a fit.
+            fast = part != "cost"
+            with config_context(assume_finite=fast, skip_parameter_validation=fast):
+                result[step] = run()
+            path.write_text(json.dumps(result, indent=1) + "\n")
+            print(part, step, result[step], flush=True)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+RESULTS = Path(__file__).parent / "results"
+DRAWS = 1000
+"""Of each learner and region, unless the tables say another number."""
 REGIONS = {
     "cells": "cells",
     "calibration": "raking",
     "logistic": "logistic",
     "penalised": "logistic, penalised",
     "bootstrap": "raking, bootstrap",
+    "hidden": "hidden",
 }
+
+
+def stored() -> dict[str, Any]:
+    """Return the results of all parts."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
 
 
 def tables(result: dict[str, Any]) -> Iterator[list[str]]:
@@ -33,52 +43,42 @@ def _head(names: list[str]) -> list[str]:
     return [_line(names), "|" + "---|" * len(names)]
 
 
-def by_learner(steps: dict[str, Any]) -> dict[str, list[dict[str, float]]]:
-    """Return the steps of each learner."""
-    found: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for step, values in steps.items():
-        found[step.split(":")[0]].append(values)
-    return dict(found)
+def by_learner(steps: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the sums of draws, failures and flips of each learner, and medians over the steps."""
+    found: dict[str, dict[str, float]] = {}
+    for name in dict.fromkeys(name for step in steps.values() for name in step):
+        records = [step[name] for step in steps.values() if name in step]
+        found[name] = {field: sum(one[field] for one in records) for field in ("draws", "failed")}
+        for field in ("bound over realised", "bound over spread", "certified flips", "flipped"):
+            found[name][field] = float(np.median([one[field] for one in records]))
+    return found
 
 
 def validity(result: dict[str, Any]) -> list[str]:
-    """Return failures, and medians over steps of how large bounds are."""
+    """Return failures, and medians of how large bounds are."""
     regions = {title: by_learner(result.get(part, {})) for part, title in REGIONS.items()}
     learners = list(dict.fromkeys(name for found in regions.values() for name in found))
     lines = _head(["learner", *regions])
     for name in learners:
-        lines.append(_line([name, *(_entry(found.get(name, [])) for found in regions.values())]))
+        lines.append(_line([name, *(_entry(found.get(name)) for found in regions.values())]))
     return lines
 
 
-def _entry(steps: list[dict[str, float]]) -> str:
-    if not steps:
+def _entry(found: dict[str, float] | None) -> str:
+    if found is None:
         return ""
-    draws, failed = (sum(step[field] for step in steps) for field in ("draws", "failed"))
-    over, spread, flips = (
-        float(np.median([step[field] for step in steps]))
-        for field in ("bound over realised", "bound over spread", "certified flips")
-    )
-    text = f"{failed:.0f} of {draws:,.0f}; {over:.1f}; {spread:.2f}"
-    return f"{text}; {100 * flips:.1f} %" if flips else text
+    over, spread = found["bound over realised"], found["bound over spread"]
+    draws = "" if found["draws"] == DRAWS else f" of {found['draws']:.0f}"
+    text = f"{found['failed']:.0f}{draws}; {over:.1f}; {spread:.2f}"
+    return f"{text}; {100 * found['certified flips']:.1f} %" if found["flipped"] else text
 
 
 def qualified(result: dict[str, Any]) -> list[str]:
     """Return how often the headline is qualified, with and without what it assumes."""
-    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    # Designs that hold are drawn more often in a part of their own.
-    longer = {name for step in result.get("level", {}).values() for name in step}
-    for part in ("level", "broken"):
-        for step in result.get(part, {}).values():
-            for name, values in step.items():
-                if part == "broken" and name in longer:
-                    continue
-                for field, number in values.items():
-                    found[name][field] += number
     lines = _head(["design", "draws", "fails", "qualified"])
-    for name, sums in found.items():
-        shares = [sums[field] / sums["draws"] for field in ("failed", "qualified")]
-        lines.append(_line([name, f"{sums['draws']:,}", *(f"{share:.3f}" for share in shares)]))
+    for name, found in result["broken"].items():
+        shares = [found[field] / found["draws"] for field in ("failed", "qualified")]
+        lines.append(_line([name, f"{found['draws']:,}", *(f"{share:.3f}" for share in shares)]))
     return lines
 
 

@@ -23,12 +23,12 @@ class _Split(NamedTuple):
     gain: float
 
 
-class _Node:
+class _Node(NamedTuple):
     """Rows, the sums over their bins, and their best split."""
 
-    def __init__(self, rows: IntArray, sums: FloatArray, min_leaf: int) -> None:
-        self.rows, self.sums = rows, sums
-        self.split = _best_split(sums, min_leaf)
+    rows: IntArray
+    sums: FloatArray
+    split: _Split
 
 
 def tree_shares(
@@ -61,17 +61,21 @@ def tree_shares(
     >>> shares[39], shares[40]
     (np.float64(1.0), np.float64(0.0))
     """
-    n_rows = len(codes)
-    flat = codes + BINS * np.arange(codes.shape[1])
-    masses = np.stack([weight * own, weight * ~own, np.ones(n_rows)])
+    size = codes.shape[1]
+    flat = codes + BINS * np.arange(size)
 
     def summed(rows: IntArray) -> FloatArray:
-        places, size = flat[rows].reshape(-1), flat.shape[1]
-        each = [np.bincount(places, np.repeat(mass[rows], size), BINS * size) for mass in masses]
-        return np.array(each, dtype=np.float64).reshape(3, size, BINS)
+        found = np.empty((3, size * BINS))
+        for kind, some in enumerate((rows[own[rows]], rows[~own[rows]])):
+            places = flat[some].reshape(-1)
+            found[kind] = np.bincount(places, np.repeat(weight[some], size), size * BINS)
+            counts = np.bincount(places, minlength=size * BINS)
+            found[2] = counts if kind == 0 else found[2] + counts
+        return found.reshape(3, size, BINS)
 
-    everything = np.arange(n_rows)
-    leaves = [_Node(everything, summed(everything), min_leaf)]
+    everything = np.arange(len(codes))
+    sums = summed(everything)
+    leaves = [_Node(everything, sums, _best_splits(sums[None], min_leaf)[0])]
     places = [np.zeros(len(one), dtype=np.int64) for one in of]
     while len(leaves) < max_leaves:
         best = max(range(len(leaves)), key=lambda place: leaves[place].split.gain)
@@ -85,31 +89,42 @@ def tree_shares(
         small = int(len(sides[1]) < len(sides[0]))
         of_small = summed(sides[small])
         of_large = node.sums - of_small
-        sums = [of_large, of_small] if small else [of_small, of_large]
-        leaves[best] = _Node(sides[0], sums[0], min_leaf)
+        both = np.stack([of_large, of_small] if small else [of_small, of_large])
+        splits = _best_splits(both, min_leaf)
+        leaves[best] = _Node(sides[0], both[0], splits[0])
         for place, one in zip(places, of, strict=True):
             place[(place == best) & (one[:, column] > last)] = len(leaves)
-        leaves.append(_Node(sides[1], sums[1], min_leaf))
+        leaves.append(_Node(sides[1], both[1], splits[1]))
     totals = np.array([node.sums[:2, 0].sum(axis=1) for node in leaves])
     shares = totals[:, 0] / totals.sum(axis=1)
     return [shares[place] for place in places]
 
 
-def _best_split(sums: FloatArray, min_leaf: int) -> _Split:
-    """Return the split with the largest decrease of impurity; its gain is zero if there is none."""
-    left = np.cumsum(sums, axis=2)[:, :, :-1]
-    whole = sums.sum(axis=2)[:, :, None]
-    right = whole - left
-    gain = _impurity(whole) - _impurity(left) - _impurity(right)
+def _best_splits(sums: FloatArray, min_leaf: int) -> list[_Split]:
+    """Return each node's split with the largest decrease of impurity; a gain of zero for none."""
+    whole = sums.sum(axis=3)
+    left = np.cumsum(sums, axis=3)[..., :-1]
+    right = whole[..., None] - left
+    impurities = _impurity(whole[:, 0], whole[:, 1])[..., None]
+    gains = impurities - _impurity(left[:, 0], left[:, 1]) - _impurity(right[:, 0], right[:, 1])
     # Sums of weights are rounded, and so is a gain of zero.
-    allowed = (np.minimum(left[2], right[2]) >= min_leaf - 0.5) & (gain > 1e-12 * whole[:2].sum())
-    gain = np.where(allowed, gain, 0.0)
-    column, last = np.unravel_index(int(np.argmax(gain)), gain.shape)
-    return _Split(int(column), int(last), float(gain[column, last]))
+    least = 1e-12 * whole[:, :2].sum(axis=(1, 2))
+    allowed = (np.minimum(left[:, 2], right[:, 2]) >= min_leaf - 0.5) & (
+        gains > least[:, None, None]
+    )
+    gains *= allowed
+    flat = gains.reshape(len(gains), -1)
+    found = flat.argmax(axis=1).tolist()
+    width = gains.shape[2]
+    return [
+        _Split(place // width, place % width, float(gain[place]))
+        for place, gain in zip(found, flat, strict=True)
+    ]
 
 
-def _impurity(masses: FloatArray) -> FloatArray:
+def _impurity(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return Gini's impurity times the weight."""
-    total = masses[0] + masses[1]
-    product = 2 * masses[0] * masses[1]
+    total = first + second
+    product = 2 * first
+    product *= second
     return np.divide(product, total, out=np.zeros_like(total), where=total > 0)

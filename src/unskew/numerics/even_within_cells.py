@@ -24,9 +24,10 @@ adds to the variance. For the tree, one half of them learns and the other half e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from unskew.numerics.binned_tree import BINS, tree_shares
@@ -49,7 +50,7 @@ fewer the cell's mean is too uncertain, and what follows from it not normal."""
 class InCells(NamedTuple):
     """Rows as numbers, and the cell of each; -1 for none."""
 
-    values: FloatArray
+    values: NDArray[Any]
     cells: IntArray
 
     def take(self, where: BoolArray) -> InCells:
@@ -107,13 +108,20 @@ def _ranked(sample: InCells, drawn: InCells) -> tuple[InCells, InCells]:
     """Return each value's rank among the rows drawn, between zero and one; ties share theirs."""
     mine, theirs = np.empty_like(sample.values), np.empty_like(drawn.values)
     for column in range(mine.shape[1]):
-        known = np.sort(drawn.values[:, column])
-        for values, ranks in ((sample.values, mine), (drawn.values, theirs)):
-            # Sorted ones are looked up faster.
-            order = np.argsort(values[:, column])
-            wanted = values[order, column]
-            both = np.searchsorted(known, wanted) + np.searchsorted(known, wanted, side="right")
-            ranks[order, column] = both / (2 * len(known))
+        values = np.ascontiguousarray(drawn.values[:, column])
+        order = np.argsort(values)
+        known = values[order]
+        # The first and the last place of each value, among those sorted.
+        ends = np.append(np.flatnonzero(known[1:] != known[:-1]), len(known) - 1)
+        size = np.diff(ends, prepend=-1)
+        middle = np.repeat(2 * ends - size + 2, size) / (2 * len(known))
+        theirs[order, column] = middle
+        values = np.ascontiguousarray(sample.values[:, column])
+        order = np.argsort(values)  # sorted ones are looked up faster
+        wanted = values[order]
+        place = np.searchsorted(known, wanted)
+        found = np.minimum(place, len(known) - 1)
+        mine[order, column] = np.where(known[found] == wanted, middle[found], place / len(known))
     return sample._replace(values=mine), drawn._replace(values=theirs)
 
 
@@ -132,8 +140,12 @@ def _z_of_trees(sample: InCells, drawn: InCells, rest: float, seed: int) -> Iter
     random = np.random.RandomState(seed)
     first = _half(len(sample.cells), random)
     known = _half(len(drawn.cells), random) if rest else np.ones(len(drawn.cells), dtype=bool)
+    binned = [
+        side._replace(values=np.minimum(side.values * BINS, BINS - 1).astype(np.int64))
+        for side in (sample, drawn)
+    ]
     for half, grow in ((first, known), (~first, ~known if rest else known)):
-        mine, theirs = _tree_scores(sample, half, drawn, grow, seed)
+        mine, theirs = _tree_scores(binned[0], half, binned[1], grow, seed)
         yield _z(sample.cells, half, mine, drawn.cells, grow, theirs, rest)
 
 
@@ -198,7 +210,10 @@ def _z(
 def _tree_scores(
     sample: InCells, first: BoolArray, drawn: InCells, growing: BoolArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the score of each row: the share of the sample in its leaf, if cells count evenly."""
+    """Return the score of each row: the share of the sample in its leaf, if cells count evenly.
+
+    The rows' values are in bins.
+    """
     n_cells = int(max(sample.cells.max(), drawn.cells.max())) + 1
     grown = np.flatnonzero(first)
     if len(grown) > GROWING_ROWS:
@@ -208,15 +223,11 @@ def _tree_scores(
     both = (in_sample > 0) & (in_drawn > 0)
     ratio = np.divide(in_drawn, in_sample, out=np.zeros(n_cells), where=both)
     mine, theirs = (side.take(both[side.cells]) for side in (mine, theirs))
-    codes = [
-        np.minimum(side.values * BINS, BINS - 1).astype(np.int64)
-        for side in (mine, theirs, sample, drawn)
-    ]
     of_sample, of_drawn = tree_shares(
-        np.concatenate(codes[:2]),
+        np.concatenate([mine.values, theirs.values]),
         np.repeat([True, False], [len(mine.cells), len(theirs.cells)]),
         np.concatenate([ratio[mine.cells], np.ones(len(theirs.cells))]),
-        of=(codes[2], codes[3]),
+        of=(sample.values, drawn.values),
         max_leaves=MAX_LEAVES,
         min_leaf=MIN_LEAF,
     )

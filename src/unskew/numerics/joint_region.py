@@ -33,7 +33,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from unskew.numerics.binomial_intervals import binomial_divergence, clopper_pearson, sidak
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
 
 SMALL_CELL = 20
 """Rows from which on the smaller factor 1 + 0.1 s holds; proved, see above."""
@@ -176,25 +176,76 @@ def worst_norm(region: RelativeErrors, gram: FloatArray) -> tuple[float, int]:
     singly, at their limits. Every number of such cells gives a valid bound; the smallest one that
     was tried is returned.
     """
-    # 1) What each cell can contribute by itself: at the limits of the box, or of the ellipsoid.
     norms = np.sqrt(np.maximum(np.diag(gram), 0))
-    at_limit = region.size * norms
-    # Stiffness is infinite where the limits are zero: such a cell has no part.
-    scale = math.sqrt(region.radius) / np.sqrt(region.stiffness)
-    alone = np.minimum(at_limit, scale * norms)
-    # 2) Order cells by how far the ellipsoid exceeds the box.
-    inflation = np.divide(scale, region.size, out=np.zeros_like(scale), where=region.size > 0)
-    most_inflated_first = np.argsort(-inflation * norms, kind="stable")
-    # 3) Take ever more of them singly, and the others together.
-    best = float(at_limit.sum())
-    for apart in _ladder(len(norms)):
-        rest = most_inflated_first[apart:]
+    scale, order = _inflated(region, norms)
+
+    def largest(apart: int) -> float:
+        rest = order[apart:]
         block = gram[np.ix_(rest, rest)] * np.outer(scale[rest], scale[rest])
         last = len(rest) - 1
-        largest = eigh(block, eigvals_only=True, subset_by_index=[last, last], overwrite_a=True)[0]
-        singly = float(at_limit[most_inflated_first[:apart]].sum())
-        best = min(best, singly + math.sqrt(max(float(largest), 0.0)))
-    return best, int(np.argmax(alone))
+        found = eigh(block, eigvals_only=True, subset_by_index=[last, last], overwrite_a=True)
+        return float(found[0])
+
+    ladder = _ladder(len(norms))
+    return _smallest(region, norms, order, ladder, [largest(apart) for apart in ladder])
+
+
+def worst_norm_of(region: RelativeErrors, vectors: FloatArray) -> tuple[float, int]:
+    """Return the same from the vectors themselves, as rows: faster if they have few columns.
+
+    Examples
+    --------
+    >>> region = relative_errors(np.array([100.0, 50.0]), np.array([200.0, 100.0]), 0.05)
+    >>> vectors = np.array([[1.0, 0.5], [0.2, 1.0]])
+    >>> both = worst_norm_of(region, vectors)[0], worst_norm(region, vectors @ vectors.T)[0]
+    >>> bool(abs(both[0] - both[1]) < 1e-12)
+    True
+    """
+    n_cells, d = vectors.shape
+    if d >= n_cells:
+        return worst_norm(region, vectors @ vectors.T)
+    norms = np.linalg.norm(vectors, axis=1)
+    scale, order = _inflated(region, norms)
+    scaled = (scale[:, None] * vectors)[order]
+    ladder = _ladder(n_cells)
+    # The nonzero eigenvalues of V Vᵀ are those of Vᵀ V, to which each step adds some cells.
+    matrices = np.zeros((len(ladder), d, d))
+    together = np.zeros((d, d))
+    for place in range(len(ladder) - 1, -1, -1):
+        end = ladder[place + 1] if place + 1 < len(ladder) else n_cells
+        part = scaled[ladder[place] : end]
+        together = together + part.T @ part
+        matrices[place] = together
+    largest = np.linalg.eigvalsh(matrices)[:, -1]
+    return _smallest(region, norms, order, ladder, largest.tolist())
+
+
+def _inflated(region: RelativeErrors, norms: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the ellipsoid's half axes, and the cells by how far it exceeds the box in them."""
+    # Stiffness is infinite where the limits are zero: such a cell has no part.
+    scale: FloatArray = math.sqrt(region.radius) / np.sqrt(region.stiffness)
+    inflation = np.divide(scale, region.size, out=np.zeros_like(scale), where=region.size > 0)
+    return scale, np.argsort(-inflation * norms, kind="stable")
+
+
+def _smallest(
+    region: RelativeErrors,
+    norms: FloatArray,
+    order: IntArray,
+    ladder: list[int],
+    largest: list[float],
+) -> tuple[float, int]:
+    """Return the least bound with ever more cells singly and the others together, and a cell."""
+    at_limit = region.size * norms
+    singly = np.append(0.0, np.cumsum(at_limit[order]))
+    bounds = [
+        float(singly[apart]) + math.sqrt(max(value, 0.0))
+        for apart, value in zip(ladder, largest, strict=True)
+    ]
+    # What each cell can contribute by itself: at the limits of the box, or of the ellipsoid.
+    scale = math.sqrt(region.radius) / np.sqrt(region.stiffness)
+    dominant = int(np.argmax(np.minimum(at_limit, scale * norms)))
+    return min(float(at_limit.sum()), *bounds), dominant
 
 
 def _ladder(n_cells: int) -> list[int]:

@@ -118,9 +118,10 @@ class Reservoir(Summary):
 def _take(rows: Any, positions: IntArray) -> Any:
     if not isinstance(rows, pa.RecordBatch):
         return rows[positions]
-    taken = rows.take(pa.array(positions))
-    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in taken]
-    return pa.RecordBatch.from_arrays(columns, names=taken.schema.names)
+    if len(positions) < rows.num_rows or (np.diff(positions) != 1).any():
+        rows = rows.take(pa.array(positions))
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in rows]
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
 def _concatenate(first: Any, second: Any) -> Any:

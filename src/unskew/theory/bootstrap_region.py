@@ -64,7 +64,7 @@ def read_bootstrap(
     shares = weighter.weights_ / weighter.weights_.sum()
     ratios /= shares @ ratios
     return Parameters(
-        BootstrapRegion(ratios[rows] - 1, delta),
+        BootstrapRegion(ratios[rows], delta),
         len(found),
         (
             f"the errors of {name} are distributed as those of its replicates, without a bias of "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,18 @@ from unskew.theory.linear_certificate import best_rule, linear_certificate
 from unskew.theory.linear_models import LINEAR, last_step, read_linear
 from unskew.theory.linear_moves import LinearSystem
 from unskew.theory.regions import Region
-from unskew.theory.wording import Known
+from unskew.theory.wording import FLIPPED, Known
+
+NOTHING_KNOWN = Known("", "", (), (), {})
+
+
+class Reach(NamedTuple):
+    """How far a model can have moved."""
+
+    value: float
+    """As a root mean square over the weighted sample."""
+    flips: Callable[[], tuple[float, FlipRule]]
+    """Of a classifier: the share of the weighted sample that could flip, and which rows could."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +58,21 @@ class Given:
             return np.arange(len(self.model.weights_))
         return self.fitted.places
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         """The population, and the columns that are asked for."""
         return Asked(self.population, self.X)
 
-    def flip_rule(self, region: Region, bound: Bound) -> FlipRule:
-        """Return which rows the weights of a region could flip, as its certificate says."""
+    def reach(self, region: Region) -> Reach:
+        """Return how far the weights of a region can move the model, and whom they could flip."""
         if isinstance(self.fitted, LinearSystem):
-            return best_rule(self.fitted, self.fitted.moves(region))[1]
-        return Anywhere(float(bound.terms["dual certificate, at any single point"]))
+            system, moves = self.fitted, self.fitted.moves(region)
+            return Reach(moves.on_average, lambda: best_rule(system, moves))
+        bound = region_certificate(
+            self.fitted, self.model.weights_, region, NOTHING_KNOWN, Asked(None, self.X)
+        )
+        anywhere = Anywhere(float(bound.terms["dual certificate, at any single point"]))
+        return Reach(bound.value, lambda: (float(bound.terms[FLIPPED]), anywhere))
 
     def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return features and scores of rows in the form of X."""

@@ -14,9 +14,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted
 
 from unskew.errors import InputError, InputTypeError, ParameterError
-from unskew.numerics.kernels import GaussianKernel, fill_matrix
+from unskew.numerics.kernels import GaussianKernel, blocks, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.theory.linear_models import last_step
+from unskew.theory.linear_models import check_finite, features_of, last_step
 from unskew.theory.not_covered import not_covered
 from unskew.theory.regions import KernelContributions
 
@@ -137,18 +137,44 @@ def _svc(learner: SVC, model: Any, X: Any) -> KernelModel:
         )
     if X is None:
         raise ParameterError("SVC keeps its support vectors only: pass X, the sample.")
-    scores = np.asarray(model.estimator_.decision_function(X), dtype=np.float64)
+    found = _support_vectors(learner, model.weights_)
+    expansion = _Expansion(found)
+
+    def score(rows: Any) -> FloatArray:
+        features = features_of(model.estimator_, rows)
+        check_finite(features, "SVC")
+        return expansion(features)
+
+    scores = score(X)
     if len(scores) != len(model.weights_):
         raise InputError(
             f"X has {len(scores)} rows, and the model was fitted to {len(model.weights_)}: pass "
             "the X of fit."
         )
-    return replace(
-        _support_vectors(learner, model.weights_),
-        classes=learner.classes_,
-        score=model.estimator_.decision_function,
-        scores=scores,
-    )
+    return replace(found, classes=learner.classes_, score=score, scores=scores)
+
+
+class _Expansion:
+    """The decision function of a Gaussian kernel by matrix products, which libsvm does not use.
+
+    Parameters
+    ----------
+    model : KernelModel
+    """
+
+    def __init__(self, model: KernelModel) -> None:
+        assert model.gamma is not None
+        self.kernel = GaussianKernel(float(1 / np.sqrt(2 * model.gamma)))
+        self.centre = model.rows.mean(axis=0)
+        self.kept = self.kernel.prepare(model.rows - self.centre)
+        self.coefficients, self.offset = model.coefficients, model.offset or 0.0
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        found = np.empty(len(rows))
+        for part in blocks(len(rows), len(self.kept)):
+            values = self.kernel.block(self.kernel.prepare(rows[part] - self.centre), self.kept)
+            found[part] = values @ self.coefficients + self.offset
+        return found
 
 
 def _kernel_ridge(learner: KernelRidge, weights: FloatArray) -> KernelModel:

@@ -1,29 +1,33 @@
 r"""What share of a classifier's predictions could be another: a bound, asked in one pass.
 
 A row with features x and the score s flips only if its score moves by |s| towards zero. If the
-change of the model lies in an ellipsoid, so that the score moves by :math:`e^\top z(x)` with
-:math:`|e| \le 1`, up to a rest, no row with :math:`\lVert z \rVert < c`, c being |s| less the rest,
-can flip. But one e cannot flip all others: with :math:`P = e e^\top`, a row that flips has
-:math:`z^\top P z \ge c^2`, so that for any :math:`a(x)` in [0, 1] the share of those that flip is
-at most
+change of the model lies in an ellipsoid, so that the score moves towards zero by :math:`e^\top u`
+with :math:`|e| \le 1`, up to a rest, no row with :math:`\lVert u \rVert < c`, c being |s| less the
+rest, can flip. But one e cannot flip all others. For any :math:`a \ge 0`, :math:`e^\top u \ge c`
+implies :math:`\bigl((e^\top u / c + a) / (1 + a)\bigr)^2 \ge 1`, and a square is never negative. So
+the share of those that flip is at most the mean of these squares over the rows with
+:math:`\lVert u \rVert \ge c`, a quadratic function of e, and its maximum over the ball is, for any
+:math:`\mu` above the eigenvalues :math:`\lambda_j` of M, at most
 
-.. math:: \max_{\operatorname{tr} P \le 1} E \min(1, z^\top P z / c^2) \le
-          E(1 - a) + \lambda_{\max} \bigl(E\, a\, z z^\top / c^2\bigr).
+.. math:: E \frac{a^2}{(1+a)^2} + \mu + \sum_j \frac{b_j^2}{\mu - \lambda_j}, \qquad
+          M = E \frac{u u^\top}{(1+a)^2 c^2}, \quad b = E \frac{a\,u}{(1+a)^2 c},
 
-The bound holds for whatever a is chosen. Here a is one where :math:`z^\top P z < c^2` for a P that
-is found, by Frank and Wolfe's method, on rows of the weighted sample; the population is asked once.
+b in the coordinates of M's eigenvectors. Rows with :math:`c \le 0` count as flipped. The bound
+holds for whatever a is chosen for each row. Here :math:`a = u^\top P u / c^2`, which is best for a
+change that is random with the covariance P; P, of trace one, is found by Frank and Wolfe's method
+on rows of the weighted sample as the worst one. The population is asked once.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.linalg import eigh
 
 from unskew.numerics.typing import FloatArray
 from unskew.population.forms import Form
@@ -38,7 +42,10 @@ SEARCHED_ROWS = 1_000
 STEPS = 15
 """Of Frank and Wolfe's method."""
 
-CHUNK = 4_096
+TRIED = np.geomspace(1e-4, 1.0, 60)
+"""Distances of μ from the largest eigenvalue, as shares of ‖b‖. Any gives a valid bound."""
+
+CHUNK = 256
 """Rows that are counted at once."""
 
 
@@ -104,6 +111,25 @@ class Ellipsoid:
             rest += np.abs(features @ self.centre)
         return features @ self.along.T, rest
 
+    def without_rest(self, squares: FloatArray) -> Ellipsoid:
+        r"""Return an ellipsoid that contains this one with its rest.
+
+        For any :math:`\varepsilon > 0`, :math:`(\lVert A x \rVert + r \lVert R x \rVert)^2 \le
+        (1 + \varepsilon) \lVert A x \rVert^2 + (1 + 1/\varepsilon)\, r^2 \lVert R x \rVert^2`;
+        this :math:`\varepsilon` makes the mean over rows with these mean ``squares`` least.
+        """
+        first = math.sqrt(float(np.sum((self.along @ squares) * self.along)))
+        second = self.rest * math.sqrt(float(np.sum((self.root @ squares) * self.root)))
+        if not second:
+            return self
+        if not first:
+            return replace(self, along=self.rest * self.root, rest=0.0)
+        parts = (
+            math.sqrt(1 + second / first) * self.along,
+            math.sqrt(1 + first / second) * self.rest * self.root,
+        )
+        return replace(self, along=np.asarray(np.linalg.qr(np.vstack(parts), mode="r")), rest=0.0)
+
     def reach(self, features: FloatArray) -> FloatArray:
         """Return by how much each row's score can move."""
         z, rest = self.parts(features)
@@ -128,48 +154,89 @@ class WithinEllipsoid(FlipRule):
         self.root: FloatArray | None = None
         if 1 < self.size <= MOST_DIMENSIONS:
             kept = np.arange(0, len(scores), -(-len(scores) // SEARCHED_ROWS))
-            z, rest = ellipsoid.parts(features[kept])
-            self.root = _hardest(z, np.abs(scores[kept]) - rest, weights[kept])
+            self.root = _hardest(_Near(ellipsoid, features[kept], scores[kept], weights[kept]))
 
     def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return the weight of rows that could flip singly, of those not bounded, and a matrix."""
-        z, rest = self.ellipsoid.parts(features)
-        far = np.abs(scores) - rest
-        single = weight[np.linalg.norm(z, axis=1) >= far].sum()
+        """Return the weight of rows that could flip singly, and the sums of the squares."""
+        near = _Near(self.ellipsoid, features, scores, weight)
         if self.root is None:
-            return np.array([single])
-        bounded = (far > 0) & (np.square(z @ self.root).sum(axis=1) < far**2)
-        scaled = z[bounded] * (np.sqrt(weight[bounded]) / far[bounded])[:, None]
-        return np.append([single, weight[~bounded].sum()], scaled.T @ scaled)
+            return np.array([near.mass])
+        constant, linear, matrix = near.squares(np.square(near.u @ self.root).sum(axis=1))
+        return np.concatenate([[near.mass, constant], linear, matrix.reshape(-1)])
 
     def shares(self, sums: FloatArray, mass: float) -> FloatArray:
         """Return the smaller of the two bounds."""
         if self.root is None:
             return sums / mass
-        together = sums[1] + _largest(sums[2:].reshape(self.size, self.size))[0]
+        linear, matrix = sums[2 : 2 + self.size], sums[2 + self.size :]
+        together = sums[1] + _largest(matrix.reshape(self.size, self.size), linear)[0]
         return np.array([min(sums[0], together) / mass])
 
 
-def _hardest(z: FloatArray, far: FloatArray, weight: FloatArray) -> FloatArray:
+class _Near:
+    """The rows that could flip singly.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n, k)
+        By how much their scores move towards zero, for those that need not flip.
+    far, weight : ndarray of shape (n,)
+        How far they are from zero, and their weight.
+    sure : float
+        The weight of the rows that count as flipped.
+    mass : float
+        The weight of all.
+    """
+
+    def __init__(
+        self, ellipsoid: Ellipsoid, features: FloatArray, scores: FloatArray, weight: FloatArray
+    ) -> None:
+        z, rest = ellipsoid.parts(features)
+        far = np.abs(scores) - rest
+        flips = far <= 0
+        some = np.flatnonzero((np.einsum("ij,ij->i", z, z) >= far**2) & ~flips)
+        self.sure = float(weight[flips].sum())
+        self.u = z[some] * -np.sign(scores[some])[:, None]
+        self.far, self.weight = far[some], weight[some]
+        self.mass = self.sure + float(self.weight.sum())
+
+    def squares(self, lengths: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the sums for rows whose a is this over the square of their distance."""
+        total = self.far**2 + lengths
+        share = lengths / total
+        constant = self.sure + float(self.weight @ share**2)
+        scaled = self.u * (np.sqrt(self.weight) * self.far / total)[:, None]
+        linear = (self.weight * share * self.far / total) @ self.u
+        return constant, linear, scaled.T @ scaled
+
+
+def _hardest(near: _Near) -> FloatArray:
     """Return a root of the P for which the bound is the least of those tried."""
-    size, shares = z.shape[1], weight / weight.sum()
+    size = near.u.shape[1]
     P, best, found = np.eye(size) / size, np.inf, np.zeros((size, size))
     for step in range(STEPS):
-        bounded = (far > 0) & (np.einsum("ij,ij->i", z @ P, z) < far**2)
-        scaled = z[bounded] * (np.sqrt(shares[bounded]) / far[bounded])[:, None]
-        largest, direction = _largest(scaled.T @ scaled)
-        bound = float(shares[~bounded].sum()) + largest
-        if bound < best:
+        constant, linear, matrix = near.squares(np.einsum("ij,ij->i", near.u @ P, near.u))
+        largest, direction = _largest(matrix, linear)
+        if constant + largest < best:
             values, vectors = np.linalg.eigh(P)
-            best, found = bound, vectors * np.sqrt(np.maximum(values, 0.0))
+            best = constant + largest
+            found = vectors * np.sqrt(np.maximum(values, 0.0))
         P += 2 / (step + 3) * (np.outer(direction, direction) - P)
     return found
 
 
-def _largest(matrix: FloatArray) -> tuple[float, FloatArray]:
-    last = len(matrix) - 1
-    values, vectors = eigh(matrix, subset_by_index=[last, last])
-    return max(float(values[0]), 0.0), vectors[:, 0]
+def _largest(matrix: FloatArray, linear: FloatArray) -> tuple[float, FloatArray]:
+    """Bound eᵀMe + 2bᵀe over the ball, and return M's first eigenvector."""
+    values, vectors = np.linalg.eigh(matrix)
+    parts = np.square(linear @ vectors)
+    top = max(float(values[-1]), 0.0)
+    length = math.sqrt(float(parts.sum()))
+    if not length:
+        return top, vectors[:, -1]
+    # The best μ exceeds the largest eigenvalue by no more than ‖b‖.
+    tried = top + length * TRIED
+    bounds = tried + (parts / (tried[:, None] - values)).sum(axis=1)
+    return float(bounds.min()), vectors[:, -1]
 
 
 class PerDraw(FlipRule):
@@ -186,17 +253,21 @@ class PerDraw(FlipRule):
 
     def __init__(self, steps: FloatArray, rest: FloatArray, root: FloatArray) -> None:
         self.steps, self.rest, self.root = steps, rest, root
+        # |x·s| ≤ ‖R x‖ ‖R⁻ᵀ s‖: no draw moves a score farther than this times ‖R x‖.
+        lengths = np.linalg.norm(np.linalg.solve(root.T, steps), axis=0)
+        self.farthest = float((lengths + rest).max())
 
     def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
         """Return the weight of the rows that flip in each draw."""
         found = np.zeros(self.steps.shape[1])
-        for start in range(0, len(scores), CHUNK):
-            own = slice(start, start + CHUNK)
-            x, s = features[own], scores[own]
-            length = np.linalg.norm(x @ self.root.T, axis=1)
-            towards = (x @ self.steps) * -np.sign(s)[:, None]
-            towards += np.multiply.outer(length, self.rest)
-            found += weight[own] @ (towards >= np.abs(s)[:, None])
+        length = np.linalg.norm(features @ self.root.T, axis=1)
+        near = np.flatnonzero(np.abs(scores) <= self.farthest * (1 + 1e-9) * length)
+        for start in range(0, len(near), CHUNK):
+            own = near[start : start + CHUNK]
+            away = np.sign(scores[own])[:, None]
+            towards = (features[own] * -away) @ self.steps
+            towards += np.multiply.outer(length[own], self.rest)
+            found += weight[own] @ (towards >= np.abs(scores[own])[:, None])
         return found
 
     def shares(self, sums: FloatArray, mass: float) -> FloatArray:

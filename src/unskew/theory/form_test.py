@@ -1,31 +1,44 @@
 r"""Whether weights with parameters suffice: a test of what they leave unmatched.
 
 If the weights needed have the form that was fitted, the weighted sample's mean of any function
-equals the population's, up to noise. The test compares squares and products of the columns, which
-are standardised and kept within ±2; the covariance of the differences is that of the rows'
-influence, through the weights and directly, with residuals over one minus their leverage.
+equals the population's, up to noise. The test compares
+
+- the square of each column, which is where an effect on selection bends;
+- whether it is above the population's median, which is where an effect jumps;
+- products of two columns, as many as there is room for.
+
+Columns are standardised and kept within ±2. Each difference is divided by its standard error, from
+the rows' influence, through the weights and directly, with residuals over one minus their leverage;
+the largest decides, by Student's distribution with as many rows as the weights are worth and
+Bonferroni's inequality. One statistic of all functions together would have less power where few
+columns matter: it spreads over as many directions as there are functions.
 
 Without limits, few rows with large squares and large weights decide both the difference and its
-estimated variance, and the test rejects twice as often as its level says. The statistic is compared
-with Hotelling's distribution for as many rows as the weights are worth.
+estimated variance, and the test rejects twice as often as its level says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import f as f_distribution
+from scipy.stats import t as student
 
 from unskew.numerics.typing import FloatArray
 from unskew.population.sample import Sample
 from unskew.theory.assumption_test import LEVEL, AssumptionTest
-from unskew.weighters.linearisation import Linearisation
+from unskew.weighters.linearisation import Influence, Linearisation
 
 MOST_FUNCTIONS = 30
-"""Squares and products that are compared: few enough for their covariance. Not tuned."""
+"""Products fill up to this number of functions. Not tuned."""
 
+MEDIAN_ROWS = 1_000
+"""Rows of the population from which medians are taken. Any number near them would do."""
+
+BLOCK = 2_048
+"""Rows of the population at once: few enough to stay in the cache."""
 
 LIMIT = 2.0
 """Standard deviations at which columns are cut before they are squared. Of 1.5, 2 and 2.5, the one
@@ -44,19 +57,18 @@ class FormTest(AssumptionTest):
         if self.p_value is None:
             return (
                 "Whether the weights have the right form was not tested: that needs rows of the "
-                "population, columns with squares or products that are not matched, and more "
-                "rows, by the effective sample size, than these."
+                "population, and columns with squares, halves or products that are not matched."
             )
         if self.rejected:
             return (
-                "Squares or products of the columns differ between the weighted sample and the "
-                f"population (p = {self.p_value:.2g}), so the covariance does not bound the error "
-                "of the weights. Match more features."
+                "Squares, halves or products of the columns differ between the weighted sample and "
+                f"the population (p = {self.p_value:.2g}), so the covariance does not bound the "
+                "error of the weights. Match more features."
             )
         return (
-            "A test of squares and products of the columns finds no difference between the "
-            f"weighted sample and the population (p = {self.p_value:.2g}, level {LEVEL:g}); it can "
-            "miss small ones."
+            "A test of squares, halves and products of the columns finds no difference between "
+            f"the weighted sample and the population (p = {self.p_value:.2g}, level {LEVEL:g}); it "
+            "can miss small ones."
         )
 
 
@@ -73,10 +85,13 @@ class TheirRows(NamedTuple):
         self, parts: FloatArray, n_fitted: int | None = None, centred: bool = True
     ) -> FloatArray:
         """Return the covariance of the mean of the rows' parts, over all rows or those fitted."""
-        used = min(n_fitted or self.n_rows, self.n_rows)
         if centred:
             parts = parts - self.shares @ parts
-        return sum_of_squares(self.shares[:, None] * parts, False) * (len(parts) / used)
+        return sum_of_squares(self.shares[:, None] * parts, False) * self.share_of(n_fitted)
+
+    def share_of(self, n_fitted: int | None) -> float:
+        """Return these rows' number over that of all rows, or of those fitted."""
+        return len(self.shares) / min(n_fitted or self.n_rows, self.n_rows)
 
 
 def sum_of_squares(terms: FloatArray, centred: bool) -> FloatArray:
@@ -91,39 +106,78 @@ def check_form(
 ) -> FormTest:
     """Test whether weights of the fitted form make sample and population alike."""
     space, points = sample.points("standard")
-    others = space.transform(theirs.batch, side="population").values
-    mine, population = (
-        _functions(np.clip(rows, -LIMIT, LIMIT)) for rows in (points, np.nan_to_num(others))
-    )
-    scale = np.maximum(mine.std(axis=0), 1e-12)
-    mine, population = mine / scale, population / scale
-    means = theirs.shares @ population
-    difference = shares @ mine - means
-    influence = line.influence(mine - shares @ mine, "hc3")
-    parts = means - population
-    if influence.population is not None:
-        parts = parts + influence.population(theirs.batch)
-    covariance = sum_of_squares(influence.sample, influence.centred)
-    covariance += theirs.variance(parts, influence.n_population, influence.centred)
-    size, directions = np.linalg.eigh(covariance)
+    functions = _Functions(lambda batch: space.transform(batch, side="population").values, theirs)
+    mine = functions.of(points)
+    own = mine @ shares
+    unit = np.maximum(mine.var(axis=1), 1e-24)
+    mine -= own[:, None]
+    influence = line.influence(mine.T, "hc3")
+    means, variance = functions.in_population(influence)
+    variance += _squares(influence.sample, influence.centred)
     # What is matched exactly has no variance, and differs by rounding alone.
-    kept = size > 1e-8 * max(float(size.max(initial=0.0)), 1 / len(points))
-    if not kept.any():
+    relative = variance / unit
+    kept = relative > 1e-8 * max(float(relative.max(initial=0.0)), 1 / len(points))
+    worth = 1 / float(shares @ shares)
+    if not kept.any() or worth <= 2:
         return FormTest(None)
-    statistic = float((((difference @ directions)[kept]) ** 2 / size[kept]).sum())
-    rank, worth = int(kept.sum()), 1 / float(shares @ shares)
-    if worth <= rank + 1:
-        return FormTest(None)
-    statistic *= (worth - rank) / (rank * (worth - 1))
-    return FormTest(float(f_distribution.sf(statistic, rank, worth - rank)))
+    largest = float((np.abs(own - means)[kept] / np.sqrt(variance[kept])).max())
+    return FormTest(min(1.0, 2 * int(kept.sum()) * float(student.sf(largest, worth - 1))))
 
 
-def _functions(points: FloatArray) -> FloatArray:
-    """Return squares, then products of neighbouring columns, up to a limit."""
-    columns = list((points**2).T)
-    n_columns = points.shape[1]
-    for step in range(1, n_columns):
-        if len(columns) >= MOST_FUNCTIONS:
-            break
-        columns += [points[:, i] * points[:, i + step] for i in range(n_columns - step)]
-    return np.column_stack(columns[:MOST_FUNCTIONS])
+class _Functions:
+    """The functions that are compared, and what the population's rows say of them.
+
+    Parameters
+    ----------
+    points_of : callable
+        Returns the points of rows of the population.
+    theirs : TheirRows
+    """
+
+    def __init__(
+        self, points_of: Callable[[pa.RecordBatch], FloatArray], theirs: TheirRows
+    ) -> None:
+        self.points_of, self.theirs = points_of, theirs
+        n_rows = theirs.batch.num_rows
+        some = theirs.batch.take(pa.array(np.arange(0, n_rows, -(-n_rows // MEDIAN_ROWS))))
+        self.middle = np.median(np.nan_to_num(points_of(some)), axis=0)
+
+    def of(self, points: FloatArray) -> FloatArray:
+        """Return squares, halves, and products of neighbours up to a limit; a row for each."""
+        columns = np.ascontiguousarray(points.T)
+        above = columns > self.middle[:, None]
+        np.clip(columns, -LIMIT, LIMIT, out=columns)
+        d = len(columns)
+        pairs = [(i, i + step) for step in range(1, d) for i in range(d - step)]
+        pairs = pairs[: max(MOST_FUNCTIONS - 2 * d, 0)]
+        found = np.empty((2 * d + len(pairs), columns.shape[1]))
+        np.square(columns, out=found[:d])
+        found[d : 2 * d] = above
+        for row, (i, j) in zip(found[2 * d :], pairs, strict=True):
+            np.multiply(columns[i], columns[j], out=row)
+        return found
+
+    def in_population(self, influence: Influence) -> tuple[FloatArray, FloatArray]:
+        """Return the means, and the variance of these and of what follows from them."""
+        means, first, second, ahead = np.zeros((4, 1))
+        shares, batch = self.theirs.shares, self.theirs.batch
+        for start in range(0, len(shares), BLOCK):
+            rows, share = batch.slice(start, BLOCK), shares[start : start + BLOCK]
+            parts = self.of(np.nan_to_num(self.points_of(rows)))
+            means = means + parts @ share
+            np.negative(parts, out=parts)
+            if influence.population is not None:
+                parts += influence.population(rows).T
+            # A row adds its share times (part + the functions' means − the parts' mean).
+            ahead = ahead + parts @ share
+            parts *= share
+            first, second = first + parts @ share, second + np.einsum("ij,ij->i", parts, parts)
+        shift = -ahead if influence.centred else means
+        variance = second + shift * (2 * first + shift * float(shares @ shares))
+        return means, variance * self.theirs.share_of(influence.n_population)
+
+
+def _squares(terms: FloatArray, centred: bool) -> FloatArray:
+    """Return each column's sum of squares, about its mean or about zero."""
+    sums: FloatArray = np.einsum("ij,ij->j", terms, terms)
+    return sums - len(terms) * terms.mean(axis=0) ** 2 if centred else sums

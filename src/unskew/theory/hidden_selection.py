@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from unskew.errors import ParameterError
 from unskew.theory.bound import Bound
-from unskew.theory.certified import Given
+from unskew.theory.certified import Given, Reach
 from unskew.theory.fitted import check_reweighted
 from unskew.theory.flips import Several
 from unskew.theory.regions import HiddenRegion
@@ -88,28 +89,27 @@ def hidden_selection_certificate(
         raise ParameterError(f"odds must be a number larger than 1; got {odds!r}.")
     check_reweighted(reweighted_model)
     given = Given(reweighted_model, X, y, population, 1, 0)
-    n_rows = len(given.rows)
+    known = Known(
+        headline="If what is hidden changes the odds of selection by a factor of at most "
+        f"{odds:.4g}, it has moved",
+        region=f"all weights within a factor of {odds:.4g}",
+        assumptions=(
+            "apart from what is hidden, the weights are right: errors of their estimation come in "
+            "addition",
+        ),
+        remarks=(),
+        terms={"odds": float(odds)},
+    )
+    found = given.certify(HiddenRegion(float(odds), len(given.rows)), known)
+    spread = found.terms["spread of the predictions"]
 
-    in_sample = replace(given, population=None)
+    @cache
+    def at(tried: float) -> Reach:
+        return given.reach(HiddenRegion(tried, len(given.rows)))
 
-    def at(tried: float, given: Given = in_sample) -> Bound:
-        known = Known(
-            headline=f"If what is hidden changes the odds of selection by a factor of at most "
-            f"{tried:.4g}, it has moved",
-            region=f"all weights within a factor of {tried:.4g}",
-            assumptions=(
-                "apart from what is hidden, the weights are right: errors of their estimation come "
-                "in addition",
-            ),
-            remarks=(),
-            terms={"odds": tried},
-        )
-        return given.certify(HiddenRegion(tried, n_rows), known)
-
-    found = at(float(odds), given)
     limits = {
         "odds up to which it moves less than its spread": _largest(
-            lambda tried: not at(tried).vacuous
+            lambda tried: at(tried).value < spread or at(tried).value == 0
         )
     }
     remarks = [
@@ -117,7 +117,7 @@ def hidden_selection_certificate(
         f"to change the odds by more than {next(iter(limits.values())):.3g}."
     ]
     if FLIPPED in found.terms:
-        limit = _largest(lambda tried: at(tried).terms[FLIPPED] <= MOST_FLIPS)
+        limit = _largest(lambda tried: at(tried).flips()[0] <= MOST_FLIPS)
         if FLIPPED_IN_POPULATION in found.terms:
             limit = _largest_in_population(given, at, limit)
         limits[f"odds up to which at most {100 * MOST_FLIPS:g} % flip"] = limit
@@ -125,18 +125,10 @@ def hidden_selection_certificate(
             f"To flip more than {100 * MOST_FLIPS:g} % of its predictions, by more than "
             f"{limit:.3g}."
         )
-    return Bound(
-        value=found.value,
-        terms={**found.terms, **limits},
-        assumptions=found.assumptions,
-        reference=found.reference,
-        statement=found.statement,
-        reason=found.reason,
-        remarks=(*found.remarks, *remarks),
-    )
+    return replace(found, terms={**found.terms, **limits}, remarks=(*found.remarks, *remarks))
 
 
-def _largest_in_population(given: Given, at: Callable[[float], Bound], near: float) -> float:
+def _largest_in_population(given: Given, at: Callable[[float], Reach], near: float) -> float:
     """Return the largest odds at which few enough rows of the population flip, by one pass.
 
     They are searched among odds around those of the weighted sample.
@@ -144,8 +136,7 @@ def _largest_in_population(given: Given, at: Callable[[float], Bound], near: flo
     tried = [math.exp(share * math.log(near)) for share in AROUND] if near > 1 else []
     if not tried:
         return 1.0
-    n_rows = len(given.rows)
-    rules = [given.flip_rule(HiddenRegion(one, n_rows), at(one)) for one in tried]
+    rules = [at(one).flips()[1] for one in tried]
     shares = given.asked.flips(Several(rules), given.read)
     held = np.append(np.flatnonzero(shares > MOST_FLIPS), len(tried))[0]
     return tried[held - 1] if held else 1.0

@@ -21,7 +21,7 @@ from unskew.theory.flips import Anywhere
 from unskew.theory.mean_certificate import why_vacuous
 from unskew.theory.partitions import CountedCells, sums_by
 from unskew.theory.refit_spread import refit_spread
-from unskew.theory.regions import Region, spread_of_gram
+from unskew.theory.regions import GramContributions, Region, spread_of_gram
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
 from unskew.theory.wording import (
@@ -341,7 +341,7 @@ def region_certificate(
     )
 
 
-class CurvedContributions:
+class CurvedContributions(GramContributions):
     """Vectors of a kernel's space in the inverse of the curvature of a ridge regression."""
 
     def __init__(self, curvature: RidgeCurvature, coefficients: FloatArray) -> None:

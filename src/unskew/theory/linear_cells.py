@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unskew.numerics.joint_region import worst_norm
+from unskew.numerics.joint_region import worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray
 from unskew.theory.curvature import gram, inverse_root, top
 from unskew.theory.flips import Ellipsoid
-from unskew.theory.regions import CellRegion, LinearContributions
+from unskew.theory.regions import CellRegion
 
 if TYPE_CHECKING:
     from unskew.theory.linear_moves import LinearSystem, Moves
@@ -54,21 +54,21 @@ def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves
     if root is None:
         return known
     # 1) The first order, in coordinates in which the curvature is one.
-    sums = LinearContributions(system.vectors, root).sums(region.factors)
+    rows = system.rows.rooted(root)
+    sums = rows.sums(region.factors)
     left = root @ system.left
-    centre = left + root @ (system.vectors.T @ region.fixed)
-    scale = math.sqrt(errors.radius) / np.sqrt(errors.stiffness)
-    along = scale[:, None] * sums @ root
-    pull, dominant = worst_norm(errors, sums @ sums.T)
+    along, fixed = region.along(rows)
+    centre = left + fixed
+    pull, dominant = worst_norm_of(errors, sums)
     pull += float(np.linalg.norm(centre))
     mapped = features @ root.T
     lengths = np.linalg.norm(mapped, axis=1)
     # 2) How far the model can be at all, in the same norm.
-    farthest = float(np.linalg.norm(known.ellipsoids[0].along @ np.linalg.inv(root), 2))
+    farthest = float(np.linalg.norm(known.ball.along @ np.linalg.inv(root), 2))
     # 3) The remainder, which falls with the reach.
     by_weights = _of_weights(region, mapped, here)
     reach = known.reach
-    first = Ellipsoid(along, root.T @ centre, root, 0.0).reach(features)
+    first = Ellipsoid(along @ root, root.T @ centre, root, 0.0).reach(features)
     rest = np.inf
     for _ in range(ROUNDS):
         bending = weights * region.most * model.loss.bending(system.z, reach)
@@ -84,7 +84,7 @@ def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves
     widest = math.sqrt(top(spread))
     average = worst_norm(errors, sums @ spread @ sums.T)[0]
     average += math.sqrt(float(centre @ spread @ centre)) + rest * widest
-    sharper = Ellipsoid(along, root.T @ centre, root, rest)
+    sharper = Ellipsoid(along @ root, root.T @ centre, root, rest).without_rest(system.squares)
     known = replace(known, ellipsoids=(*known.ellipsoids, sharper), reach=reach)
     if average >= known.on_average:
         return known

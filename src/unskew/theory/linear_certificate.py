@@ -147,7 +147,7 @@ def _refit_spread(
     drawn = region.draws(random, refits)
     if drawn is None or system.model.loss.bend is None:
         return None
-    change = system.move_to_first_order(drawn)
+    change = system.move_to_first_order(drawn - 1)
     weights = system.model.weights
     return math.sqrt(float(np.average((change**2).mean(axis=1), weights=weights)))
 

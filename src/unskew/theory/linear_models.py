@@ -140,14 +140,27 @@ def read_linear(model: Any, X: Any, y: Any) -> LinearModel:
     )
 
 
-def _features(estimator: Any, rows: Any, constant: float | None) -> FloatArray:
+def features_of(estimator: Any, rows: Any) -> FloatArray:
+    """Return what the last step of a fitted pipeline sees of rows."""
     while isinstance(estimator, Pipeline):
         if len(estimator.steps) > 1:
             rows = estimator[:-1].transform(rows)
         estimator = estimator.steps[-1][1]
-    found: FloatArray = (
-        rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
-    )
+    return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
+
+
+def check_finite(features: FloatArray, name: str) -> None:
+    """Raise an error if a learner predicts nothing for some rows."""
+    missing = int((~np.isfinite(features)).any(axis=1).sum())
+    if missing:
+        raise InputError(
+            f"{missing} rows of the population have missing or infinite features, for which "
+            f"{name} predicts nothing. Impute them in the pipeline, or leave these rows out."
+        )
+
+
+def _features(estimator: Any, rows: Any, constant: float | None) -> FloatArray:
+    found = features_of(estimator, rows)
     if found.shape[1] > MOST_FEATURES:
         not_covered(
             f"the last step sees {found.shape[1]:,} features, more than {MOST_FEATURES:,}; the "

@@ -10,7 +10,16 @@ other at a distance of at most :math:`r_i`. If :math:`u \ge \lVert g \rVert_{H^{
 :math:`u \lVert \varphi_i \rVert_{H^{-1}} \le r_i` for all i, then the new minimiser has
 :math:`\lVert \theta_W - \hat\theta \rVert_H \le u`: within that ellipsoid no score moves by more
 than :math:`r_i`, so that on its border, at :math:`\hat\theta + \Delta`, the gradient has grown by
-at least :math:`\Delta^\top H \Delta` along :math:`\Delta`, and the objective rises outwards. For
+at least :math:`\Delta^\top H \Delta` along :math:`\Delta`, and the objective rises outwards.
+
+Where the direction of g is known as well, that says more: the objective rises outwards from all
+:math:`\Delta` with :math:`\Delta^\top H \Delta \ge -g^\top \Delta`, which is the outside of the
+ball that has zero and :math:`-H^{-1} g` as ends of a diameter. So
+
+.. math:: \Bigl\lVert \theta_W - \hat\theta + \tfrac12 H^{-1} g \Bigr\rVert_H \le \tfrac{u}2
+
+if no score of that ball moves by more than :math:`r_i`. If g is in an ellipsoid, as it is over the
+counts of cells, the change is in the sum of half of it and half of the ball of radius u. For
 the squared loss k is constant and this is :math:`\lVert g \rVert_{H^{-1}}`; for a loss without
 curvature, H = R and this is strong convexity; for the logistic loss it is self-concordance, made
 with the exact curvature. An intercept that is not penalised is covered as long as the rows'
@@ -19,7 +28,8 @@ curvature determines it.
 Over the counts of cells, :mod:`unskew.theory.linear_cells` makes the bound smaller.
 
 At a kink any subgradient serves, and within a distance of it one that costs :math:`\varepsilon_i`:
-:math:`u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i`.
+:math:`u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i`, and the half ball's square is
+:math:`\lVert g \rVert_{H^{-1}}^2 / 4 + \sum_i W_i \varepsilon_i`.
 """
 
 from __future__ import annotations
@@ -32,12 +42,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.theory.curvature import gram, inverse_root, top
 from unskew.theory.flips import Ellipsoid
 from unskew.theory.linear_cells import first_order
-from unskew.theory.linear_models import LinearModel
+from unskew.theory.linear_models import LinearModel, check_finite
 from unskew.theory.regions import CellRegion, GivenRegion, LinearContributions, Region
 
 STEPS = 25
@@ -53,8 +62,10 @@ class Moves:
 
     Attributes
     ----------
+    ball : Ellipsoid
+        In which the change lies.
     ellipsoids : tuple of Ellipsoid
-        In each of which the change lies.
+        The same, smaller on average.
     reach : ndarray of shape (m,)
         By how much the score of each sample row can have moved.
     on_average : float
@@ -69,6 +80,7 @@ class Moves:
         Whether it compares with a model whose intercept is penalised.
     """
 
+    ball: Ellipsoid
     ellipsoids: tuple[Ellipsoid, ...]
     reach: FloatArray
     on_average: float
@@ -92,17 +104,12 @@ class LinearSystem:
         self.contributions = (model.weights * self.sign * slopes)[:, None]
         self.vectors = self.contributions * model.features
         self.left = self._left(slopes)
+        self.rows = LinearContributions(self.vectors)
 
     def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features and scores of rows in the form of X."""
         features = self.model.of_rows(rows)
-        missing = int((~np.isfinite(features)).any(axis=1).sum())
-        if missing:
-            raise InputError(
-                f"{missing} rows of the population have missing or infinite features, for which "
-                f"{self.model.name} predicts nothing. Impute them in the pipeline, or leave these "
-                "rows out."
-            )
+        check_finite(features, self.model.name)
         return features, features @ self.model.coefficients
 
     def moves(self, region: Region) -> Moves:
@@ -176,9 +183,11 @@ class LinearSystem:
 
     def _is_constant(self, radius: FloatArray) -> bool:
         """Return whether the curvature is the same in any neighbourhood."""
-        loss = self.model.loss
-        everywhere = loss.curvature(self.z, np.full(len(self.z), np.inf))
-        return bool((loss.curvature(self.z, radius) == everywhere).all())
+        return bool((self.model.loss.curvature(self.z, radius) == self._least_curvature).all())
+
+    @cached_property
+    def _least_curvature(self) -> FloatArray:
+        return self.model.loss.curvature(self.z, np.full(len(self.z), np.inf))
 
     def _trial(
         self,
@@ -198,24 +207,55 @@ class LinearSystem:
         root = inverse_root(gram(features, curvature) + np.diag(penalties))
         if root is None:
             return None
-        pull, dominant = region.pull(LinearContributions(self.vectors, root))
+        rows = self.rows.rooted(root)
+        pull, dominant = region.pull(rows)
         gap = float(np.linalg.norm(root @ left))
         excess = float((weights * region.most) @ self.excess)
         size = (pull + gap + math.sqrt((pull + gap) ** 2 + 4 * excess)) / 2
-        widest = math.sqrt(top(root @ self.squares @ root.T))
+        spread = root @ self.squares @ root.T
+        widest = math.sqrt(top(spread))
         ball = Ellipsoid(size * root, None, root, 0.0)
-        reach = ball.reach(features)
-        left_share = (size - pull) / size if size else 0.0
         found = Moves(
+            ball=ball,
             ellipsoids=(ball,),
-            reach=reach,
+            reach=ball.reach(features),
             on_average=size * widest,
             norm=size * float(np.linalg.norm(root, 2)),
-            left=left_share * size * widest,
+            left=(size - pull) * widest,
             dominant=dominant,
             penalised=penalised,
         )
-        return found, reach
+        directed = region.along(rows)
+        if directed is not None:
+            halves = directed[0] / 2, (directed[1] + root @ left) / 2
+            half = math.sqrt((pull + gap) ** 2 / 4 + excess)
+            found = self._directed(found, root, *halves, half, spread)
+        return found, found.reach
+
+    def _directed(
+        self,
+        found: Moves,
+        root: FloatArray,
+        along: FloatArray,
+        centre: FloatArray,
+        half: float,
+        spread: FloatArray,
+    ) -> Moves:
+        """Return smaller moves where half of the step to first order is known."""
+        sum_of_both = Ellipsoid(along @ root, root.T @ centre, root, half)
+        on_average = math.sqrt(top(along @ spread @ along.T)) + half * math.sqrt(top(spread))
+        on_average += math.sqrt(float(centre @ spread @ centre))
+        inside = sum_of_both.without_rest(self.squares)
+        reach = sum_of_both.reach(self.model.features)
+        whole, sharp = (
+            float(np.sum((one.along @ self.squares) * one.along)) for one in (found.ball, inside)
+        )
+        return replace(
+            found,
+            ellipsoids=(inside,) if sharp < whole else found.ellipsoids,
+            reach=np.minimum(found.reach, reach),
+            on_average=min(found.on_average, on_average),
+        )
 
     @cached_property
     def squares(self) -> FloatArray:

@@ -33,8 +33,8 @@ NEWTON_STEPS, GRADIENT_STEPS = 6, 4
 ENOUGH = 0.02
 """The share of the first gradient that may be left."""
 
-ENTRIES = 4_000_000
-"""Of the matrices of rows and draws that are held at once."""
+ENTRIES = 1 << 16
+"""Of the matrices of rows and draws that are computed at once: few enough to stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -74,70 +74,94 @@ def refits(
     drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
     if root is None or drawn is None:
         return None
-    size = max(1, ENTRIES // len(system.z))
-    parts = [
-        _solve(system, drawn[:, start : start + size], root)
-        for start in range(0, drawn.shape[1], size)
-    ]
-    steps = np.column_stack([part[0] for part in parts])
-    rest = 2 * np.concatenate([part[1] for part in parts])
+    steps, size, most = _solve(_Drawn(system, drawn), root)
+    rest = 2 * size
     if not np.isfinite(steps).all() or not np.isfinite(rest).all():
         return None
     widest = math.sqrt(top(root @ system.squares @ root.T))
     lengths = np.linalg.norm(model.features @ root.T, axis=1)
     squares = np.einsum("ib,ij,jb->b", steps, system.squares, steps, optimize=True)
-    most = np.concatenate(
-        [np.abs(model.features @ part[0]).max(axis=0) for part in parts]
-    ) + rest * float(lengths.max())
     inverse = root.T @ (root @ system.left)
     return Refits(
         PerDraw(steps, rest, root),
         np.sqrt(np.maximum(squares, 0.0)) + rest * widest,
-        most,
+        most + rest * float(lengths.max()),
         np.linalg.norm(steps, axis=0) + rest * float(np.linalg.norm(root, 2)),
         math.sqrt(max(float(inverse @ system.squares @ inverse), 0.0)),
     )
 
 
-def _solve(
-    system: LinearSystem, changes: FloatArray, root: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the steps to the models of these weights, and the size of the gradients left."""
-    model, loss, sign = system.model, system.model.loss, system.sign[:, None]
-    weights = model.weights[:, None] * (1 + changes)
+class _Drawn:
+    """The objective of the model with drawn weights, all draws as columns, by blocks of rows.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    ratios : ndarray of shape (m, n_draws)
+        W/Ŵ.
+    """
+
+    def __init__(self, system: LinearSystem, ratios: FloatArray) -> None:
+        self.system, self.ratios = system, ratios
+        model, z = system.model, system.z
+        self.signed = system.sign[:, None] * model.features
+        self.weighted = model.weights[:, None] * self.signed
+        self.curved = model.loss.curvature(z, np.zeros(len(z)))[:, None] * self.weighted
+        step = max(1, ENTRIES // ratios.shape[1])
+        self.blocks = [slice(start, start + step) for start in range(0, len(z), step)]
+
+    def first_gradient(self) -> FloatArray:
+        """Return the gradients at the fitted model."""
+        model = self.system.model
+        found = self.system.vectors.T @ self.ratios
+        return np.asarray(found + (model.penalties * model.coefficients)[:, None])
+
+    def gradient(self, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients after steps, and the largest change of a score of each draw."""
+        model, z = self.system.model, self.system.z[:, None]
+        found = model.penalties[:, None] * (model.coefficients[:, None] + steps)
+        most = np.zeros(steps.shape[1])
+        for rows in self.blocks:
+            moved = self.signed[rows] @ steps
+            np.maximum(most, np.abs(moved).max(axis=0), out=most)
+            moved += z[rows]
+            slopes = model.loss.slope(moved)
+            slopes *= self.ratios[rows]
+            found += self.weighted[rows].T @ slopes
+        return found, most
+
+    def image(self, direction: FloatArray) -> FloatArray:
+        """Return each draw's curvature at the fitted model, times its direction."""
+        found = self.system.model.penalties[:, None] * direction
+        for rows in self.blocks:
+            along = self.signed[rows] @ direction
+            along *= self.ratios[rows]
+            found += self.curved[rows].T @ along
+        return found
+
+
+def _solve(drawn: _Drawn, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return steps to the models of drawn weights, sizes of gradients left, and largest changes."""
     inverse = root.T @ root
-    steps = np.zeros((model.features.shape[1], changes.shape[1]))
-    here = loss.curvature(system.z, np.zeros(len(system.z)))[:, None]
-    curvature = weights * here
-    gradient = system.vectors.T @ (1 + changes)
-    gradient += (model.penalties * model.coefficients)[:, None]
-    size = first = np.linalg.norm(root @ gradient, axis=0)
+    gradient = drawn.first_gradient()
+    first = np.linalg.norm(root @ gradient, axis=0)
+    steps = np.zeros_like(gradient)
     for _ in range(NEWTON_STEPS):
-        steps -= _conjugate_gradients(model.features, curvature, model.penalties, gradient, inverse)
-        z = system.z[:, None] + sign * (model.features @ steps)
-        slopes = np.asarray(loss.slope(z.reshape(-1))).reshape(z.shape)
-        gradient = model.features.T @ (weights * sign * slopes)
-        gradient += model.penalties[:, None] * (model.coefficients[:, None] + steps)
+        steps -= _conjugate_gradients(drawn, gradient, inverse)
+        gradient, most = drawn.gradient(steps)
         size = np.linalg.norm(root @ gradient, axis=0)
         if (size <= ENOUGH * first).all():
             break
-    return steps, size
+    return steps, size, most
 
 
-def _conjugate_gradients(
-    features: FloatArray,
-    curvature: FloatArray,
-    penalties: FloatArray,
-    right: FloatArray,
-    inverse: FloatArray,
-) -> FloatArray:
+def _conjugate_gradients(drawn: _Drawn, right: FloatArray, inverse: FloatArray) -> FloatArray:
     """Solve for each column with its own curvature, roughly."""
     solved, residual = np.zeros_like(right), right.copy()
     direction = inverse @ residual
     old = np.einsum("ij,ij->j", residual, direction)
     for _ in range(GRADIENT_STEPS):
-        image = features.T @ (curvature * (features @ direction))
-        image += penalties[:, None] * direction
+        image = drawn.image(direction)
         step = old / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-300)
         solved += step * direction
         residual -= step * image

@@ -117,10 +117,16 @@ def logistic() -> Loss:
         slow = np.minimum(k * np.expm1(some) / some, k + r / (12 * np.sqrt(3)))
         return np.minimum(slow, expit(nearest) * expit(-nearest))
 
+    def slope(z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):  # infinity is the right limit
+            power = np.exp(z)
+        power += 1
+        return np.asarray(np.divide(-1.0, power, out=power))
+
     return Loss(
         margin=True,
         value=lambda z: np.logaddexp(0.0, -z),
-        slope=lambda z: -expit(-z),
+        slope=slope,
         curvature=curvature,
         most=most,
         lipschitz=1.0,
@@ -143,10 +149,17 @@ def hinge() -> Loss:
 
 def squared_hinge() -> Loss:
     """Return max(0, 1 − z)²."""
+
+    def slope(z: FloatArray) -> FloatArray:
+        short: FloatArray = 1 - z
+        np.maximum(short, 0.0, out=short)
+        short *= -2
+        return short
+
     return Loss(
         margin=True,
         value=lambda z: np.maximum(0.0, 1 - z) ** 2,
-        slope=lambda z: -2 * np.maximum(0.0, 1 - z),
+        slope=slope,
         curvature=lambda z, r: _share(1 - z, r) * 2.0,
         most=lambda z, r: _entered(z - 1, r) * 2.0,
         bend=2.0,

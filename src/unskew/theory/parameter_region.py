@@ -18,7 +18,6 @@ import numpy as np
 from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.margins import Margins
-from unskew.population.sample import Sample
 from unskew.theory.asked import Asked
 from unskew.theory.assumption_test import AssumptionTest
 from unskew.theory.form_test import FormTest, TheirRows, check_form, sum_of_squares
@@ -44,7 +43,7 @@ def read_parameters(weighter: Any, asked: Asked, delta: float, rows: IntArray) -
     name, X, population = type(weighter).__name__, asked.X, asked.population
     if X is None:
         raise ParameterError(f"X, the sample, is needed for the covariance of {name}: pass X.")
-    sample = Sample.of(X).select(weighter.columns_)
+    sample = asked.sample.select(weighter.columns_)
     line = weighter._linearisation(sample)
     responses = None if line is None else line.responses()
     if line is None or responses is None:

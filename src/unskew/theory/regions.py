@@ -19,8 +19,9 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from unskew.errors import ParameterError
-from unskew.numerics.joint_region import RelativeErrors, worst_norm
+from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.curvature import top
 from unskew.theory.partitions import CountedCells
 
 
@@ -29,6 +30,9 @@ class Contributions(Protocol):
 
     def gram(self, columns: Any) -> FloatArray:
         """Return the inner products of the sums of vectors, one for each column of factors."""
+
+    def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
+        """Bound the norm of the sums times errors, and name the cell with the largest part."""
 
     def spread(self) -> float:
         r"""Return a bound on :math:`\lVert \sum_i s_i v_i \rVert` over all :math:`|s_i| \le 1`."""
@@ -46,16 +50,30 @@ class LinearContributions:
 
     def __init__(self, vectors: FloatArray, root: FloatArray | None = None) -> None:
         self.vectors, self.root = vectors, root
+        self._sums: list[tuple[Any, FloatArray]] = []
+
+    def rooted(self, root: FloatArray) -> LinearContributions:
+        """Return the same vectors in other coordinates; sums are made once for all."""
+        twin = LinearContributions(self.vectors, root)
+        twin._sums = self._sums
+        return twin
 
     def sums(self, columns: Any) -> FloatArray:
         """Return the sums of vectors, a row for each column of factors."""
-        found = np.asarray(columns.T @ self.vectors)
+        found = next((sums for known, sums in self._sums if known is columns), None)
+        if found is None:
+            found = np.asarray(columns.T @ self.vectors)
+            self._sums.append((columns, found))
         return found if self.root is None else found @ self.root.T
 
     def gram(self, columns: Any) -> FloatArray:
         """Return the inner products of the sums of vectors, one for each column of factors."""
         sums = self.sums(columns)
         return sums @ sums.T
+
+    def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
+        """Bound the norm of the sums times errors, and name the cell with the largest part."""
+        return worst_norm_of(errors, self.sums(columns))
 
     def spread(self) -> float:
         r"""Return a bound on the norm of sums with factors of at most one.
@@ -71,7 +89,19 @@ class LinearContributions:
         return _by_lengths(lengths, scaled.T @ scaled)
 
 
-class KernelContributions:
+class GramContributions(ABC):
+    """Vectors of which only the inner products are computed."""
+
+    @abstractmethod
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of the sums of vectors, one for each column of factors."""
+
+    def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
+        """Bound the norm of the sums times errors, and name the cell with the largest part."""
+        return worst_norm(errors, self.gram(columns))
+
+
+class KernelContributions(GramContributions):
     """Vectors that are multiples of the points of a kernel's space."""
 
     def __init__(self, K: FloatArray, coefficients: FloatArray) -> None:
@@ -103,10 +133,8 @@ def spread_of_gram(gram: FloatArray) -> float:
 def _by_lengths(lengths: FloatArray, scaled: FloatArray) -> float:
     if not lengths.any():
         return 0.0
-    last = len(scaled) - 1
-    largest = float(eigvalsh(scaled, subset_by_index=[last, last])[0])
     total = float(lengths.sum())
-    return min(total, math.sqrt(max(largest, 0.0) * total))
+    return min(total, math.sqrt(top(scaled) * total))
 
 
 class Region(ABC):
@@ -127,8 +155,15 @@ class Region(ABC):
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm of the change of the gradient, and what has the largest part."""
 
+    def along(self, rows: LinearContributions) -> tuple[FloatArray, FloatArray] | None:  # noqa: ARG002
+        """Return A and b: the gradient changes by Aᵀe + b for an e of length one at most.
+
+        None where that is not known.
+        """
+        return None
+
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray | None:  # noqa: ARG002
-        """Return W/Ŵ − 1 for weights drawn as the data allow, a column each; None for none."""
+        """Return W/Ŵ for weights drawn as the data allow, a column each; None for none."""
         return None
 
 
@@ -159,17 +194,29 @@ class CellRegion(Region):
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the counts, and the cell that has the largest part."""
-        worst, dominant = worst_norm(self.errors, rows.gram(self.factors))
+        worst, dominant = rows.worst(self.errors, self.factors)
         if self.fixed.any():
-            worst += math.sqrt(max(float(rows.gram(self.fixed[:, None])[0, 0]), 0.0))
+            worst += math.sqrt(max(float(rows.gram(self._fixed_column)[0, 0]), 0.0))
         return worst, dominant
+
+    @cached_property
+    def _fixed_column(self) -> FloatArray:
+        return self.fixed[:, None]
+
+    def along(self, rows: LinearContributions) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of the cells' vectors in units of the ellipsoid, and what is fixed."""
+        scale = math.sqrt(self.errors.radius) / np.sqrt(self.errors.stiffness)
+        vectors = scale[:, None] * rows.sums(self.factors)
+        if len(vectors) > vectors.shape[1]:  # the same ellipsoid, with fewer numbers
+            vectors = np.asarray(np.linalg.qr(vectors, mode="r"))
+        return vectors, rows.sums(self._fixed_column)[0]
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
         """Draw each cell's probability of selection from its posterior under Jeffreys' prior."""
         m, n = self.cells.successes, self.cells.trials
         rate = random.beta(m + 0.5, n - m + 0.5, size=(number, len(m)))
         errors = (m / n) / rate - 1
-        return np.column_stack([self.cells.ratios(self.rows, row) - 1 for row in errors])
+        return np.column_stack([self.cells.ratios(self.rows, row) for row in errors])
 
 
 @dataclass(frozen=True)
@@ -221,9 +268,18 @@ class ParameterRegion(Region):
         self.columns, self.shares, self.degrees = responses @ root, shares, degrees
         self.drawn = unbiased
         self.delta = delta
-        reach = math.sqrt(chi2.isf(delta, root.shape[1])) * np.linalg.norm(self.columns, axis=1)
-        # To first order the logarithms of the weights are linear in the parameters.
-        self.least, self.most = np.exp(-reach), np.exp(reach)
+        self.size = root.shape[1]
+
+    @cached_property
+    def most(self) -> FloatArray:  # type: ignore[override]
+        """Each row's largest weight: to first order its logarithm is linear in the parameters."""
+        reach = math.sqrt(chi2.isf(self.delta, self.size))
+        return np.asarray(np.exp(reach * np.linalg.norm(self.columns, axis=1)))
+
+    @cached_property
+    def least(self) -> FloatArray:  # type: ignore[override]
+        """Each row's least weight."""
+        return 1 / self.most
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the ellipsoid; the second number means nothing."""
@@ -233,8 +289,10 @@ class ParameterRegion(Region):
         """Draw parameters from Student's distribution; the weights keep their total."""
         drawn = random.normal(size=(self.columns.shape[1], number))
         drawn /= np.sqrt(random.chisquare(self.degrees, size=number) / self.degrees)
-        ratios = np.exp(self.columns @ drawn)
-        return np.asarray(ratios / (self.shares @ ratios) - 1)
+        ratios: FloatArray = self.columns @ drawn
+        np.exp(ratios, out=ratios)
+        ratios /= self.shares @ ratios
+        return ratios
 
 
 class BootstrapRegion(Region):
@@ -242,25 +300,25 @@ class BootstrapRegion(Region):
 
     Parameters
     ----------
-    changes : ndarray of shape (m, n_replicates)
-        W*/Ŵ − 1 of each replicate.
+    ratios : ndarray of shape (m, n_replicates)
+        W*/Ŵ of each replicate.
     delta : float
     """
 
     drawn = True
 
-    def __init__(self, changes: FloatArray, delta: float) -> None:
-        self.changes, self.delta = changes, delta
-        self.least, self.most = 1 + changes.min(axis=1), 1 + changes.max(axis=1)
+    def __init__(self, ratios: FloatArray, delta: float) -> None:
+        self.ratios, self.delta = ratios, delta
+        self.least, self.most = ratios.min(axis=1), ratios.max(axis=1)
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the norm that all but δ of the replicates stay below."""
-        norms = np.sqrt(np.maximum(np.diag(rows.gram(self.changes)), 0.0))
+        norms = np.sqrt(np.maximum(np.diag(rows.gram(self.ratios - 1)), 0.0))
         return float(np.sort(norms)[order_statistic(len(norms), self.delta)]), -1
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:  # noqa: ARG002
         """Return the replicates, whatever number is asked for."""
-        return self.changes
+        return self.ratios
 
 
 def order_statistic(number: int, delta: float) -> int:

@@ -176,9 +176,10 @@ class CalibratedWeights(Linearisation):
         of_batch = self._of_batch
 
         def population(batch: pa.RecordBatch) -> FloatArray:
-            fitted = of_batch(batch) @ slope[1:]
+            fitted: FloatArray = of_batch(batch) @ slope[1:]
             # A row with a value that no sample row has is not among those that are matched.
-            return np.nan_to_num(fitted, nan=0.0)
+            fitted[np.isnan(fitted).any(axis=1)] = 0.0
+            return fitted
 
         residuals = values - self._features @ slope
         sizes = scale**2 * left_by(leverage)
