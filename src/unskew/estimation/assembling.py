@@ -80,7 +80,7 @@ def each_estimate(
     variance = _variance(target, weighed, point, design, variance_name, options)
     unweighted = target.plain().point(weighed.fit.sample.design, None)
     sizes = _effective_sizes(target.group_weights(weights))
-    doubts = np.zeros(len(point))
+    doubts: FloatArray = np.zeros(len(point))
     cautions = variance.notes
     if variance_name == "orthogonal" and target.models is not None:
         doubts = target.disagreements(weights, point, weighed.sums)
