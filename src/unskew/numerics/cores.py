@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 
@@ -19,10 +20,30 @@ def available_cores() -> int:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
-    # SciPy has its own BLAS, which a controller created before it was loaded does not control.
-    with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
+    """Keep BLAS to one thread a call, where we have threads of our own that would compete.
+
+    The limit is the process's: it is set by whoever comes first, and lifted by whoever leaves last,
+    on whatever thread. Within another it costs next to nothing.
+    """
+    with _blas_lock:
+        if not _blas_limits:
+            # SciPy has its own BLAS, which a controller made before it was loaded does not control.
+            controller = _controller("scipy.linalg" in sys.modules)
+            _blas_limits.append(controller.limit(limits=1, user_api="blas"))
+        else:
+            _blas_limits.append(_blas_limits[-1])
+    try:
         yield
+    finally:
+        with _blas_lock:
+            limit = _blas_limits.pop()
+            if not _blas_limits:
+                limit.restore_original_limits()
+
+
+_blas_lock = Lock()
+_blas_limits: list[Any] = []
+"""The limit that holds, once for each that asked for it."""
 
 
 @contextmanager
@@ -35,9 +56,8 @@ def one_thread(*, when: bool = True) -> Iterator[None]:
     if not when:
         yield
         return
-    with _controller("scipy.linalg" in sys.modules, "sklearn.ensemble" in sys.modules).limit(
-        limits=1
-    ):
+    controller = _controller("scipy.linalg" in sys.modules, "sklearn.ensemble" in sys.modules)
+    with one_blas_thread(), controller.limit(limits=1, user_api="openmp"):
         yield
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -223,9 +224,9 @@ class Weighter(WithParameters, ABC):
         answer, drawn = self._ask(sample, target, reading, () if beside is None else beside.asked)
         if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
-        raw = self._solve(sample, answer)
+        raw, self.overlap_ = self._solve_and_measure(sample, answer, target, drawn)
         raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
-        self._measure_overlap(sample, target, drawn)
+        self._judge_overlap()
         _check_marks(target, sample.size)
         # Without a question, this is what notices that the population is empty or unreadable.
         mass = target.mass if target.about.margins is None or self.total != "sample" else 0.0
@@ -287,15 +288,26 @@ class Weighter(WithParameters, ABC):
             reading.reduce(Summaries(asked))
         return question, drawn
 
-    def _measure_overlap(
-        self, sample: Sample, target: Population | Margins, drawn: Reservoir | None
-    ) -> None:
-        """Set ``overlap_`` and ``uncovered_``; warn or raise if too much is uncovered."""
+    def _solve_and_measure(
+        self,
+        sample: Sample,
+        answer: Summary | None,
+        target: Population | Margins,
+        drawn: Reservoir | None,
+    ) -> tuple[FloatArray, Overlap | None]:
+        """Solve for the weights, and meanwhile look for overlap among the rows drawn."""
+        if drawn is None or not isinstance(target, Population):
+            return self._solve(sample, answer), None
+        size, grow_on = target.size, 500 if self.overlap == "warn" else 5000
+        with ThreadPoolExecutor(1, thread_name_prefix="unskew") as pool:
+            overlap = pool.submit(measure_overlap, sample, drawn, size, grow_on=grow_on)
+            raw = self._solve(sample, answer)
+        return raw, overlap.result()
+
+    def _judge_overlap(self) -> None:
+        """Set ``uncovered_``; warn or raise if too much is uncovered."""
         share, rules = 0.0, tuple[OverlapRule, ...]()
-        self.overlap_: Overlap | None = None
-        if drawn is not None and isinstance(target, Population):
-            grow_on = 500 if self.overlap == "warn" else 5000
-            self.overlap_ = measure_overlap(sample, drawn, target.size, grow_on=grow_on)
+        if self.overlap_ is not None:
             share, rules = self.overlap_.uncovered, self.overlap_.rules
         own: float = getattr(self, "uncovered_", 0.0)  # what the method itself leaves out
         self.uncovered_: float = getattr(self, "uncovered_", share)

@@ -243,7 +243,8 @@ class KernelMeanMatching(KernelWeighter):
         within = float(np.sum((mean - target) ** 2))
         on_all = np.zeros(len(points))
         on_all[used] = weights
-        outside = learned.points.distance(on_all, sums) ** 2 - within
+        (distance,) = learned.points.distances(on_all, answer=sums)
+        outside = distance**2 - within
         self.mmd_outside_ = float(np.sqrt(max(outside, 0.0)))
         return weights
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from unskew.population.rows import Rows, table_of_array
 from unskew.population.sources.base import Part, Source, Types
 
-BLOCK_ROWS_IN_MEMORY = 8_192
-"""Rows of a part that is already in memory: few, so that small tables use every core too."""
+MOST_ROWS, FEW_ROWS = 8_192, 2_048
+"""Rows of a part that is already in memory, at most: few, so that small tables use every core too.
+Up to ``FEW_ROWS``, a table is one part."""
 
 
 class TableSource(Source):
@@ -25,9 +27,11 @@ class TableSource(Source):
         self.schema, self.named, self.n_rows = rows.table.schema, rows.named, len(rows)
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
-        """Yield blocks of rows."""
-        for start in range(0, len(self._rows), BLOCK_ROWS_IN_MEMORY):
-            block = self._rows[start : start + BLOCK_ROWS_IN_MEMORY]
+        """Yield blocks of rows, of one size and an even number: no core waits for the last one."""
+        n_parts = 2 * math.ceil(len(self._rows) / (2 * MOST_ROWS))
+        step = math.ceil(len(self._rows) / n_parts) if len(self._rows) > FEW_ROWS else FEW_ROWS
+        for start in range(0, len(self._rows), step):
+            block = self._rows[start : start + step]
             yield Part(len(block), partial(self._read, block, list(columns)))
 
     def _read(self, block: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
