@@ -37,7 +37,11 @@ def test_who_leaves_first_does_not_lift_the_limit_of_the_other():
 
 @pytest.mark.usefixtures("two_threads")
 def test_the_limit_is_lifted_after_an_error_and_with_openmp():
-    with pytest.raises(RuntimeError), one_thread(), one_blas_thread():
-        assert blas_threads() == {1}
-        raise RuntimeError
+    def fail() -> None:
+        with one_thread(), one_blas_thread():
+            assert blas_threads() == {1}
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert blas_threads() == {2}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,13 +24,12 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
+from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch
 from unskew.population.about import About
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
 from unskew.population.population import Population
-from unskew.population.reservoir import Reservoir
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
@@ -221,11 +220,16 @@ class Weighter(WithParameters, ABC):
             reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
         if self._passes_at_most > 1 and isinstance(target, Population):
             target.check_rereadable(type(self).__name__)
-        answer, drawn = self._ask(sample, target, reading, () if beside is None else beside.asked)
-        if answer is not None and (chosen is None or isinstance(chosen, str)):
-            warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
-        raw, self.overlap_ = self._solve_and_measure(sample, answer, target, drawn)
-        raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
+        with self._search(sample, target) as search:
+            further = () if beside is None else beside.asked
+            answer = self._ask(sample, target, reading, search.asked if search else (), further)
+            if search:
+                search.start()
+            if answer is not None and (chosen is None or isinstance(chosen, str)):
+                warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
+            raw = self._solve(sample, answer)
+            raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
+            self.overlap_: Overlap | None = search.result() if search else None
         self._judge_overlap()
         _check_marks(target, sample.size)
         # Without a question, this is what notices that the population is empty or unreadable.
@@ -259,13 +263,22 @@ class Weighter(WithParameters, ABC):
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
         return given
 
+    def _search(
+        self, sample: Sample, target: Population | Margins
+    ) -> AbstractContextManager[OverlapSearch | None]:
+        """Return the search for overlap, where there is one."""
+        if self.overlap == "ignore" or not isinstance(target, Population):
+            return nullcontext()
+        return OverlapSearch(sample, target, thorough=self.overlap != "warn")
+
     def _ask(
         self,
         sample: Sample,
         target: Population | Margins,
         reading: Population | Margins,
+        drawn: Sequence[Summary],
         further: Sequence[Summary],
-    ) -> tuple[Summary | None, Reservoir | None]:
+    ) -> Summary | None:
         """Answer the question and draw the rows in which to measure overlap, in one pass.
 
         ``reading`` is the target with the columns that further questions need as well.
@@ -277,32 +290,13 @@ class Weighter(WithParameters, ABC):
                 f"{', '.join(target.columns)}. CalibrationWeights matches what they know; for "
                 "other weighters pass rows: Population(data)."
             )
-        drawn = None
-        if self.overlap != "ignore" and target.about.margins is None:
-            drawn = Reservoir(1000 if self.overlap == "warn" else 20_000)
-        asked: list[Summary] = [one for one in (question, drawn) if one is not None]
+        asked = [*(() if question is None else (question,)), *drawn]
         if asked and reading is not target:
             asked = [OfColumns(self.columns_, Summaries(asked))]
         asked += further
         if asked:
             reading.reduce(Summaries(asked))
-        return question, drawn
-
-    def _solve_and_measure(
-        self,
-        sample: Sample,
-        answer: Summary | None,
-        target: Population | Margins,
-        drawn: Reservoir | None,
-    ) -> tuple[FloatArray, Overlap | None]:
-        """Solve for the weights, and meanwhile look for overlap among the rows drawn."""
-        if drawn is None or not isinstance(target, Population):
-            return self._solve(sample, answer), None
-        size, grow_on = target.size, 500 if self.overlap == "warn" else 5000
-        with ThreadPoolExecutor(1, thread_name_prefix="unskew") as pool:
-            overlap = pool.submit(measure_overlap, sample, drawn, size, grow_on=grow_on)
-            raw = self._solve(sample, answer)
-        return raw, overlap.result()
+        return question
 
     def _judge_overlap(self) -> None:
         """Set ``uncovered_``; warn or raise if too much is uncovered."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.numerics.typing import IntArray
 from unskew.population.rows import Rows, table_of_array
 from unskew.population.sources.base import Part, Source, Types
 
@@ -21,6 +22,8 @@ Up to ``FEW_ROWS``, a table is one part."""
 
 class TableSource(Source):
     """An Arrow table: pandas, Polars, PyArrow or any other that narwhals supports."""
+
+    in_memory = True
 
     def __init__(self, rows: Rows) -> None:
         self._rows: Any = rows.table
@@ -33,6 +36,11 @@ class TableSource(Source):
         for start in range(0, len(self._rows), step):
             block = self._rows[start : start + step]
             yield Part(len(block), partial(self._read, block, list(columns)))
+
+    def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
+        """Return some of the rows."""
+        table: pa.Table = self._rows.select(list(columns)).take(pa.array(numbers))
+        return table.combine_chunks().to_batches()[0]
 
     def _read(self, block: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from block.select(columns).to_batches()
@@ -47,6 +55,10 @@ class ArraySource(TableSource):
     def __init__(self, array: NDArray[Any]) -> None:
         super().__init__(Rows(table_of_array(array[:0], name="population"), named=False))
         self._rows, self.n_rows = array, len(array)
+
+    def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
+        """Return some of the rows."""
+        return next(self._read(self._rows[numbers], list(columns)))
 
     def _read(self, block: NDArray[Any], columns: list[str]) -> Iterator[pa.RecordBatch]:
         positions = [self.schema.get_field_index(name) for name in columns]
