@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -28,6 +29,10 @@ MOST_ROWS_EXACT = 20_000
 
 LARGEST_TOLERANCE = 1e-3
 """Of the optimality conditions by default, as in LIBSVM."""
+
+BLAS_THREADS_FROM = 4000
+"""The sample from which on BLAS may use all its threads to solve the program: sets of free entries
+then have a thousand and more, and their factors take tens of milliseconds. Not tuned."""
 
 LEAST_REGULAR = 1e-4
 """The ridge from which on single precision can factor every block of the kernel matrix: its largest
@@ -216,7 +221,8 @@ class KernelMeanMatching(KernelWeighter):
             memory=self.memory,
         )
         linear = float(design.sum()) * (sums.sums / sums.mass)[used]
-        with one_blas_thread():  # threads cost more than they bring on blocks of this size
+        # On small blocks, threads of BLAS cost more than they bring.
+        with one_blas_thread() if len(design) < BLAS_THREADS_FROM else nullcontext():
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
                 tolerance=self._tolerance(),
