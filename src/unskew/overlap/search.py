@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Self
 
+from unskew.numerics.cores import one_blas_thread
 from unskew.overlap.measure import measure_overlap
 from unskew.overlap.overlap import Overlap
 from unskew.population.population import Population
@@ -17,7 +19,8 @@ class OverlapSearch:
     """Searches while the fit goes on, as soon as rows of the population are drawn.
 
     Rows in memory are drawn when it is entered. Others are drawn by the fit's own pass, which asks
-    what is in ``asked``; :meth:`start` then begins.
+    what is in ``asked``; :meth:`start` then begins. As long as it is entered, BLAS keeps to one
+    thread: search and fit would compete, and rounding is not to depend on which of them is faster.
 
     Parameters
     ----------
@@ -35,13 +38,16 @@ class OverlapSearch:
         self._overlap: Future[Overlap] | None = None
 
     def __enter__(self) -> Self:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="unskew")
-        if self._population.draw(self._drawn):
-            self.start()
+        with ExitStack() as stack:
+            stack.enter_context(one_blas_thread())
+            self._pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="unskew"))
+            if self._population.draw(self._drawn):
+                self.start()
+            self._leave = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        self._leave.close()
 
     @property
     def asked(self) -> list[Summary]:

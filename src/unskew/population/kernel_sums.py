@@ -50,6 +50,7 @@ class KernelSums(Summary):
         below the kernel's ``far``.
     """
 
+    costly = True
     shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
     added: ClassVar[tuple[str, ...]] = ("sums", "points", "waves", "mass", "uncovered")
 

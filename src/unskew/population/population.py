@@ -337,7 +337,8 @@ class Population:
         """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
-        run = Pass(copy.deepcopy(empty), self._source, skip=self._skip, checkpoint=checkpoint)
+        source = self._source.for_costly() if summary.is_costly() else self._source
+        run = Pass(copy.deepcopy(empty), source, skip=self._skip, checkpoint=checkpoint)
         reporter.resumed_rows = run.resumed_rows
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:

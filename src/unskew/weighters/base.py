@@ -44,6 +44,10 @@ Family = Literal["trees", "smooth"]
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
 
+MANY_ROWS = 4000
+"""The sample from which on weights are solved for when the search for overlap has ended, and BLAS
+may use all its threads: products are then large enough to be shared. Not tuned."""
+
 
 class Weighter(WithParameters, ABC):
     """Gives every row of a biased sample a weight, so that the sample represents the population.
@@ -227,9 +231,10 @@ class Weighter(WithParameters, ABC):
                 search.start()
             if answer is not None and (chosen is None or isinstance(chosen, str)):
                 warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
-            raw = self._solve(sample, answer)
-            raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
+            raw = self._solve(sample, answer) if len(sample) < MANY_ROWS else None
             self.overlap_: Overlap | None = search.result() if search else None
+        raw = self._solve(sample, answer) if raw is None else raw
+        raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
         self._judge_overlap()
         _check_marks(target, sample.size)
         # Without a question, this is what notices that the population is empty or unreadable.

@@ -22,6 +22,7 @@ from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
+from unskew.weighters.base import MANY_ROWS
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 
 MOST_ROWS_EXACT = 20_000
@@ -29,10 +30,6 @@ MOST_ROWS_EXACT = 20_000
 
 LARGEST_TOLERANCE = 1e-3
 """Of the optimality conditions by default, as in LIBSVM."""
-
-BLAS_THREADS_FROM = 4000
-"""The sample from which on BLAS may use all its threads to solve the program: sets of free entries
-then have a thousand and more, and their factors take tens of milliseconds. Not tuned."""
 
 LEAST_REGULAR = 1e-4
 """The ridge from which on single precision can factor every block of the kernel matrix: its largest
@@ -222,7 +219,7 @@ class KernelMeanMatching(KernelWeighter):
         )
         linear = float(design.sum()) * (sums.sums / sums.mass)[used]
         # On small blocks, threads of BLAS cost more than they bring.
-        with one_blas_thread() if len(design) < BLAS_THREADS_FROM else nullcontext():
+        with one_blas_thread() if len(design) < MANY_ROWS else nullcontext():
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
                 tolerance=self._tolerance(),

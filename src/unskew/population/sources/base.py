@@ -99,6 +99,10 @@ class Source(ABC):
         """
         return None
 
+    def for_costly(self) -> Source:
+        """Return the same rows in parts for a summary that takes long: mostly as they are."""
+        return self
+
     def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
         """Return some of the rows, if they are in memory."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,13 +18,14 @@ from unskew.population.sources.base import Part, Source, Types
 
 MOST_ROWS, FEW_ROWS = 8_192, 2_048
 """Rows of a part that is already in memory, at most: few, so that small tables use every core too.
-Up to ``FEW_ROWS``, a table is one part."""
+For a costly summary even a table of more than ``FEW_ROWS`` is shared among them."""
 
 
 class TableSource(Source):
     """An Arrow table: pandas, Polars, PyArrow or any other that narwhals supports."""
 
     in_memory = True
+    _whole_up_to = MOST_ROWS
 
     def __init__(self, rows: Rows) -> None:
         self._rows: Any = rows.table
@@ -31,11 +33,19 @@ class TableSource(Source):
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
         """Yield blocks of rows, of one size and an even number: no core waits for the last one."""
-        n_parts = 2 * math.ceil(len(self._rows) / (2 * MOST_ROWS))
-        step = math.ceil(len(self._rows) / n_parts) if len(self._rows) > FEW_ROWS else FEW_ROWS
-        for start in range(0, len(self._rows), step):
+        n_rows = len(self._rows)
+        step = max(n_rows, 1)
+        if n_rows > self._whole_up_to:
+            step = math.ceil(n_rows / (2 * math.ceil(n_rows / (2 * MOST_ROWS))))
+        for start in range(0, n_rows, step):
             block = self._rows[start : start + step]
             yield Part(len(block), partial(self._read, block, list(columns)))
+
+    def for_costly(self) -> Source:
+        """Return the same rows in parts for a summary that takes long."""
+        twin = copy.copy(self)
+        twin._whole_up_to = FEW_ROWS
+        return twin
 
     def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
         """Return some of the rows."""
