@@ -6,8 +6,9 @@ Sets F follow each other and differ less and less. For each set,
 
 1. conjugate gradients are tried if it is large: they converge fast where the kernel is narrow, and
    a preconditioner pays where the set is larger still;
-2. otherwise, and from the first set on which they were too slow, a Cholesky factor is used: that of
-   an earlier set, with a border for the few entries that came or went, or else a new one;
+2. otherwise, and from a set on which they were too slow up to much larger ones, a Cholesky factor
+   is used: that of an earlier set, with a border for the few entries that came or went, or else a
+   new one;
 3. a factor is in single precision, and in double precision once single precision has failed.
 """
 
@@ -43,6 +44,10 @@ _N_EXPLAINED = 500
 
 _LEAST_REST = 1e-3
 """The least δ of the preconditioner, so that it stays far from singular in single precision."""
+
+_TRIED_AGAIN = 3
+"""Conjugate gradients that were too slow are tried again on sets so many times as large: a factor
+takes 27 times as long there, a step 9 times. Not tuned."""
 
 _ROWS_PER_STEP, _LEAST_STEPS = 25, 30
 """Conjugate gradients are given up after a step for every 25 rows, because a factor is cheaper
@@ -83,7 +88,7 @@ class FreeSystem:
         self.exact = exact
         self.proximity = proximity
         self._matrix = matrix
-        self._iterates = not exact
+        self._iterates_above = np.inf if exact else _MANY_ROWS
         self._iterated: _Iterated | None = None
         self._factored: _Factored | None = None
 
@@ -91,7 +96,7 @@ class FreeSystem:
         """Select the system of these entries, of which there is at least one."""
         self._rows = rows
         self._ones: FloatArray | None = None
-        if not self._iterates or len(rows) <= _MANY_ROWS:
+        if len(rows) <= self._iterates_above:
             self._iterated = None
             return
         if self._iterated is None or not self._iterated.select(rows):
@@ -110,7 +115,7 @@ class FreeSystem:
             found = self._iterated.solve(right, total, guess, accuracy)
             if found is not None:
                 return found
-            self._iterates, self._iterated = False, None  # too slow once: from here on by factors
+            self._iterates_above, self._iterated = _TRIED_AGAIN * len(right), None
         factored = self._factor()
         if total is None:
             return factored.solve(right), 0.0
