@@ -25,25 +25,39 @@ def one_blas_thread() -> Iterator[None]:
     The limit is the process's: it is set by whoever comes first, and lifted by whoever leaves last,
     on whatever thread. Within another it costs next to nothing.
     """
-    with _blas_lock:
-        if not _blas_limits:
-            # SciPy has its own BLAS, which a controller made before it was loaded does not control.
-            controller = _controller("scipy.linalg" in sys.modules)
-            _blas_limits.append(controller.limit(limits=1, user_api="blas"))
-        else:
-            _blas_limits.append(_blas_limits[-1])
+    _BLAS.enter()
     try:
         yield
     finally:
-        with _blas_lock:
-            limit = _blas_limits.pop()
-            if not _blas_limits:
-                limit.restore_original_limits()
+        _BLAS.leave()
 
 
-_blas_lock = Lock()
-_blas_limits: list[Any] = []
-"""The limit that holds, once for each that asked for it."""
+class _BlasLimit:
+    """How many ask for one thread, and the limit that holds as long as anyone does."""
+
+    def __init__(self) -> None:
+        self._lock, self._asking = Lock(), 0
+        self._limit: Any = None
+
+    def __reduce__(self) -> Any:
+        return _BlasLimit, ()  # where code travels to, nobody asks yet
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._asking:
+                # SciPy has its own BLAS, which a controller made before does not control.
+                controller = _controller("scipy.linalg" in sys.modules)
+                self._limit = controller.limit(limits=1, user_api="blas")
+            self._asking += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._asking -= 1
+            if not self._asking:
+                self._limit.restore_original_limits()
+
+
+_BLAS = _BlasLimit()
 
 
 @contextmanager
