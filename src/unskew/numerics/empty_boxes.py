@@ -307,6 +307,7 @@ def _leaves_without(
     points: Features, others: Features, mass: FloatArray, seed: int
 ) -> list[tuple[Condition, ...]]:
     """Return the conditions of each leaf without points, of a tree that separates the sets."""
+    from sklearn import config_context
     from sklearn.tree import DecisionTreeClassifier
 
     # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
@@ -323,9 +324,9 @@ def _leaves_without(
         stacked[:, place] = np.clip(values, -1e30, 1e30)
     is_other = np.arange(len(stacked)) >= len(points)
     weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
-    tree = DecisionTreeClassifier(
-        max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed
-    ).fit(stacked, is_other, sample_weight=weight)
+    tree = DecisionTreeClassifier(max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed)
+    with config_context(skip_parameter_validation=True):  # it and the check are no small part
+        tree.fit(stacked, is_other, sample_weight=weight, check_input=False)
     with_points = tree.tree_.value[:, 0, 0] > 0  # the weight of the first class, not an other
     return [path for node, path in _paths(tree.tree_) if path and not with_points[node]]
 
