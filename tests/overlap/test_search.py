@@ -1,4 +1,4 @@
-"""The search beside a fit finds what one after it finds, however rows of the population are drawn."""
+"""The search beside a fit finds what one after it finds, however its rows are drawn."""
 
 from __future__ import annotations
 
