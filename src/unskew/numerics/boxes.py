@@ -95,7 +95,9 @@ class Held:
     def __init__(self, conditions: Sequence[Condition], points: Features) -> None:
         self._points = points
         held = np.array([condition.holds(points) for condition in conditions])
-        self.missed: NDArray[np.uint8] = _BITS[: len(held)] @ (~held).view(np.uint8)
+        # BLAS adds floats up, and takes a quarter of the time of whole numbers.
+        missed = _BITS[: len(held)].astype(np.float32) @ (~held).astype(np.float32)
+        self.missed: NDArray[np.uint8] = missed.astype(np.uint8)
 
     @property
     def all(self) -> BoolArray:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 
@@ -19,10 +20,44 @@ def available_cores() -> int:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread a call, where we have threads of our own that would compete."""
-    # SciPy has its own BLAS, which a controller created before it was loaded does not control.
-    with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
+    """Keep BLAS to one thread a call, where we have threads of our own that would compete.
+
+    The limit is the process's: it is set by whoever comes first, and lifted by whoever leaves last,
+    on whatever thread. Within another it costs next to nothing.
+    """
+    _BLAS.enter()
+    try:
         yield
+    finally:
+        _BLAS.leave()
+
+
+class _BlasLimit:
+    """How many ask for one thread, and the limit that holds as long as anyone does."""
+
+    def __init__(self) -> None:
+        self._lock, self._asking = Lock(), 0
+        self._limit: Any = None
+
+    def __reduce__(self) -> Any:
+        return _BlasLimit, ()  # where code travels to, nobody asks yet
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._asking:
+                # SciPy has its own BLAS, which a controller made before does not control.
+                controller = _controller("scipy.linalg" in sys.modules)
+                self._limit = controller.limit(limits=1, user_api="blas")
+            self._asking += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._asking -= 1
+            if not self._asking:
+                self._limit.restore_original_limits()
+
+
+_BLAS = _BlasLimit()
 
 
 @contextmanager
@@ -35,9 +70,8 @@ def one_thread(*, when: bool = True) -> Iterator[None]:
     if not when:
         yield
         return
-    with _controller("scipy.linalg" in sys.modules, "sklearn.ensemble" in sys.modules).limit(
-        limits=1
-    ):
+    controller = _controller("scipy.linalg" in sys.modules, "sklearn.ensemble" in sys.modules)
+    with one_blas_thread(), controller.limit(limits=1, user_api="openmp"):
         yield
 
 

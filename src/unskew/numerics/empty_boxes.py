@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from unskew.numerics.boxes import Box, Condition, Features, Held, all_hold
-from unskew.numerics.cores import available_cores
 from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
@@ -149,14 +149,17 @@ class _Search:
     ) -> Iterator[Box]:
         """Yield boxes that the points seen leave empty, and the unseen ones too.
 
-        A half is the points seen, of which ``grow_on`` grow a tree, and those unseen.
+        Each of the two halves is the points seen, of which ``grow_on`` grow a tree, and those
+        unseen.
         """
         some = np.random.RandomState(seed).permutation(len(self.others))[:grow_on]
         others, mass = self.others.take(some), self.mass[some]
         known = [self.points.take(seen[:grow_on]) for seen, _ in halves]
-        with ThreadPoolExecutor(min(available_cores(), len(halves))) as pool:
-            trees = list(pool.map(lambda mine: _leaves_without(mine, others, mass, seed), known))
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(_leaves_without, known[1], others, mass, seed)
+            trees = [_leaves_without(known[0], others, mass, seed), second.result()]
         for (_, unseen), mine, paths in zip(halves, known, trees, strict=True):
+            refuting = self.points.take(unseen)
             for path in paths:
                 # 1) Drop the conditions of a leaf that exclude no point.
                 wide = self._without_useless(path, mine)
@@ -165,7 +168,7 @@ class _Search:
                 if not self.share(inside):  # missing values, which no condition describes
                     continue
                 # 2) Unseen points within its core refute the box.
-                if all_hold(self._core(wide, inside), self.points)[unseen].any():
+                if all_hold(self._core(wide, inside), refuting).any():
                     continue
                 # 3) Shrink the box until it holds no point at all, then widen it to the next point.
                 if conditions := self._emptied(wide, held):
@@ -189,18 +192,20 @@ class _Search:
     def _without_useless(self, path: Sequence[Condition], points: Features) -> list[Condition]:
         """Drop conditions that exclude no point, first the one whose removal adds the most mass."""
         kept = {1 << place: condition for place, condition in enumerate(path)}
-        # 1) Which conditions single points miss, and single ones of the others.
-        seen = np.flatnonzero(np.bincount(Held(path, points).missed)).tolist()
-        number = np.bincount(theirs := Held(path, self.others).missed)
-        mass = number if self._even else np.bincount(theirs, weights=self.mass)
-        others = [(missed, mass[missed].item()) for missed in np.flatnonzero(number).tolist()]
+        # 1) How many points, and how much of the others, miss each set of conditions and no other.
+        number = np.bincount(Held(path, points).missed, minlength=1 << len(path)).tolist()
+        mass = np.bincount(
+            Held(path, self.others).missed,
+            weights=None if self._even else self.mass,
+            minlength=1 << len(path),
+        ).tolist()
         # 2) Conditions that no point misses alone, given those dropped already.
         dropped = 0
         while len(kept) > 1:
             added = {
-                one: sum(part for missed, part in others if not missed & ~(dropped | one))
+                one: sum(mass[missed] for missed in _subsets(dropped | one))
                 for one in kept
-                if all(missed & ~(dropped | one) for missed in seen)
+                if not any(number[missed] for missed in _subsets(dropped | one))
             }
             if not added:
                 break
@@ -214,9 +219,9 @@ class _Search:
 
         Points that the tree has not seen may lie there even if the box is truly empty.
         """
-        part = BORDER / len(conditions)
+        part, rows = BORDER / len(conditions), np.flatnonzero(inside)
         return [
-            c._replace(border=_quantile(values[inside], part if c.above else 1 - part))
+            c._replace(border=_quantile(values[rows], part if c.above else 1 - part))
             for c in conditions
             for values in (self.others.columns[c.feature],)
         ]
@@ -252,6 +257,12 @@ class _Search:
             points.replace(place, widest)
             others.replace(place, widest)
         return tuple(sorted(kept, key=lambda c: (c.feature, c.above)))
+
+
+@cache
+def _subsets(bits: int) -> list[int]:
+    """Return the numbers whose bits are among those of another, the empty set first."""
+    return [some for some in range(bits + 1) if not some & ~bits]
 
 
 def _widest(condition: Condition, mine: FloatArray, theirs: FloatArray) -> Condition | None:
@@ -296,6 +307,7 @@ def _leaves_without(
     points: Features, others: Features, mass: FloatArray, seed: int
 ) -> list[tuple[Condition, ...]]:
     """Return the conditions of each leaf without points, of a tree that separates the sets."""
+    from sklearn import config_context
     from sklearn.tree import DecisionTreeClassifier
 
     # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
@@ -312,9 +324,9 @@ def _leaves_without(
         stacked[:, place] = np.clip(values, -1e30, 1e30)
     is_other = np.arange(len(stacked)) >= len(points)
     weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
-    tree = DecisionTreeClassifier(
-        max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed
-    ).fit(stacked, is_other, sample_weight=weight)
+    tree = DecisionTreeClassifier(max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed)
+    with config_context(skip_parameter_validation=True):  # it and the check are no small part
+        tree.fit(stacked, is_other, sample_weight=weight, check_input=False)
     with_points = tree.tree_.value[:, 0, 0] > 0  # the weight of the first class, not an other
     return [path for node, path in _paths(tree.tree_) if path and not with_points[node]]
 

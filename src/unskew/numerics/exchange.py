@@ -29,7 +29,7 @@ is in double precision.
 **Stopping.** The solver ends when the certificate of the program, always computed in double
 precision, is within the tolerance; or, without convergence, after ``max_iterations`` rounds or when
 ρ has passed ``_LARGEST_PROXIMITY``. A pass ends when no entry is wrong, or without a result after
-``_PATIENCE`` rounds without progress.
+some rounds without progress.
 
 The constants below affect the time, not the solution, which its certificate checks. "Measured"
 refers to sixteen Gaussian programs of 800 and 1,600 rows (2 and 8 columns, bandwidths from 0.5 to 8
@@ -39,12 +39,13 @@ matrix factors. All sixteen converged with every value that was tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
+from unskew.numerics.exchanged_sets import Progress, Wrong, most_promising
 from unskew.numerics.free_system import FreeSystem
 from unskew.numerics.projected_gradient import approach
 from unskew.numerics.typing import BoolArray, FloatArray
@@ -78,33 +79,7 @@ them first. Measured on bounds of 1.2 to 5, 1,000 rows, 8 columns: 2 to 8 rounds
 _ROOM_AT_START = 2
 """Some of the first free entries will turn negative; the others must hold the sum. Not tuned."""
 
-# How the set of free entries grows
-
-_MOST_GROWTH = 0.4
-"""By which share of its size the free set may grow in a round where many entries turned negative;
-twice that where few did. It limits the cost of a bad guess, because a system of twice the size
-takes eight times as long. Measured: a quarter takes 1.26 times the work, twice as much 0.8 times,
-but on single programs 1.3 times the rounds."""
-
-_MANY_NEGATIVE = 0.1
-"""The share of free entries that is many. Measured: a quarter to four times this: work ± 5 %."""
-
-_SHARE_FREED = 0.5
-"""The share of the entries that should leave zero of which a round makes free the most promising:
-once these are free, the gradient of the others often turns. Measured: a quarter takes 1.17 times
-the work, all at once 0.98 times, but on single programs 1.25 times the rounds."""
-
-_LEAST_FREED = 10
-"""Freed in any case, so that small sets grow too. Not tuned."""
-
-# When to give up a pass, and when to suspect rounding
-
-_PATIENCE = 8
-"""Rounds without progress after which a pass is given up: the number of wrong entries may rise for
-a few rounds before it falls. Measured: half takes as much work, twice as many 0.87 times."""
-
-_CLEARLY_LESS = 0.7
-"""Progress is fewer wrong entries than ever, or a worst gradient below this share of the least."""
+# When to suspect rounding
 
 _FEW_WRONG = 0.02
 """With fewer wrong entries than this share of the free ones, and no progress, suspect rounding.
@@ -244,35 +219,6 @@ class _PassResult(NamedTuple):
     rounds: int
 
 
-class _Wrong(NamedTuple):
-    """The entries that a round found in the wrong set."""
-
-    below: BoolArray  # free, and below zero
-    above: BoolArray  # free, and above their upper bound
-    rise: BoolArray  # at zero, though the objective falls if they rise
-    fall: BoolArray  # at their upper bound, though the objective falls if they fall
-
-    def size(self) -> int:
-        return int(np.count_nonzero(self.below | self.above | self.rise | self.fall))
-
-
-@dataclass
-class _Progress:
-    """The best that the rounds of a pass have reached, and how long ago."""
-
-    fewest_wrong: int
-    least_gradient: float = np.inf
-    patience: int = _PATIENCE
-
-    def update(self, n_wrong: int, gradient: float) -> bool:
-        """Return whether a round was better than all before it."""
-        better = n_wrong < self.fewest_wrong or gradient < _CLEARLY_LESS * self.least_gradient
-        self.fewest_wrong = min(self.fewest_wrong, n_wrong)
-        self.least_gradient = min(self.least_gradient, gradient)
-        self.patience = _PATIENCE if better else self.patience - 1
-        return better
-
-
 class _Pass:
     """Rounds of exchange for the program with a proximal term around ``centre``."""
 
@@ -298,7 +244,7 @@ class _Pass:
         at_upper = (self._centre >= upper) & ~free
         point, reduced = self._centre, self._gradient(self._centre)
         worst = float(np.abs(reduced[free] - reduced[free].mean()).max()) if free.any() else 0.0
-        outside, progress = self._outside(), _Progress(fewest_wrong=2 * len(upper))
+        outside, progress = self._outside(), Progress(fewest_wrong=2 * len(upper))
         for rounds in range(1, max_rounds + 1):
             # 1) Solve for the free entries; if there is none and the sum is off, free the best one.
             if not free.any() and not program.allows(upper[at_upper].sum()):
@@ -308,7 +254,7 @@ class _Pass:
             accuracy = _SYSTEM_ACCURACY * max(worst, slack)
             point, reduced = self._solve(free, at_upper, point, accuracy)
             # 2) Find the wrong entries.
-            wrong = _Wrong(
+            wrong = Wrong(
                 below=free & (point < -outside),
                 above=free & (point > upper + outside),
                 rise=~free & ~at_upper & (reduced < -slack),
@@ -326,7 +272,7 @@ class _Pass:
             if n_wrong <= _FEW_WRONG * n_free and (self._known is None or not better):
                 self._known = _KnownImage(point, program.matrix.exact_product(point))
             # 5) Exchange.
-            freed = _most_promising(wrong, reduced, n_free)
+            freed = most_promising(wrong, reduced, n_free)
             free = (free & ~wrong.below & ~wrong.above) | freed | wrong.fall
             at_upper = (at_upper & ~wrong.fall) | wrong.above
         return _PassResult(point, False, rounds)
@@ -388,20 +334,11 @@ class _Pass:
         """Return the gradient of the program with its proximal term."""
         matrix = self._program.matrix
         gradient = self._system.proximity * (point - self._centre) - self._program.linear
+        if not point.any():  # at first, where no entry is at its upper bound
+            return gradient
         if self._system.exact:
             return gradient + matrix.exact_product(point)
         if self._known is None:
             return gradient + matrix.quick_product(point)
         change = matrix.quick_product(point - self._known.point)
         return gradient + self._known.image + change
-
-
-def _most_promising(wrong: _Wrong, reduced: FloatArray, n_free: int) -> BoolArray:
-    """Return those of the entries that should rise from zero with the steepest gradients."""
-    many = np.count_nonzero(wrong.below) > _MANY_NEGATIVE * n_free
-    growth = _MOST_GROWTH if many else 2 * _MOST_GROWTH
-    limit = int(min(growth * n_free, _SHARE_FREED * np.count_nonzero(wrong.rise)))
-    rank, gradients = limit + _LEAST_FREED, reduced[wrong.rise]
-    if rank >= len(gradients):
-        return wrong.rise
-    return wrong.rise & (reduced <= np.partition(gradients, rank)[rank])

@@ -13,8 +13,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 _COLUMNS_AT_ONCE = 512
 
 _ROWS_AT_ONCE, _FEW_ROWS = 100, 1000
-"""Rows of a block that are filled at a time, and how many are filled at once. Measured at 1,900 of
-5,000 rows that are held: 100 at a time 3.2 ms, 200 4.1 ms."""
+"""Rows of a block that are filled at a time, and up to how many threads are not worth their start.
+Measured at 1,900 of 5,000 rows that are held: 100 at a time 3.2 ms, 200 4.1 ms."""
 
 _MANY_USED = 0.3
 """The share of the held rows from which on a product reads them as they stand, rather than a copy
@@ -107,7 +107,12 @@ class KernelMatrix:
                 last = columns[:stop].max() + 1
                 np.take(self._held[places, :last], columns[:stop], axis=1, out=out, mode="clip")
 
-        in_threads(fill, _parts(len(rows)))
+        parts = list(_parts(len(rows)))
+        if len(rows) > _FEW_ROWS:
+            in_threads(fill, parts)
+        else:
+            for part in parts:
+                fill(part)
         if self.ridge.any():
             _, at_row, at_column = np.intersect1d(
                 rows, columns, assume_unique=True, return_indices=True
@@ -165,7 +170,5 @@ class KernelMatrix:
 
 
 def _parts(n_rows: int) -> Iterator[slice]:
-    """Yield parts of a block; threads are not worth their start for less than some megabytes."""
-    step = _ROWS_AT_ONCE if n_rows > _FEW_ROWS else max(n_rows, 1)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        yield slice(start, min(start + _ROWS_AT_ONCE, n_rows))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.numerics.typing import IntArray
+from unskew.numerics.typing import FloatArray, IntArray
 
 
 def order_by(keys: Sequence[NDArray[Any]]) -> IntArray:
@@ -32,3 +32,22 @@ def order_by(keys: Sequence[NDArray[Any]]) -> IntArray:
         if rises.all():
             break
     return order
+
+
+def distinct_points(points: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct rows of a matrix in rising order, and which of them each row is.
+
+    As ``numpy.unique`` of rows, which takes several times as long.
+
+    Examples
+    --------
+    >>> distinct_points(np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0]]))
+    (array([[0., 3.], [2., 1.]]), array([1, 0, 1]))
+    """
+    order = order_by(list(points.T[::-1]))
+    ordered = points[order]
+    rises = np.ones(len(order), dtype=bool)
+    rises[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(rises) - 1
+    return ordered[rises], place

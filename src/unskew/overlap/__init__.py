@@ -2,6 +2,15 @@
 
 from unskew.overlap.measure import bounded, measure_overlap
 from unskew.overlap.overlap import LIMIT, Overlap, OverlapRule
+from unskew.overlap.search import OverlapSearch
 from unskew.overlap.words import warn_of_unseen
 
-__all__ = ["LIMIT", "Overlap", "OverlapRule", "bounded", "measure_overlap", "warn_of_unseen"]
+__all__ = [
+    "LIMIT",
+    "Overlap",
+    "OverlapRule",
+    "OverlapSearch",
+    "bounded",
+    "measure_overlap",
+    "warn_of_unseen",
+]

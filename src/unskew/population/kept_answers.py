@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import pyarrow as pa
+
+from unskew.numerics.typing import IntArray
+from unskew.population.reading import Reading
 from unskew.population.reservoir import Reservoir
 from unskew.population.seen import Seen
+from unskew.population.sources import Source
 from unskew.population.summaries import Question, Summaries, Summary, Total
+
+_MOST_KEYS = 1 << 20
+"""Rows of a table from which a reservoir is drawn at once: the key of each is held meanwhile."""
 
 
 def questions_in(summary: Summary) -> list[Summary]:
@@ -57,6 +65,23 @@ class KeptAnswers:
             question.merge(kept)
         else:
             return False
+        question.finish()
+        return True
+
+    @staticmethod
+    def draw(question: Summary, source: Source, reading: Reading) -> bool:
+        """Fill a reservoir from rows in memory, which needs no pass; return whether it was."""
+        roles, n_rows = (reading.weight, reading.selected), source.n_rows or 0
+        by_name = any(isinstance(role, str) for role in roles)
+        if type(question) is not Reservoir or not source.in_memory or by_name or not n_rows:
+            return False
+        if n_rows > _MOST_KEYS:
+            return False
+
+        def take(numbers: IntArray) -> pa.RecordBatch:
+            return source.take(reading.columns, numbers).rename_columns(reading.names)
+
+        question.draw(n_rows, *roles, take)
         question.finish()
         return True
 

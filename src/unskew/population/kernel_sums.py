@@ -50,6 +50,7 @@ class KernelSums(Summary):
         below the kernel's ``far``.
     """
 
+    costly = True
     shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
     added: ClassVar[tuple[str, ...]] = ("sums", "points", "waves", "mass", "uncovered")
 
@@ -107,18 +108,22 @@ class KernelSums(Summary):
 def sum_of_waves(
     points: FloatArray, weight: FloatArray, frequencies: FloatArray
 ) -> NDArray[np.complex128]:
-    """Return the weighted sum of exp(iω·x) for each frequency ω."""
-    total = np.zeros(frequencies.shape[1], dtype=complex)
+    """Return the weighted sum of exp(iω·x) for each frequency ω.
+
+    Several rows of weights give as many rows of sums, at little more than the price of one.
+    """
+    total = np.zeros((*weight.shape[:-1], frequencies.shape[1]), dtype=complex)
     narrow = frequencies.astype(np.float32)
     for part in blocks(len(points), frequencies.shape[1]):
         phases = np.clip(points[part], -FARTHEST, FARTHEST).astype(np.float32) @ narrow
-        share, scale = _shares(weight[part], np.float32)
-        real, imaginary = ((share @ wave(phases)).astype(np.float64) for wave in (np.cos, np.sin))
-        total += scale * (real + 1j * imaginary)
+        share, scale = _shares(weight[..., part], np.float32)
+        total.real += scale * (share @ np.cos(phases))
+        total.imag += scale * (share @ np.sin(phases, out=phases))
     return total
 
 
-def _shares(weight: FloatArray, dtype: Any) -> tuple[FloatArray, float]:
+def _shares(weight: FloatArray, dtype: Any) -> tuple[FloatArray, FloatArray]:
     """Return weights as shares of the largest, which no precision overflows, and the largest."""
-    largest = float(weight.max(initial=0.0)) or 1.0
+    largest = weight.max(axis=-1, keepdims=True, initial=0.0)
+    largest[largest == 0.0] = 1.0
     return (weight / largest).astype(dtype), largest

@@ -259,7 +259,7 @@ class Population:
         return twin
 
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
-        """Answer the summary's question in one pass over the rows.
+        """Answer the summary's question in one pass over the rows, and return it.
 
         Parameters
         ----------
@@ -267,11 +267,6 @@ class Population:
             Empty; it is filled and returned.
         threads : int, optional
             How many threads read and count; by default as many as the process may use.
-
-        Returns
-        -------
-        Summary
-            The one given.
 
         Examples
         --------
@@ -286,7 +281,7 @@ class Population:
         open_questions = [
             question
             for question in questions_in(summary)
-            if not self._kept.answer(question, columns, self._seen)
+            if not self._kept.answer(question, columns, self._seen) and not self.draw(question)
         ]
         asked = self._kept.to_ask(open_questions)
         if asked:
@@ -298,6 +293,10 @@ class Population:
                 self._kept.answer(question, columns, self._seen)
         summary.finish()
         return summary
+
+    def draw(self, question: Summary) -> bool:
+        """Answer a reservoir where no pass is needed; return whether it was."""
+        return self._kept.draw(question, self._source, self._reading)
 
     def check_rereadable(self, who: str) -> None:
         """Refuse a population that can be read only once, on behalf of who reads it again."""
@@ -338,7 +337,8 @@ class Population:
         """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
         checkpoint = self._checkpoint_for(empty)
-        run = Pass(copy.deepcopy(empty), self._source, skip=self._skip, checkpoint=checkpoint)
+        source = self._source.for_costly() if summary.is_costly() else self._source
+        run = Pass(copy.deepcopy(empty), source, skip=self._skip, checkpoint=checkpoint)
         reporter.resumed_rows = run.resumed_rows
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Reservoir(Summary):
         self.seed = seed
         self.rows: Any = None
         self._ceiling = [_HIGHEST_KEY]  # no row above it can stay; parts share it
-        self.weight = np.empty(0)
+        self.weight: FloatArray = np.empty(0)
         self.selected: BoolArray | None = None
         self.numbers = np.empty(0, dtype=np.int64)
         self._keys = np.empty(0, dtype=np.uint64)
@@ -67,7 +68,7 @@ class Reservoir(Summary):
         kept = np.flatnonzero(keys <= self._ceiling[0])
         kept = kept[rows.weight[kept] > 0]
         if len(kept) > self.size:
-            kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
+            kept = np.sort(kept[np.argpartition(keys[kept], self.size)[: self.size]])
         if len(kept):
             selected = None if rows.selected is None else rows.selected[kept]
             taken = _take(rows.batch, kept)
@@ -77,6 +78,23 @@ class Reservoir(Summary):
         """Let the other's rows compete for a place."""
         if other.rows is not None:
             self._add(other.rows, other.weight, other.selected, other.numbers, other._keys)
+
+    def draw(
+        self,
+        n_rows: int,
+        weight: FloatArray | None,
+        selected: BoolArray | None,
+        take: Callable[[IntArray], Any],
+    ) -> None:
+        """Draw from rows that can be taken by their numbers, without looking at any other."""
+        numbers = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
+        keys = row_keys(self.seed, 0, n_rows)
+        if len(numbers) > self.size:
+            numbers = np.sort(numbers[np.argpartition(keys[numbers], self.size)[: self.size]])
+        if len(numbers):
+            weights = np.ones(len(numbers)) if weight is None else weight[numbers]
+            marks = None if selected is None else selected[numbers]
+            self._add(_decoded(take(numbers)), weights, marks, numbers, keys[numbers])
 
     def whole(self, n_rows: int) -> bool:
         """Whether these are all rows of a population of this size."""
@@ -97,6 +115,11 @@ class Reservoir(Summary):
         numbers: IntArray,
         keys: NDArray[np.uint64],
     ) -> None:
+        if self.rows is None and len(keys) <= self.size:  # in order already
+            self.rows, self.weight, self.selected = rows, weight, selected
+            self.numbers, self._keys = numbers, keys
+            self._lower_ceiling()
+            return
         all_rows = rows if self.rows is None else _concatenate(self.rows, rows)
         all_keys = np.concatenate([self._keys, keys])
         kept = np.arange(len(all_keys))
@@ -111,6 +134,9 @@ class Reservoir(Summary):
             self.selected = marks[kept]
         self.numbers = all_numbers[kept]
         self._keys = all_keys[kept]
+        self._lower_ceiling()
+
+    def _lower_ceiling(self) -> None:
         if len(self._keys) == self.size:
             self._ceiling[0] = min(self._ceiling[0], self._keys.max(initial=0))
 
@@ -120,6 +146,10 @@ def _take(rows: Any, positions: IntArray) -> Any:
         return rows[positions]
     if len(positions) < rows.num_rows or (np.diff(positions) != 1).any():
         rows = rows.take(pa.array(positions))
+    return _decoded(rows)
+
+
+def _decoded(rows: pa.RecordBatch) -> pa.RecordBatch:
     columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in rows]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 

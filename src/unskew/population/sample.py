@@ -158,10 +158,10 @@ class Sample:
         """Return some of the rows, in the order given."""
         if np.array_equal(positions, np.arange(len(self))):
             return self
-        rows, all_rows = (
-            replace(one, table=one.table.take(pa.array(positions)))
-            for one in (self.rows, self.all_rows)
-        )
+        places = pa.array(positions)
+        rows = all_rows = replace(self.rows, table=self.rows.table.take(places))
+        if self.all_rows is not self.rows:
+            all_rows = replace(self.all_rows, table=self.all_rows.table.take(places))
         labels = None if self.labels is None else self.labels[positions]
         taken = Sample(rows, labels, self.design[positions], None, all_rows, self._like)
         taken.outcome = None if self.outcome is None else self.outcome[positions]

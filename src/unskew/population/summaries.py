@@ -72,6 +72,8 @@ class Summary(ABC):
     """Whether a pass has filled the summary; a filled one is refused as a question."""
     grows: ClassVar[bool] = False
     """Whether the answer can be larger than the empty summary."""
+    costly: ClassVar[bool] = False
+    """Whether a thousand rows are worth a thread of their own."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Read-only attributes: copies share them, checkpoints leave them out."""
     added: ClassVar[tuple[str, ...]] = ()
@@ -117,6 +119,10 @@ class Summary(ABC):
     def nested(self) -> Iterator[Summary]:
         """Yield the summaries of which this one is composed."""
         return (value for _, value in self.unshared() if isinstance(value, Summary))
+
+    def is_costly(self) -> bool:
+        """Whether it or a summary within it is ``costly``."""
+        return self.costly or any(part.is_costly() for part in self.nested())
 
     def unshared(self) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that are not in ``shared``; of a list of summaries, each."""

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import TypeVar
 
 from unskew.errors import ParameterError
@@ -20,20 +21,22 @@ def in_order(
 ) -> Iterator[Result]:
     """Map over items on several threads; yield in order and run only a little ahead.
 
-    At most ``(1 + ahead) * threads`` results wait to be consumed.
+    At most ``(1 + ahead) * threads`` results wait to be consumed. A single item starts no thread.
 
     Examples
     --------
     >>> list(in_order(abs, [-1, -2, -3], threads=2))
     [1, 2, 3]
     """
-    if threads == 1:
-        yield from map(function, items)
+    items = iter(items)
+    first = list(islice(items, 1 if threads == 1 else 2))
+    if len(first) < 2:
+        yield from map(function, chain(first, items))
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="unskew") as pool:
         pending: deque[Future[Result]] = deque()
         try:
-            for item in items:
+            for item in chain(first, items):
                 pending.append(pool.submit(function, item))
                 if len(pending) > (1 + ahead) * threads:
                     yield pending.popleft().result()

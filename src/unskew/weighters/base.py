@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,13 +24,12 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, OverlapRule, measure_overlap
+from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch
 from unskew.population.about import About
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
 from unskew.population.population import Population
-from unskew.population.reservoir import Reservoir
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
@@ -43,6 +43,10 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
+
+MANY_ROWS = 4000
+"""The sample from which on weights are solved for when the search for overlap has ended, and BLAS
+may use all its threads: products are then large enough to be shared. Not tuned."""
 
 
 class Weighter(WithParameters, ABC):
@@ -220,12 +224,18 @@ class Weighter(WithParameters, ABC):
             reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
         if self._passes_at_most > 1 and isinstance(target, Population):
             target.check_rereadable(type(self).__name__)
-        answer, drawn = self._ask(sample, target, reading, () if beside is None else beside.asked)
-        if answer is not None and (chosen is None or isinstance(chosen, str)):
-            warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
-        raw = self._solve(sample, answer)
+        with self._search(sample, target) as search:
+            further = () if beside is None else beside.asked
+            answer = self._ask(sample, target, reading, search.asked if search else (), further)
+            if search:
+                search.start()
+            if answer is not None and (chosen is None or isinstance(chosen, str)):
+                warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
+            raw = self._solve(sample, answer) if len(sample) < MANY_ROWS else None
+            self.overlap_: Overlap | None = search.result() if search else None
+        raw = self._solve(sample, answer) if raw is None else raw
         raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
-        self._measure_overlap(sample, target, drawn)
+        self._judge_overlap()
         _check_marks(target, sample.size)
         # Without a question, this is what notices that the population is empty or unreadable.
         mass = target.mass if target.about.margins is None or self.total != "sample" else 0.0
@@ -258,13 +268,22 @@ class Weighter(WithParameters, ABC):
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
         return given
 
+    def _search(
+        self, sample: Sample, target: Population | Margins
+    ) -> AbstractContextManager[OverlapSearch | None]:
+        """Return the search for overlap, where there is one."""
+        if self.overlap == "ignore" or not isinstance(target, Population):
+            return nullcontext()
+        return OverlapSearch(sample, target, thorough=self.overlap != "warn")
+
     def _ask(
         self,
         sample: Sample,
         target: Population | Margins,
         reading: Population | Margins,
+        drawn: Sequence[Summary],
         further: Sequence[Summary],
-    ) -> tuple[Summary | None, Reservoir | None]:
+    ) -> Summary | None:
         """Answer the question and draw the rows in which to measure overlap, in one pass.
 
         ``reading`` is the target with the columns that further questions need as well.
@@ -276,26 +295,18 @@ class Weighter(WithParameters, ABC):
                 f"{', '.join(target.columns)}. CalibrationWeights matches what they know; for "
                 "other weighters pass rows: Population(data)."
             )
-        drawn = None
-        if self.overlap != "ignore" and target.about.margins is None:
-            drawn = Reservoir(1000 if self.overlap == "warn" else 20_000)
-        asked: list[Summary] = [one for one in (question, drawn) if one is not None]
+        asked = [*(() if question is None else (question,)), *drawn]
         if asked and reading is not target:
             asked = [OfColumns(self.columns_, Summaries(asked))]
         asked += further
         if asked:
             reading.reduce(Summaries(asked))
-        return question, drawn
+        return question
 
-    def _measure_overlap(
-        self, sample: Sample, target: Population | Margins, drawn: Reservoir | None
-    ) -> None:
-        """Set ``overlap_`` and ``uncovered_``; warn or raise if too much is uncovered."""
+    def _judge_overlap(self) -> None:
+        """Set ``uncovered_``; warn or raise if too much is uncovered."""
         share, rules = 0.0, tuple[OverlapRule, ...]()
-        self.overlap_: Overlap | None = None
-        if drawn is not None and isinstance(target, Population):
-            grow_on = 500 if self.overlap == "warn" else 5000
-            self.overlap_ = measure_overlap(sample, drawn, target.size, grow_on=grow_on)
+        if self.overlap_ is not None:
             share, rules = self.overlap_.uncovered, self.overlap_.rules
         own: float = getattr(self, "uncovered_", 0.0)  # what the method itself leaves out
         self.uncovered_: float = getattr(self, "uncovered_", share)

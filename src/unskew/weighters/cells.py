@@ -179,8 +179,7 @@ class CellWeighter(InductiveWeighter, ABC):
             raise OverlapError(self._describe_uncovered(), self.uncovered_)
         self.cell_weights_ = chosen.ratios
         self.cells_, uncovered = self.locator_.locate(sample.batch, side="sample")
-        mass = counts.parts[0].mass
-        self._examined = self._examine(sample, drawn[0], mass) if drawn else None
+        self._examinable = (sample, drawn[0], counts.parts[0].mass) if drawn else None
         rule = self._rule()
         return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
 
@@ -208,8 +207,13 @@ class CellWeighter(InductiveWeighter, ABC):
         """Return what a variance with these cells as given leaves out."""
         return ()
 
-    def _examine(self, sample: Sample, drawn: Reservoir, n_rows: float) -> Examined | None:
-        """Return rows in their cells; None if they are elsewhere, or have design weights."""
+    @property
+    def _examined(self) -> Examined | None:
+        """Rows in their cells; None if they are elsewhere, or have design weights."""
+        examinable = getattr(self, "_examinable", None)
+        if examinable is None:
+            return None
+        sample, drawn, n_rows = examinable
         weighted = (sample.design != 1).any() or (drawn.weight != 1).any()
         if weighted or not sample.in_memory or drawn.rows is None:
             return None
@@ -220,7 +224,7 @@ class CellWeighter(InductiveWeighter, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the rows that were examined: a file holds no population rows."""
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_examined"}
+        return {name: value for name, value in state.items() if name != "_examinable"}
 
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +22,7 @@ from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
+from unskew.weighters.base import MANY_ROWS
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 
 MOST_ROWS_EXACT = 20_000
@@ -216,7 +218,8 @@ class KernelMeanMatching(KernelWeighter):
             memory=self.memory,
         )
         linear = float(design.sum()) * (sums.sums / sums.mass)[used]
-        with one_blas_thread():  # threads cost more than they bring on blocks of this size
+        # On small blocks, threads of BLAS cost more than they bring.
+        with one_blas_thread() if len(design) < MANY_ROWS else nullcontext():
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
                 tolerance=self._tolerance(),
@@ -243,7 +246,8 @@ class KernelMeanMatching(KernelWeighter):
         within = float(np.sum((mean - target) ** 2))
         on_all = np.zeros(len(points))
         on_all[used] = weights
-        outside = learned.points.distance(on_all, sums) ** 2 - within
+        (distance,) = learned.points.distances(on_all, answer=sums)
+        outside = distance**2 - within
         self.mmd_outside_ = float(np.sqrt(max(outside, 0.0)))
         return weights
 

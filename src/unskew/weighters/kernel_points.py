@@ -17,6 +17,7 @@ from unskew.errors import warn_caller
 from unskew.numerics.box_simplex import Certificate
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
+from unskew.numerics.ordering import distinct_points
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.kernel_sums import KernelSums, sum_of_waves
@@ -60,9 +61,9 @@ class KernelPoints:
         counted = sample.ordered if len(rows) == len(sample) else sample.take(rows)
         space, points = counted.points(scaling)
         space.check_distances(points, side="sample")
-        points, place = np.unique(points, axis=0, return_inverse=True)
+        points, place = distinct_points(points)
         centre = points.mean(axis=0) if centred else np.zeros(points.shape[1])
-        return cls(space, centre, points - centre, rows, place.reshape(-1))
+        return cls(space, centre, points - centre, rows, place)
 
     def design(self, sample: Sample) -> FloatArray:
         """Return the design weight of each point, scaled to a mean of one over the rows."""
@@ -89,16 +90,18 @@ class KernelPoints:
         dtype = np.float32 if precision == "single" else np.float64
         return KernelSums(self.space, kernel, at, self.centre, frequencies=frequencies, dtype=dtype)
 
-    def distance(self, weights: FloatArray, answer: KernelSums) -> float:
-        """Estimate the distance between the weighted sample and the population (MMD).
+    def distances(self, *weights: FloatArray, answer: KernelSums) -> list[float]:
+        """Estimate the distance between the sample, with each of the weights, and the population.
 
         It uses random frequencies that no solver has seen; NaN for a custom kernel.
         """
         if answer.frequencies is None:
-            return float("nan")
+            return [float("nan")] * len(weights)
+        sides = np.array(weights)
         with one_blas_thread():  # each product is too small to be shared
-            mine = sum_of_waves(self.points, weights, answer.frequencies) / weights.sum()
-        return float(np.sqrt(np.mean(np.abs(mine - answer.waves / answer.mass) ** 2)))
+            mine = sum_of_waves(self.points, sides, answer.frequencies)
+        apart = mine / sides.sum(axis=1, keepdims=True) - answer.waves / answer.mass
+        return np.sqrt(np.mean(np.abs(apart) ** 2, axis=1)).tolist()
 
 
 def one_kernel(
@@ -216,8 +219,9 @@ class KernelWeighter(Weighter, ABC):
         self.bandwidth_ = getattr(learned.kernels[place], "bandwidth", np.nan)
         self.precision_ = learned.precision
         self.space_, self.centre_ = points.space, points.centre
-        self.mmd_before_ = points.distance(points.design(sample), sums)
-        self.mmd_after_ = points.distance(weights, sums)
+        self.mmd_before_, self.mmd_after_ = points.distances(
+            points.design(sample), weights, answer=sums
+        )
         return points.of_rows(weights, sample)
 
     def _check_certificate(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from unskew.numerics.typing import IntArray
 from unskew.population.reading import BLOCK_ROWS, Reading
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
@@ -60,6 +61,8 @@ class Source(ABC):
         Whether the schema's types are reliable; those of a CSV file are guessed from its start.
     rereadable : bool
         Whether a second pass is possible.
+    in_memory : bool
+        Whether rows are at hand by their numbers: then there is a method ``take``.
     ordered : bool
         Whether the rows have a fixed order, so that an array can have an entry for each.
     files : sequence of File
@@ -73,6 +76,7 @@ class Source(ABC):
     named: bool = True
     typed: bool = True
     rereadable: bool = True
+    in_memory: bool = False
     ordered: bool = True
     files: Sequence[File] = ()
     unreadable: Mapping[str, str] = {}
@@ -94,6 +98,14 @@ class Source(ABC):
         None, the answer of most engines, means that the population must read the parts itself.
         """
         return None
+
+    def for_costly(self) -> Source:
+        """Return the same rows in parts for a summary that takes long: mostly as they are."""
+        return self
+
+    def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
+        """Return some of the rows, if they are in memory."""
+        raise NotImplementedError
 
 
 class StreamedSource(Source):
