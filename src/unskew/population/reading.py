@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, InputTypeError
+from unskew.numerics.cores import keep_freed_memory
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
@@ -51,6 +52,7 @@ class Reading:
 
     def read(self, summary: Summary, batches: Iterable[pa.RecordBatch], start: int) -> Seen:
         """Update a summary with batches whose first row has the number ``start``."""
+        keep_freed_memory()
         seen = Seen()
         for batch in batches:
             for offset in range(0, batch.num_rows, BLOCK_ROWS):

@@ -67,7 +67,7 @@ class Reservoir(Summary):
         kept = np.flatnonzero(keys <= self._ceiling[0])
         kept = kept[rows.weight[kept] > 0]
         if len(kept) > self.size:
-            kept = kept[np.argsort(keys[kept], kind="stable")[: self.size]]
+            kept = np.sort(kept[np.argpartition(keys[kept], self.size)[: self.size]])
         if len(kept):
             selected = None if rows.selected is None else rows.selected[kept]
             taken = _take(rows.batch, kept)
