@@ -33,77 +33,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import unskew
+from benchmarks.scale.spark_data import (
+    COLUMNS,
+    ROWS_A_FILE,
+    SAMPLE,
+    sample_and_labels,
+    session,
+    write_mixed,
+    write_population,
+)
 
-COLUMNS = [f"x{number}" for number in range(8)]
-ROWS_A_FILE = 500_000
 LEAVES = 300
-SAMPLE = 20_000
 KILLS = 10
-
-
-def write_population(folder: Path, n_rows: int, *, row_group: int = 250_000) -> None:
-    """Write four columns of float64 and four of float32."""
-    for number in range(-(-n_rows // ROWS_A_FILE)):
-        rows = min(ROWS_A_FILE, n_rows - number * ROWS_A_FILE)
-        draw = np.random.default_rng(number)
-        columns = {
-            name: draw.normal(size=rows).astype(np.float64 if place < 4 else np.float32)
-            for place, name in enumerate(COLUMNS)
-        }
-        path = folder / f"part-{number:04d}.parquet"
-        pq.write_table(pa.table(columns), path, row_group_size=row_group)
-
-
-def write_mixed(folder: Path, n_rows: int) -> None:
-    """Write files of very different sizes with text, gaps and a few very common categories."""
-    towns = np.array([f"town {number}" for number in range(300)], dtype=object)
-    start, number = 0, 0
-    while start < n_rows:
-        rows = min(n_rows - start, 10_000 * 2**number, 1_000_000)
-        draw = np.random.default_rng(number)
-        numbers = draw.lognormal(size=(3, rows))
-        numbers[0, draw.uniform(size=rows) < 0.1] = np.nan
-        town = towns[np.minimum(draw.zipf(1.5, rows) - 1, len(towns) - 1)]
-        town[draw.uniform(size=rows) < 0.05] = None
-        table = pa.table(
-            {
-                **{f"x{j}": pa.array(numbers[j], from_pandas=True) for j in range(3)},
-                "town": pa.array(town, pa.string()),
-                "rooms": draw.integers(0, 9, rows),
-            }
-        )
-        pq.write_table(table, folder / f"part-{number:04d}.parquet")
-        start, number = start + rows, number + 1
-
-
-def sample_and_labels() -> tuple[pa.Table, np.ndarray]:
-    """Return a sample whose tree uses every column."""
-    values = np.random.default_rng(12345).normal(size=(SAMPLE, len(COLUMNS)))
-    labels = values[:, 0] * values[:, 1] + np.sin(3 * values[:, 2]) + values[:, 3:].sum(axis=1) / 2
-    return pa.table(dict(zip(COLUMNS, values.T, strict=True))), labels
-
-
-def session(master: str, **settings: str) -> Any:
-    """Start Spark with the Python that runs this."""
-    import pyspark
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
-    builder = SparkSession.builder.master(master)
-    common = {
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "8",
-    }
-    for name, value in {**common, **settings}.items():
-        builder = builder.config(name, value)
-    warnings.simplefilter("ignore", FutureWarning)
-    return builder.getOrCreate()
 
 
 def tree_weights(population: Any) -> unskew.TreeWeights:
@@ -125,9 +66,22 @@ def nothing(population: Any) -> int:
 
 def seconds(function: Callable[[Any], object], population: Any) -> float:
     """Return the wall time of one call."""
-    started = time.perf_counter()
+    return timed(function, population)[0]
+
+
+def timed(function: Callable[[Any], object], population: Any) -> tuple[float, float]:
+    """Return the wall time of one call, and the processor time of Spark and Python together."""
+    used, started = _processor_seconds(), time.perf_counter()
     function(population)
-    return time.perf_counter() - started
+    wall = time.perf_counter() - started
+    return wall, _processor_seconds() - used
+
+
+def _processor_seconds() -> float:
+    import psutil
+
+    this = psutil.Process()
+    return sum(sum(process.cpu_times()[:4]) for process in (this, *this.children(recursive=True)))
 
 
 def same(n_rows: int) -> None:
@@ -195,23 +149,30 @@ def ratio(n_rows: int, repeats: int) -> None:
         spark = session("local[2]")
         population = spark.read.parquet(folder)
         tree_weights(population), nothing(population)  # warm
-        print("| rows | question | mapInArrow, nothing, s | whole fit, s | ratio (range) |")
-        print("|---|---|---|---|---|")
-        more = 0.0
+        print(
+            "| rows | question | mapInArrow, nothing, s | whole fit, s | ratio (range) "
+            "| processor seconds of nothing | of the fit | ratio (range) |"
+        )
+        print("|---|---|---|---|---|---|---|---|")
+        more = [0.0, 0.0]
         for name, weigh in weighters.items():
             ours, bare = [], []
             for _ in range(repeats):
-                bare.append(seconds(nothing, population))
-                ours.append(seconds(weigh, population))
-            ratios = [a / b for a, b in zip(ours, bare, strict=True)]
-            more += statistics.median(ratios) - 1
-            print(
-                f"| {n_rows:,} | {name} | {statistics.median(bare):.2f} "
-                f"| {statistics.median(ours):.2f} "
-                f"| {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |",
-                flush=True,
-            )
-        print(f"| {n_rows:,} | all three, what each adds in one pass | | | {1 + more:.2f} |")
+                bare.append(timed(nothing, population))
+                ours.append(timed(weigh, population))
+            line = f"| {n_rows:,} | {name} "
+            for clock in range(2):
+                mine, theirs = ([one[clock] for one in times] for times in (ours, bare))
+                ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
+                middle = statistics.median(ratios)
+                more[clock] += middle - 1
+                line += (
+                    f"| {statistics.median(theirs):.2f} | {statistics.median(mine):.2f} "
+                    f"| {middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
+                )
+            print(f"{line}|", flush=True)
+        together = " | | | ".join(f"{1 + one:.2f}" for one in more)
+        print(f"| {n_rows:,} | all three, what each adds in one pass | | | {together} |")
         assert tree_weights(population).population_counts_.sum() == n_rows == nothing(population)
         spark.stop()
 

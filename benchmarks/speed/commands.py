@@ -58,10 +58,13 @@ def _unskew(*arguments: str) -> Callable[[], None]:
 
 
 def _process(arguments: list[str]) -> Callable[[], None]:
+    """Return a job that runs Python as where unskew is installed, with its bytecode kept."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return functools.partial(
         subprocess.run,
         [sys.executable, *arguments],
         check=True,
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment,
     )

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
 from unskew import InputError, InputTypeError, Population, Unweighted
+from unskew.population.reading import in_blocks
 
 
 def test_positions_in_messages_are_those_of_the_whole_population():
@@ -24,3 +26,25 @@ def test_marks_of_the_wrong_kind():
         )
     with pytest.raises(InputError, match="one mark per row"):
         Population(frame, selected=[[True]])
+
+
+def test_small_batches_become_blocks_of_the_same_rows():
+    numbers = np.arange(150_000)
+    batches = [
+        pa.record_batch({"a": numbers[start : start + 10_000]})
+        for start in range(0, 150_000, 10_000)
+    ]
+    batches.insert(3, batches[0].slice(0, 0))
+    blocks = list(in_blocks(batches))
+    assert [len(block) for block in blocks] == [60_000, 60_000, 30_000]
+    assert np.array_equal(pa.Table.from_batches(blocks)["a"].to_numpy(), numbers)
+    large = pa.record_batch({"a": numbers})
+    assert [len(block) for block in in_blocks([batches[0], large])] == [10_000, 150_000]
+    assert list(in_blocks([])) == []
+
+
+def test_batches_of_different_types_are_not_combined():
+    whole, fractions = pa.record_batch({"a": [1, 2]}), pa.record_batch({"a": [0.5]})
+    codes = pa.record_batch({"a": pa.array(["x", "y"]).dictionary_encode()})
+    blocks = list(in_blocks([whole, whole, fractions, codes, codes]))
+    assert [len(block) for block in blocks] == [4, 1, 2, 2]

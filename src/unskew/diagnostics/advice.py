@@ -1,4 +1,4 @@
-"""The next step where a verdict is not good."""
+"""The verdict, with the next step where it is not good."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unskew.diagnostics.diagnosis import Bias, Verdict
+from unskew.diagnostics.relation import unrelated_columns
 from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.verdict import Forecast, reach_verdict
+from unskew.diagnostics.weights import WeightSummary
+from unskew.numerics.typing import FloatArray
 from unskew.overlap import Overlap
 from unskew.population.column_names import listing
 from unskew.population.doubtful_columns import Doubt
+from unskew.population.sample import Sample
 from unskew.weighters.next_step import NextStep, leave_out
 
 _CORRECT = {
@@ -68,6 +73,41 @@ class Circumstances:
             for text, name, value in parts
             if not value or str(getattr(self.weighter, name, None)) != value.strip('"')
         )
+
+
+def advised_verdict(
+    sample: Sample,
+    population_rows: int,
+    compared: tuple[Bias, Overlap, Forecast],
+    summary: WeightSummary | None,
+    weighter: Any,
+    doubts: Sequence[Doubt],
+    y: Any,
+    after: FloatArray | None,
+) -> Verdict:
+    """Reach the verdict, with what to do next."""
+    bias, overlap, forecast = compared
+    codes = sample.codes
+    verdict = reach_verdict(
+        bias,
+        overlap,
+        summary,
+        forecast=forecast,
+        sample_rows=len(sample),
+        population_rows=population_rows,
+        n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
+    )
+    used = sample.design if after is None else after
+    circumstances = Circumstances(
+        bias,
+        overlap,
+        weighted=after is not None,
+        weighter=weighter,
+        doubts=doubts,
+        unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
+        together=forecast.together,
+    )
+    return with_next_step(verdict, circumstances)
 
 
 def with_next_step(verdict: Verdict, given: Circumstances) -> Verdict:

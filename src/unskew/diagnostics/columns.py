@@ -73,6 +73,7 @@ class ColumnTotals(Summary):
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
         self.rows += len(rows)
+        mass = float(rows.weight.sum())
         views = np.split(self.sums, self._borders)
         for position, (sums, scaling) in enumerate(zip(views, self._scaling, strict=True)):
             column = rows.batch.column(position)
@@ -82,7 +83,7 @@ class ColumnTotals(Summary):
                 sums += np.bincount(places, weights=rows.weight, minlength=len(sums))
                 continue
             with np.errstate(over="ignore", invalid="ignore"):  # looked for at the end
-                sums += _sums_of_numbers(values, rows.weight, *scaling)
+                sums += _sums_of_numbers(values, rows.weight, mass, *scaling)
 
     @property
     def columns(self) -> list[NumberTotals | CategoryTotals]:
@@ -103,15 +104,15 @@ class ColumnTotals(Summary):
 
 
 def _sums_of_numbers(
-    values: FloatArray, weight: FloatArray, centre: float, scale: float
+    values: FloatArray, weight: FloatArray, total: float, centre: float, scale: float
 ) -> FloatArray:
     distances = np.subtract(values, centre, dtype=np.float64)
     distances /= scale
-    total = weight.sum()
-    missing = np.isnan(distances)
-    if missing.any():
-        distances, weight = distances[~missing], weight[~missing]
-    mass, weighted = weight.sum(), weight * distances
+    weighted, mass = weight * distances, total
+    if np.isnan(weighted.sum()):  # one sum shows whether anything is missing
+        present = ~np.isnan(distances)
+        distances, mass = distances[present], float(weight[present].sum())
+        weighted = weight[present] * distances
     return np.array([total - mass, mass, weighted.sum(), weighted @ distances])
 
 

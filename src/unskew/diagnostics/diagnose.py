@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.advice import Circumstances, with_next_step
+from unskew.diagnostics.advice import Circumstances, advised_verdict, with_next_step
 from unskew.diagnostics.balance import measure_balance
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.diagnostics.comparison import Comparator
@@ -21,10 +21,9 @@ from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.joint import different_together
 from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
-from unskew.diagnostics.relation import unrelated_columns
 from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, reach_verdict
+from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
@@ -164,7 +163,6 @@ def _diagnose(
     doubts = doubtful_columns(sample.batch)
     if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
         warn_of_doubtful_columns(doubts)
-    codes = sample.codes
     question = _question(sample, settings.examined_rows, settings.seed)
     totals, drawn = matched.reduce(question).parts
     pa.default_memory_pool().release_unused()  # copies that were made on the way
@@ -175,32 +173,15 @@ def _diagnose(
         sample, drawn, totals, after, judged, family, even, settings.overlap
     )
     summary = None if after is None else summarise_weights(after, sample.batch)
-    method = type(weighter).__name__ if hasattr(weights, "weights_") else None
-    verdict = reach_verdict(
-        bias,
-        overlap,
-        summary,
-        forecast=forecast,
-        sample_rows=len(sample),
-        population_rows=totals.rows,
-        n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
-    )
-    used = sample.design if after is None else after
-    circumstances = Circumstances(
-        bias,
-        overlap,
-        weighted=after is not None,
-        weighter=weighter if hasattr(weights, "weights_") else None,
-        doubts=doubts,
-        unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
-        together=forecast.together,
-    )
+    fitted = weighter if hasattr(weights, "weights_") else None
+    compared = bias, overlap, forecast
+    verdict = advised_verdict(sample, totals.rows, compared, summary, fitted, doubts, y, after)
     outcome: Outcome | None = None
     bounds: tuple[BoundStatement, ...] = ()
     if settings.whole:
         outcome, bounds = _consequences(weighter, after, sample, matched, drawn, y)
     return Diagnosis(
-        verdict=with_next_step(verdict, circumstances),
+        verdict=verdict,
         bias=bias,
         overlap=overlap,
         weights=summary,
@@ -208,7 +189,7 @@ def _diagnose(
         sample_rows=len(sample),
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
-        method=method,
+        method=None if fitted is None else type(fitted).__name__,
         thresholds=THRESHOLDS,
         provenance=_provenance(population, y),
         outcome=outcome,

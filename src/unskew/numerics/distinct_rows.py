@@ -1,19 +1,22 @@
 """Find rows of small whole numbers among a known set of distinct rows.
 
-The rows are folded column by column: the number of the distinct prefix seen so far and the next
-column's code make a pair, and the pairs that occur are numbered in turn. Each step looks pairs up
-in a table, or by binary search where the table would be large, so that finding n rows among k takes
-O(n d log k) at most and no key ever overflows.
+Where there are few possible rows, each is a place in one table. Otherwise the rows are folded
+column by column: the number of the distinct prefix seen so far and the next column's code make a
+pair, and the pairs that occur are numbered in turn. Each step looks pairs up in a table, or by
+binary search where the table would be large, so that finding n rows among k takes O(n d log k) at
+most and no key ever overflows.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from unskew.numerics.typing import IntArray
 
 LARGEST_TABLE = 1 << 18
-"""Pairs up to which a table is kept, so that it stays in the cache."""
+"""Entries up to which a table is kept, so that it stays in the cache."""
 
 
 class DistinctRows:
@@ -24,7 +27,7 @@ class DistinctRows:
     codes : ndarray of int64 of shape (n_rows, n_columns)
         Non-negative.
     largest_table : int
-        Pairs up to which a table is kept.
+        Entries up to which a table is kept.
 
     Examples
     --------
@@ -34,6 +37,9 @@ class DistinctRows:
     >>> distinct.find(np.array([[2, 0], [0, 1], [0, 0]]))
     array([ 1,  0, -1])
     """
+
+    _whole: IntArray | None = None
+    """The number of every possible row, if these are few."""
 
     def __init__(self, codes: IntArray, *, largest_table: int = LARGEST_TABLE) -> None:
         self._bases = codes.max(axis=0) + 1
@@ -47,9 +53,15 @@ class DistinctRows:
             self._tables.append(_table(pairs, possible) if possible <= largest_table else None)
             n_prefixes = len(pairs)
         self.size = n_prefixes
+        possible = math.prod(int(base) + 2 for base in self._bases)
+        if possible <= largest_table:
+            self._whole = np.full(possible, -1, dtype=np.int64)
+            self._whole[self._places(codes)] = prefix
 
     def find(self, codes: IntArray) -> IntArray:
         """Return each row's number, or -1 where it is not among the distinct rows."""
+        if self._whole is not None:
+            return self._whole.take(self._places(codes))
         prefix = np.zeros(len(codes), dtype=np.int64)
         known = np.ones(len(codes), dtype=bool)
         for base, pairs, table, column in zip(
@@ -64,6 +76,15 @@ class DistinctRows:
                 prefix = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
                 known &= pairs[prefix] == pair
         return np.where(known, prefix, -1)
+
+    def _places(self, codes: IntArray) -> IntArray:
+        """Return where rows are among all possible ones; each code has room below and above."""
+        places = np.zeros(len(codes), dtype=np.int64)
+        for base, column in zip(self._bases, codes.T, strict=True):
+            places *= base + 2
+            places += np.clip(column, -1, base)
+            places += 1
+        return places
 
 
 def _table(pairs: IntArray, n_possible: int) -> IntArray:

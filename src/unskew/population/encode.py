@@ -40,6 +40,7 @@ from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import (
     Kind,
     as_doubles,
+    beyond_exact,
     check_kinds,
     in_common_form,
     kind_of,
@@ -48,7 +49,6 @@ from unskew.population.kinds import (
 )
 
 _MICROSECONDS_A_DAY = 86_400_000_000
-_LARGEST_EXACT = 2**53
 
 
 class Encoded(NamedTuple):
@@ -245,17 +245,14 @@ class _NumberCode:
     def encode(self, column: pa.Array) -> tuple[FloatArray, None]:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        wide = types.is_int64(column.type) or types.is_uint64(column.type)
-        wide |= self.whole and types.is_floating(column.type)  # so are they read from CSV
-        if not types.is_floating(column.type):
-            column = as_doubles(column)
-        values = column.to_numpy(zero_copy_only=False)
-        if wide and ((np.abs(values) >= _LARGEST_EXACT) & ~np.isinf(values)).any():
+        if beyond_exact(column, whole=self.whole):
             raise InputError(
                 "it holds whole numbers beyond 2**53, which floating point cannot distinguish. If "
                 "they are identifiers, convert them to text."
             )
-        return rounded(values, self.precision), None
+        if not types.is_floating(column.type):
+            column = as_doubles(column)
+        return rounded(column.to_numpy(zero_copy_only=False), self.precision), None
 
     def joined(self, other: pa.Array) -> _NumberCode:  # noqa: ARG002
         return self

@@ -11,12 +11,14 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from unskew.errors import InputTypeError, TypeMismatchError
 from unskew.numerics.typing import FloatArray
 
 AnyRows = TypeVar("AnyRows", pa.Table, pa.RecordBatch)
+_LARGEST_EXACT = 2**53
 
 
 class Kind(StrEnum):
@@ -66,6 +68,17 @@ def as_doubles(column: pa.Array) -> pa.Array:
         # Arrow's own cast scales in floating point and sometimes misses the nearest double.
         column = column.cast(pa.large_string())
     return column.cast(pa.float64(), safe=False)
+
+
+def beyond_exact(column: pa.Array, *, whole: bool) -> bool:
+    """Whether whole numbers are too large for doubles; ``whole`` is what the sample holds."""
+    if types.is_int64(column.type) or types.is_uint64(column.type):
+        low, high = pc.min_max(column).as_py().values()
+        return low is not None and max(-low, high) >= _LARGEST_EXACT
+    if not (whole and types.is_floating(column.type)):  # so are they read from CSV
+        return False
+    values = column.to_numpy(zero_copy_only=False)
+    return bool(((np.abs(values) >= _LARGEST_EXACT) & ~np.isinf(values)).any())
 
 
 def precision_of(kind: pa.DataType) -> str:

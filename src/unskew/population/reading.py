@@ -6,14 +6,16 @@ it to machines that have nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, InputTypeError
+from unskew.numerics.cores import keep_freed_memory
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
@@ -51,6 +53,7 @@ class Reading:
 
     def read(self, summary: Summary, batches: Iterable[pa.RecordBatch], start: int) -> Seen:
         """Update a summary with batches whose first row has the number ``start``."""
+        keep_freed_memory()
         seen = Seen()
         for batch in batches:
             for offset in range(0, batch.num_rows, BLOCK_ROWS):
@@ -107,6 +110,34 @@ class Reading:
             raise InputError(f"The column '{self.selected}' given as selected has missing values.")
         marks = as_doubles(column).to_numpy(zero_copy_only=False)
         return as_marks(marks, f"The column '{self.selected}'")
+
+
+def in_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Combine batches to blocks, where an engine hands over fewer rows at a time.
+
+    Measured on batches of 10,000 rows, which is what Spark does: cells, sums and reservoirs of
+    blocks take half of the time, and combining a twentieth of it.
+    """
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if n_rows + batch.num_rows > BLOCK_ROWS:
+            yield from combined(waiting)
+            waiting, n_rows = [], 0
+        waiting.append(batch)
+        n_rows += batch.num_rows
+    yield from combined(waiting)
+
+
+def combined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Combine batches that follow each other and have the same types."""
+    # Chunks may store a column in different types, and only equal types can be combined.
+    for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
+        same = list(alike)
+        if any(pa.types.is_dictionary(kind) for kind in same[0].schema.types):
+            yield from same  # their combined dictionaries may be too large for their codes
+        else:
+            yield from pa.Table.from_batches(same).combine_chunks().to_batches()
 
 
 def as_marks(values: Any, name: str) -> BoolArray:

@@ -112,6 +112,9 @@ def as_rows(data: Any, *, name: str) -> Rows:
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
         data = data.drop_columns(pandas_index_columns(data.schema))
+        if len(set(data.column_names)) == data.num_columns:  # narwhals names those that are not
+            table = pa.table(data.columns, names=data.column_names)
+            return Rows(_checked(table, name=name, n_rows=data.num_rows), named=True)
     if isinstance(data, nw.DataFrame) or nw.dependencies.is_into_dataframe(data):
         try:
             frame = nw.from_native(data, eager_only=True)

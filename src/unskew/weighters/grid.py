@@ -9,6 +9,10 @@ import numpy as np
 
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.groupings import looked_up
+
+FEW_BORDERS = 64
+"""So many comparisons with whole columns take less time than a search for each value."""
 
 
 class ColumnGrid(ABC):
@@ -19,8 +23,11 @@ class ColumnGrid(ABC):
 
     def codes(self, column: FloatArray) -> IntArray:
         """Return each value's piece, or -1 where it is in none."""
+        codes = self._present_codes(column)
         missing = np.isnan(column)
-        return np.where(missing, len(self.borders) + 1, self._present_codes(column))
+        if missing.any():
+            codes[missing] = len(self.borders) + 1
+        return codes
 
     @abstractmethod
     def _present_codes(self, column: FloatArray) -> IntArray: ...
@@ -41,10 +48,7 @@ class Values(ColumnGrid):
         return cls(np.unique(column[~np.isnan(column)]))
 
     def _present_codes(self, column: FloatArray) -> IntArray:
-        if not len(self.borders):
-            return np.full(len(column), -1)
-        position = np.minimum(np.searchsorted(self.borders, column), len(self.borders) - 1)
-        return np.where(self.borders[position] == column, position, -1)
+        return looked_up(self.borders, np.arange(len(self.borders)), column)
 
 
 class Buckets(ColumnGrid):
@@ -57,7 +61,12 @@ class Buckets(ColumnGrid):
     """
 
     def _present_codes(self, column: FloatArray) -> IntArray:
-        return np.searchsorted(self.borders, column, side="right")
+        if len(self.borders) > FEW_BORDERS:
+            return np.searchsorted(self.borders, column, side="right")
+        reached = np.zeros(len(column), dtype=np.uint8)
+        for border in self.borders:
+            reached += column >= border
+        return reached.astype(np.int64)
 
 
 class GridPartition:
@@ -73,5 +82,5 @@ class GridPartition:
         return self._distinct.find(self._codes(values))
 
     def _codes(self, values: FloatArray) -> IntArray:
-        pairs = zip(self._columns, values.T, strict=True)
-        return np.column_stack([grid.codes(column) for grid, column in pairs])
+        pairs = zip(self._columns, np.ascontiguousarray(values.T), strict=True)
+        return np.array([grid.codes(column) for grid, column in pairs]).T

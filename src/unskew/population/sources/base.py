@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from unskew.numerics.typing import IntArray
-from unskew.population.reading import BLOCK_ROWS, Reading
+from unskew.population.reading import BLOCK_ROWS, Reading, combined
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
@@ -139,20 +139,7 @@ def parts_of_stream(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -
         waiting.append(batch.select(list(columns)))
         n_rows += batch.num_rows
         if n_rows >= BLOCK_ROWS:
-            yield _part_in_memory(waiting, n_rows)
+            yield Part(n_rows, partial(combined, waiting))
             waiting, n_rows = [], 0
     if waiting:
-        yield _part_in_memory(waiting, n_rows)
-
-
-def _part_in_memory(batches: Sequence[pa.RecordBatch], n_rows: int) -> Part:
-    def read() -> Iterator[pa.RecordBatch]:
-        # Chunks may store a column in different types, and only equal types can be combined.
-        for _, alike in groupby(batches, key=lambda batch: str(batch.schema)):
-            same = list(alike)
-            if any(pa.types.is_dictionary(kind) for kind in same[0].schema.types):
-                yield from same  # their combined dictionaries may be too large for their codes
-            else:
-                yield from pa.Table.from_batches(same).combine_chunks().to_batches()
-
-    return Part(n_rows, read)
+        yield Part(n_rows, partial(combined, waiting))

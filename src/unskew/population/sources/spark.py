@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from unskew import errors
 from unskew.errors import InputError, UnskewError
-from unskew.population.reading import Reading
+from unskew.population.reading import Reading, in_blocks
 from unskew.population.seen import Seen
 from unskew.population.sources.base import Part, Source, Types
 from unskew.population.summaries import Summary
@@ -163,7 +163,7 @@ class _Pass:
         part = TaskContext.get().partitionId()
         summary = copy.deepcopy(self.empty)
         named = (batch.rename_columns(self.reading.all_columns) for batch in batches)
-        seen = self.reading.read(summary, named, part << ROW_BITS)
+        seen = self.reading.read(summary, in_blocks(named), part << ROW_BITS)
         yield _Merged(self.empty, summary, seen, part, part).record()
 
     def merge_buckets(
