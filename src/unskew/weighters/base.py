@@ -44,7 +44,7 @@ Family = Literal["trees", "smooth"]
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
 
-MANY_ROWS = 4000
+MANY_ROWS = 10**9
 """The sample from which on weights are solved for when the search for overlap has ended, and BLAS
 may use all its threads: products are then large enough to be shared. Not tuned."""
 
