@@ -25,6 +25,14 @@ def test_every_learner_has_a_thousand_draws(result, region):
     assert min(found["draws"] for found in learners.values()) >= FEWEST
 
 
+def test_the_regions_that_take_longest_have_fewer(result):
+    bootstrap, penalised = (by_learner(result[name]) for name in ("bootstrap", "penalised"))
+    assert len(bootstrap) >= 5
+    assert min(found["draws"] for found in bootstrap.values()) >= FEWEST
+    assert set(penalised) == set(LEARNERS)
+    assert min(found["draws"] for found in penalised.values()) >= 500
+
+
 @pytest.mark.parametrize(
     "region", ["cells", "calibration", "logistic", "penalised", "bootstrap", "hidden"]
 )

@@ -94,7 +94,7 @@ PARTS: dict[str, dict[str, Callable[[], Any]]] = {
     "calibration": _draws(validity.calibration),
     "logistic": _draws(validity.logistic),
     "broken": _steps(qualified, DESIGNS, range(DRAWS)),
-    "penalised": _draws(validity.penalised, chunk=50),
+    "penalised": _draws(validity.penalised),
     "bootstrap": _by_learner(validity.bootstrap),
     "hidden": _draws(validity.hidden),
     "pooled": _draws(validity.pooled, ["LogisticRegression"], 40, 10),
