@@ -1,4 +1,4 @@
-"""The search beside a fit finds what one after it finds, however its rows are drawn."""
+"""The search for overlap finds the same, however its rows are drawn."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from threadpoolctl import threadpool_info
 
-from unskew import CalibrationWeights, OverlapWarning, Population, Unweighted
+from unskew import CalibrationWeights, OverlapWarning, Population
 from unskew.population.reservoir import Reservoir
 
 RANDOM = np.random.default_rng(3)
@@ -49,9 +48,8 @@ def test_weights_by_name_are_read_in_a_pass():
     assert not Population(TABLE, weight="age").draw(Reservoir(10))
 
 
-@pytest.mark.parametrize("rows", [300, 4500])  # solved beside the search, and after it
-def test_the_search_beside_a_fit_finds_the_same(rows):
-    sample = RANDOM.normal(size=(rows, 2))
+def test_rows_drawn_at_once_and_in_a_pass_find_the_same():
+    sample = RANDOM.normal(size=(300, 2))
     sample = sample[sample[:, 0] < 0.5]
     people = RANDOM.normal(size=(5000, 2))
     with pytest.warns(OverlapWarning) as at_once:
@@ -61,17 +59,3 @@ def test_the_search_beside_a_fit_finds_the_same(rows):
     assert first.overlap_ == second.overlap_
     assert [str(one.message) for one in at_once] == [str(one.message) for one in later]
     assert first.weights_ == pytest.approx(second.weights_)
-
-
-def test_a_fit_that_fails_leaves_blas_as_it_was():
-    def threads() -> list[int]:
-        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-
-    class Failing(Unweighted):
-        def _solve(self, sample, answer):
-            raise RuntimeError(f"{len(sample)} {answer}")
-
-    before = threads()
-    with pytest.raises(RuntimeError):
-        Failing().fit(np.zeros((40, 1)), population=np.zeros((90, 1)))
-    assert threads() == before

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -43,10 +42,6 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
-
-MANY_ROWS = 10**9
-"""The sample from which on weights are solved for when the search for overlap has ended, and BLAS
-may use all its threads: products are then large enough to be shared. Not tuned."""
 
 
 class Weighter(WithParameters, ABC):
@@ -224,16 +219,13 @@ class Weighter(WithParameters, ABC):
             reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
         if self._passes_at_most > 1 and isinstance(target, Population):
             target.check_rereadable(type(self).__name__)
-        with self._search(sample, target) as search:
-            further = () if beside is None else beside.asked
-            answer = self._ask(sample, target, reading, search.asked if search else (), further)
-            if search:
-                search.start()
-            if answer is not None and (chosen is None or isinstance(chosen, str)):
-                warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
-            raw = self._solve(sample, answer) if len(sample) < MANY_ROWS else None
-            self.overlap_: Overlap | None = search.result() if search else None
-        raw = self._solve(sample, answer) if raw is None else raw
+        search = self._search(sample, target)
+        further = () if beside is None else beside.asked
+        answer = self._ask(sample, target, reading, search.asked if search else (), further)
+        if answer is not None and (chosen is None or isinstance(chosen, str)):
+            warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
+        raw = self._solve(sample, answer)
+        self.overlap_: Overlap | None = search.result() if search else None
         raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
         self._judge_overlap()
         _check_marks(target, sample.size)
@@ -268,12 +260,10 @@ class Weighter(WithParameters, ABC):
             self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
         return given
 
-    def _search(
-        self, sample: Sample, target: Population | Margins
-    ) -> AbstractContextManager[OverlapSearch | None]:
+    def _search(self, sample: Sample, target: Population | Margins) -> OverlapSearch | None:
         """Return the search for overlap, where there is one."""
         if self.overlap == "ignore" or not isinstance(target, Population):
-            return nullcontext()
+            return None
         return OverlapSearch(sample, target, thorough=self.overlap != "warn")
 
     def _ask(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +21,6 @@ from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
-from unskew.weighters.base import MANY_ROWS
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 
 MOST_ROWS_EXACT = 20_000
@@ -218,8 +216,8 @@ class KernelMeanMatching(KernelWeighter):
             memory=self.memory,
         )
         linear = float(design.sum()) * (sums.sums / sums.mass)[used]
-        # On small blocks, threads of BLAS cost more than they bring.
-        with one_blas_thread() if len(design) < MANY_ROWS else nullcontext():
+        # On its blocks, threads of BLAS cost more than they bring.
+        with one_blas_thread():
             weights, self.certificate_ = solve_by_exchange(
                 self._program(matrix, linear, design),
                 tolerance=self._tolerance(),
