@@ -109,3 +109,14 @@ def test_scores_are_nearer_than_naive_ones_as_documented(page):
         assert 0.90 <= covered <= 0.99
     # Weights that no one has cover no more often.
     assert gathered(by_columns, "doubly_robust")[3] >= gathered(by_columns, METHODS[-1])[3]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="92.4 % of 132 draws of each; the page says what is behind it"
+)
+@pytest.mark.parametrize("selection", ["component", "target"])
+def test_scores_are_covered_as_often_as_asked(selection):
+    from benchmarks.estimation.scores import gathered
+
+    draws = [draw for draws in read("scores.json")[selection].values() for draw in draws]
+    assert 0.93 <= gathered(draws, "doubly_robust")[3] <= 0.97
