@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that ``unskew --help`` answer
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
@@ -69,6 +70,7 @@ for command in _COMMANDS:
 def main() -> None:
     """Run the command line; an error of unskew's is one line on standard error, no traceback."""
     gc.set_threshold(100_000, 50, 50)  # importing makes much and drops little: a tenth of its time
+    atexit.register(gc.freeze)  # nor need all of it be searched for garbage when it is over
     for stream in (sys.stdout, sys.stderr):  # whose encoding may lack a minus sign, say
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

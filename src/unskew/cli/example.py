@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -44,6 +44,8 @@ class Example(Command):
 
     [bold]Example:[/bold] unskew example vacancies
     """
+
+    computes: ClassVar[bool] = False
 
     name: Annotated[Name, typer.Argument(help="Which data.", show_default=False)]
     folder: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
@@ -271,8 +272,10 @@ def _test(
     """Test whether sample and population differ, before and after weighting."""
     tested, how = (None, "") if judged is None else (judged.weights, judged.how)
     comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
-    classifier, expected_share = comparison.discrimination(family, tested)
-    bias = Bias(features=features, mmd=comparison.discrepancy(tested), classifier=classifier)
+    with ThreadPoolExecutor(1) as beside:  # the two tests keep a core and a half busy together
+        mmd = beside.submit(comparison.discrepancy, tested)
+        classifier, expected_share = comparison.discrimination(family, tested)
+        bias = Bias(features=features, mmd=mmd.result(), classifier=classifier)
     overfitted, together = False, ""
     if after is not None and judged is not None and classifier.after is not None:
         share = effective_sample_size(after) / len(after)
