@@ -16,16 +16,19 @@ from unskew.numerics.typing import IntArray
 from unskew.population.rows import Rows, table_of_array
 from unskew.population.sources.base import Part, Source, Types
 
-MOST_ROWS, FEW_ROWS = 8_192, 2_048
-"""Rows of a part that is already in memory, at most: few, so that small tables use every core too.
-For a costly summary even a table of more than ``FEW_ROWS`` is shared among them."""
+MOST_ROWS = 8_192
+"""Rows of a part that is already in memory, at most: few, so that small tables use every core."""
+
+WHOLE_ROWS, COSTLY_ROWS = 16_384, 2_048
+"""A table of at most so many rows is one part: to start a thread takes longer. For a costly summary
+it does not."""
 
 
 class TableSource(Source):
     """An Arrow table: pandas, Polars, PyArrow or any other that narwhals supports."""
 
     in_memory = True
-    _whole_up_to = MOST_ROWS
+    _whole_up_to = WHOLE_ROWS
 
     def __init__(self, rows: Rows) -> None:
         self._rows: Any = rows.table
@@ -44,7 +47,7 @@ class TableSource(Source):
     def for_costly(self) -> Source:
         """Return the same rows in parts for a summary that takes long."""
         twin = copy.copy(self)
-        twin._whole_up_to = FEW_ROWS
+        twin._whole_up_to = COSTLY_ROWS
         return twin
 
     def take(self, columns: Sequence[str], numbers: IntArray) -> pa.RecordBatch:
