@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
@@ -252,9 +252,12 @@ def _compare(
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
         theirs = sample.codes.transform(drawn.rows, side="population").values
         _check_ranges(sample.codes.names, sample.values, theirs)
-        features = measure_balance(sample, after, totals.columns, theirs, drawn.weight)
-        del theirs  # of many columns, it is large
-        bias, forecast = _test(sample, drawn, features, after, judged, family, even)
+        with ThreadPoolExecutor(1) as beside:  # the classifier's test alone leaves a core idle
+            features = beside.submit(
+                measure_balance, sample, after, totals.columns, theirs, drawn.weight
+            )
+            del theirs  # of many columns, it is large
+            bias, forecast = _test(sample, drawn, features, after, judged, family, even, beside)
         if overlap is None:
             overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
     return bias, overlap, forecast
@@ -263,19 +266,19 @@ def _compare(
 def _test(
     sample: Sample,
     drawn: Reservoir,
-    features: tuple[FeatureBalance, ...],
+    features: Future[tuple[FeatureBalance, ...]],
     after: FloatArray | None,
     judged: Judged | None,
     family: Family,
     even: bool,
+    beside: Executor,
 ) -> tuple[Bias, Forecast]:
     """Test whether sample and population differ, before and after weighting."""
     tested, how = (None, "") if judged is None else (judged.weights, judged.how)
     comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
-    with ThreadPoolExecutor(1) as beside:  # the two tests keep a core and a half busy together
-        mmd = beside.submit(comparison.discrepancy, tested)
-        classifier, expected_share = comparison.discrimination(family, tested)
-        bias = Bias(features=features, mmd=mmd.result(), classifier=classifier)
+    mmd = beside.submit(comparison.discrepancy, tested)
+    classifier, expected_share = comparison.discrimination(family, tested)
+    bias = Bias(features=features.result(), mmd=mmd.result(), classifier=classifier)
     overfitted, together = False, ""
     if after is not None and judged is not None and classifier.after is not None:
         share = effective_sample_size(after) / len(after)
