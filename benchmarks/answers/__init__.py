@@ -1,0 +1,1 @@
+"""Whether an earlier revision gives the same answers."""
