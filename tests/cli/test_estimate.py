@@ -48,6 +48,17 @@ def test_too_little_overlap_is_refused_with_what_to_do(unskew):
     assert "overlap=" not in result.err
 
 
+def test_a_refusal_names_the_column_to_leave_out(unskew):
+    answers, people = pd.read_csv("answers.csv"), pd.read_parquet("people.parquet")
+    answers["street"] = [f"street {row}" for row in range(len(answers))]
+    people["street"] = [f"street {row}" for row in range(len(people))]
+    answers.query("town != 'Kiel'").to_csv("some.csv", index=False)
+    people.to_parquet("streets.parquet")
+    result = unskew("estimate", "some.csv", "streets.parquet", *ARGUMENTS[3:])
+    assert result.code == 3
+    assert "Leave out 'street' (--exclude street)" in result.err
+
+
 def test_groups_are_listed_and_written(unskew):
     result = unskew(*ARGUMENTS, "--by", "town", "-o", "towns.csv")
     assert result.code == 0, result.err

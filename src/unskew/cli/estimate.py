@@ -150,7 +150,7 @@ class Estimate(Weighed):
                     if not error.rules:
                         raise
                     why, allowed = not_covered(error.rules), self.allow_uncovered
-                    raise refusal(error.share, error.rules, allowed, why) from error
+                    raise refusal(error.share, error.rules, allowed, why, rows.doubts) from error
                 hidden = {} if asked is None else _sensitivities(found, asked)
             for temporary, path in zip(temporaries, outputs, strict=True):
                 _write(found, hidden, temporary, path)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from unskew import OverlapError, OverlapRule
     from unskew.diagnostics.diagnosis import Diagnosis, Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
+    from unskew.population.doubtful_columns import Doubt
 
 
 _MOST = 5
@@ -109,12 +110,24 @@ def not_covered(rules: Sequence[OverlapRule], how: str = "") -> str:
     )
 
 
-def refusal(share: float, rules: Sequence[OverlapRule], allowed: float, why: str) -> OverlapError:
-    """Return the error of a command that too much of the population is not covered for."""
-    from unskew import OverlapError
+def refusal(
+    share: float,
+    rules: Sequence[OverlapRule],
+    allowed: float,
+    why: str,
+    doubts: Sequence[Doubt],
+) -> OverlapError:
+    """Return the error of a command that too much of the population is not covered for.
 
+    Columns that are doubtful as features are what to leave out first.
+    """
+    from unskew import OverlapError
+    from unskew.cli.words import OPTIONS
+    from unskew.weighters.next_step import leave_out
+
+    drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""
     return OverlapError(
-        f"Refused: {share:.1%} of the population {why} At most {allowed:.1%} is allowed; "
+        f"Refused: {share:.1%} of the population {why}{drop} At most {allowed:.1%} is allowed; "
         f"--allow-uncovered {share + 0.0005:.3f} would allow it.",
         share,
         rules,

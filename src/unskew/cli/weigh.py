@@ -209,7 +209,6 @@ def _uncovered(weighter: Any) -> float:
 def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> None:
     from unskew.cli.reports import not_covered, refusal
     from unskew.cli.words import OPTIONS
-    from unskew.weighters.next_step import leave_out
 
     share, rules = _uncovered(weighter), weighter.overlap_.rules
     if share <= allowed:
@@ -220,8 +219,7 @@ def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> No
     else:
         measured = share > weighter.overlap_.uncovered
         why = not_covered(rules, f"measured by {type(weighter).__name__}" if measured else "")
-    drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""
-    raise refusal(share, rules, allowed, f"{why}{drop}")
+    raise refusal(share, rules, allowed, why, doubts)
 
 
 def _print_summary(
