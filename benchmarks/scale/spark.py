@@ -138,7 +138,7 @@ def reservoir(population: Any) -> unskew.ClassifierWeights:
 
 
 def ratio(n_rows: int, repeats: int) -> None:
-    """Ours against nothing, alternating in one session."""
+    """Ours against nothing, in turn in one session."""
     weighters = {
         "TreeWeights, 300 leaves": tree_weights,
         "CalibrationWeights, 40 features": calibration_weights,
@@ -148,21 +148,24 @@ def ratio(n_rows: int, repeats: int) -> None:
         write_population(Path(folder), n_rows)
         spark = session("local[2]")
         population = spark.read.parquet(folder)
-        tree_weights(population), nothing(population)  # warm
+        for once in (nothing, *weighters.values()):  # warm
+            once(population)
         print(
             "| rows | question | mapInArrow, nothing, s | whole fit, s | ratio (range) "
             "| processor seconds of nothing | of the fit | ratio (range) |"
         )
         print("|---|---|---|---|---|---|---|---|")
+        bare: list[tuple[float, float]] = []
+        ours: dict[str, list[tuple[float, float]]] = {name: [] for name in weighters}
+        for _ in range(repeats):
+            bare.append(timed(nothing, population))
+            for name, weigh in weighters.items():
+                ours[name].append(timed(weigh, population))
         more = [0.0, 0.0]
-        for name, weigh in weighters.items():
-            ours, bare = [], []
-            for _ in range(repeats):
-                bare.append(timed(nothing, population))
-                ours.append(timed(weigh, population))
+        for name, times in ours.items():
             line = f"| {n_rows:,} | {name} "
             for clock in range(2):
-                mine, theirs = ([one[clock] for one in times] for times in (ours, bare))
+                mine, theirs = ([one[clock] for one in each] for each in (times, bare))
                 ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
                 middle = statistics.median(ratios)
                 more[clock] += middle - 1

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError, InputTypeError, Population, Unweighted
-from unskew.population.reading import in_blocks
+from unskew import InputError, InputTypeError, Population, Summary, Unweighted
+from unskew.population.reading import BLOCK_ROWS, Reading, in_blocks
+from unskew.population.summaries import Question, Summaries, Total
 
 
 def test_positions_in_messages_are_those_of_the_whole_population():
@@ -48,3 +49,45 @@ def test_batches_of_different_types_are_not_combined():
     codes = pa.record_batch({"a": pa.array(["x", "y"]).dictionary_encode()})
     blocks = list(in_blocks([whole, whole, fractions, codes, codes]))
     assert [len(block) for block in blocks] == [4, 1, 2, 2]
+
+
+class Sizes(Summary):
+    """How many rows the blocks have."""
+
+    def __init__(self, *, light):
+        self.light, self.sizes = light, []
+
+    def update(self, rows):
+        assert rows.unweighted
+        assert rows.mass == rows.weight.sum() == len(rows)
+        self.sizes.append(len(rows))
+
+
+@pytest.mark.parametrize(
+    ("light", "n_columns", "sizes"),
+    [
+        (False, 1, [BLOCK_ROWS] * 4 + [10]),
+        (True, 1, [4 * BLOCK_ROWS, 10]),
+        (True, 8, [4 * BLOCK_ROWS, 10]),
+        (True, 16, [2 * BLOCK_ROWS] * 2 + [10]),
+        (True, 40, [BLOCK_ROWS] * 4 + [10]),
+    ],
+)
+def test_only_light_summaries_of_few_columns_get_large_blocks(light, n_columns, sizes):
+    names = [f"x{place}" for place in range(n_columns)]
+    batch = pa.record_batch([np.zeros(4 * BLOCK_ROWS + 10, dtype=bool)] * n_columns, names=names)
+    asked = Sizes(light=light)
+    seen = Reading(names, names, None, None).read(
+        Question(Summaries([asked, Total()]), None), [batch], 0
+    )
+    assert asked.sizes == sizes
+    assert seen.rows == seen.mass == batch.num_rows
+
+
+def test_weights_that_all_blocks_share_cannot_be_written_to():
+    class Writes(Summary):
+        def update(self, rows):
+            rows.weight[0] = 2.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        Population(np.zeros((3, 1))).reduce(Writes())

@@ -19,7 +19,8 @@ from unskew import (
     Population,
     TreeWeights,
 )
-from unskew.population.summaries import CellCounts, RowBlock
+from unskew.population.cell_counts import CellCounts
+from unskew.population.summaries import RowBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
 

@@ -183,7 +183,7 @@ class _Answers:
         for one in self._single():
             if isinstance(one, Reservoir) and len(one.weight):
                 n_rows = len(one.weight)
-                one.weight = one.weight * random.multinomial(n_rows, np.full(n_rows, 1 / n_rows))
+                one.count(random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)))
 
     def update(self, rows: RowBlock, weighed: Weighed) -> None:
         """Answer from a block of rows."""

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
+from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import Block, FeatureSet, Levels, Number, Term
 from unskew.population.known_levels import KnownLevels
-from unskew.population.summaries import CellCounts, RowBlock
+from unskew.population.summaries import RowBlock
 
 
 class MarginAnswers(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from unskew.errors import InputError, ParameterError
 from unskew.population.about import About
+from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.known_levels import KnownLevels, match_levels
 from unskew.population.margin_answers import MarginAnswers
@@ -19,7 +20,6 @@ from unskew.population.margin_tables import Key, Table, read_tables
 from unskew.population.model_matrix_names import resolved_totals, split_name
 from unskew.population.rows import Rows
 from unskew.population.summaries import (
-    CellCounts,
     Question,
     Summaries,
     Summary,

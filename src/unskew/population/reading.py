@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -24,6 +25,11 @@ from unskew.population.summaries import RowBlock, Summary
 
 BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
+
+MANY_BLOCKS, BLOCK_COLUMNS = 4, 32
+"""How many blocks a light summary gets at once, and how many columns these have in all, at most.
+Threads that wait for Python's lock between short operations lose more than the cache gains:
+measured with two threads, 0.85 times the time on 2 columns, 0.92 times on 8."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +61,22 @@ class Reading:
         """Update a summary with batches whose first row has the number ``start``."""
         keep_freed_memory()
         seen = Seen()
+        n_blocks = 1
+        if summary.is_light():
+            n_blocks = min(max(BLOCK_COLUMNS // max(len(self.columns), 1), 1), MANY_BLOCKS)
         for batch in batches:
-            for offset in range(0, batch.num_rows, BLOCK_ROWS):
-                block = without_views(batch.slice(offset, BLOCK_ROWS))
+            for offset in range(0, batch.num_rows, n_blocks * BLOCK_ROWS):
+                block = without_views(batch.slice(offset, n_blocks * BLOCK_ROWS))
                 numbers = slice(start + seen.rows, start + seen.rows + block.num_rows)
                 rows = RowBlock(
                     block.select(self.columns).rename_columns(self.names),
                     self._weights(block, numbers),
                     self._marks(block, numbers),
                     numbers.start,
+                    unweighted=self.weight is None,
                 )
                 seen.rows += len(rows)
-                seen.mass += float(rows.weight.sum())
+                seen.mass += rows.mass
                 seen.selected += 0 if rows.selected is None else int(rows.selected.sum())
                 summary.update(rows)
         return seen
@@ -85,7 +95,7 @@ class Reading:
 
     def _weights(self, block: pa.RecordBatch, rows: slice) -> FloatArray:
         if self.weight is None:
-            return np.ones(block.num_rows)
+            return _ones()[: block.num_rows]
         if not isinstance(self.weight, str):
             self.check_length(rows.stop, at_least=True)
             return self.weight[rows]
@@ -110,6 +120,14 @@ class Reading:
             raise InputError(f"The column '{self.selected}' given as selected has missing values.")
         marks = as_doubles(column).to_numpy(zero_copy_only=False)
         return as_marks(marks, f"The column '{self.selected}'")
+
+
+@cache
+def _ones() -> FloatArray:
+    """Return the weights of the rows of a block without weights, which all blocks share."""
+    ones = np.ones(MANY_BLOCKS * BLOCK_ROWS)
+    ones.flags.writeable = False
+    return ones
 
 
 def in_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

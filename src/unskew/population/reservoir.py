@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.numerics.row_keys import row_keys
+from unskew.numerics.row_keys import lowest_keys, row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.kinds import in_common_form
 from unskew.population.summaries import RowBlock, Summary, SummaryType
@@ -46,16 +48,48 @@ class Reservoir(Summary):
 
     shared = frozenset({"_ceiling"})
     grows = True
+    light = True
 
     def __init__(self, size: int, *, seed: int = 0) -> None:
         self.size = size
         self.seed = seed
-        self.rows: Any = None
         self._ceiling = [_HIGHEST_KEY]  # no row above it can stay; parts share it
-        self.weight: FloatArray = np.empty(0)
-        self.selected: BoolArray | None = None
-        self.numbers = np.empty(0, dtype=np.int64)
-        self._keys = np.empty(0, dtype=np.uint64)
+        self._pieces: list[_Drawn] = []
+        self._waiting = 0  # rows that have come since the others were last brought to their size
+
+    @property
+    def rows(self) -> Any:
+        """The rows kept, in population order."""
+        return self._settled().rows
+
+    @property
+    def weight(self) -> FloatArray:
+        """Their design weights."""
+        return self._settled().weight
+
+    @property
+    def selected(self) -> BoolArray | None:
+        """Which of them are marked."""
+        return self._settled().selected
+
+    @property
+    def numbers(self) -> IntArray:
+        """Their numbers within the population."""
+        return self._settled().numbers
+
+    def state(self) -> dict[str, Any]:
+        """Return the rows kept, and what comes with them."""
+        return self._settled()._asdict()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put the rows back."""
+        self._pieces, self._waiting = [], 0
+        if state["rows"] is not None:
+            self._add(_Drawn(**state))
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._settled()  # so that no more than these travel
+        return self.__dict__
 
     def stand_alone(self) -> None:
         """Use a separate ceiling: one set by rows that are left out later would be too low."""
@@ -63,21 +97,23 @@ class Reservoir(Summary):
 
     def update(self, rows: RowBlock) -> None:
         """Let the rows of a block compete for a place."""
-        keys = row_keys(self.seed, rows.start, len(rows))
         # Most rows of a long population fail here; those without weight count for nothing.
-        kept = np.flatnonzero(keys <= self._ceiling[0])
-        kept = kept[rows.weight[kept] > 0]
+        kept, keys = lowest_keys(self.seed, rows.start, len(rows), self._ceiling[0])
+        if not rows.unweighted:
+            heavy = rows.weight[kept] > 0
+            kept, keys = kept[heavy], keys[heavy]
         if len(kept) > self.size:
-            kept = np.sort(kept[np.argpartition(keys[kept], self.size)[: self.size]])
+            lowest = np.sort(np.argpartition(keys, self.size)[: self.size])
+            kept, keys = kept[lowest], keys[lowest]
         if len(kept):
             selected = None if rows.selected is None else rows.selected[kept]
             taken = _take(rows.batch, kept)
-            self._add(taken, rows.weight[kept], selected, rows.start + kept, keys[kept])
+            self._add(_Drawn(taken, rows.weight[kept], selected, rows.start + kept, keys))
 
     def merge(self, other: Reservoir) -> None:
         """Let the other's rows compete for a place."""
-        if other.rows is not None:
-            self._add(other.rows, other.weight, other.selected, other.numbers, other._keys)
+        for piece in other._pieces:
+            self._add(piece)
 
     def draw(
         self,
@@ -94,7 +130,7 @@ class Reservoir(Summary):
         if len(numbers):
             weights = np.ones(len(numbers)) if weight is None else weight[numbers]
             marks = None if selected is None else selected[numbers]
-            self._add(_decoded(take(numbers)), weights, marks, numbers, keys[numbers])
+            self._add(_Drawn(_decoded(take(numbers)), weights, marks, numbers, keys[numbers]))
 
     def whole(self, n_rows: int) -> bool:
         """Whether these are all rows of a population of this size."""
@@ -107,38 +143,65 @@ class Reservoir(Summary):
         question.finish()
         return question
 
-    def _add(
-        self,
-        rows: Any,
-        weight: FloatArray,
-        selected: BoolArray | None,
-        numbers: IntArray,
-        keys: NDArray[np.uint64],
-    ) -> None:
-        if self.rows is None and len(keys) <= self.size:  # in order already
-            self.rows, self.weight, self.selected = rows, weight, selected
-            self.numbers, self._keys = numbers, keys
-            self._lower_ceiling()
-            return
-        all_rows = rows if self.rows is None else _concatenate(self.rows, rows)
-        all_keys = np.concatenate([self._keys, keys])
-        kept = np.arange(len(all_keys))
-        if len(kept) > self.size:
-            kept = np.argpartition(all_keys, self.size)[: self.size]
-        all_numbers = np.concatenate([self.numbers, numbers])
-        kept = kept[np.argsort(all_numbers[kept], kind="stable")]  # mostly in order already
-        self.rows = _take(all_rows, kept)
-        self.weight = np.concatenate([self.weight, weight])[kept]
-        if selected is not None:
-            marks = selected if self.selected is None else np.append(self.selected, selected)
-            self.selected = marks[kept]
-        self.numbers = all_numbers[kept]
-        self._keys = all_keys[kept]
-        self._lower_ceiling()
+    def count(self, times: IntArray) -> None:
+        """Let each of the rows kept count so many times."""
+        drawn = self._settled()
+        self._pieces = [drawn._replace(weight=drawn.weight * times)]
 
-    def _lower_ceiling(self) -> None:
-        if len(self._keys) == self.size:
-            self._ceiling[0] = min(self._ceiling[0], self._keys.max(initial=0))
+    def _add(self, piece: _Drawn) -> None:
+        """Take rows in; those above the ceiling leave again when many have come."""
+        self._pieces.append(piece)
+        self._waiting += len(piece.keys)
+        if 2 * self._waiting >= self.size:
+            self._settled()
+
+    def _settled(self) -> _Drawn:
+        """Return the rows that stay, as one piece."""
+        if not self._pieces:
+            return _NOTHING
+        if len(self._pieces) > 1 or len(self._pieces[0].keys) > self.size:
+            self._pieces = [_together(self._pieces).lowest(self.size)]
+        self._waiting = 0
+        drawn = self._pieces[0]
+        if len(drawn.keys) == self.size:
+            self._ceiling[0] = min(self._ceiling[0], drawn.keys.max(initial=0))
+        return drawn
+
+
+class _Drawn(NamedTuple):
+    """Rows that compete for a place."""
+
+    rows: Any
+    weight: FloatArray
+    selected: BoolArray | None
+    numbers: IntArray
+    keys: NDArray[np.uint64]
+
+    def lowest(self, size: int) -> _Drawn:
+        """Return the rows with the smallest keys, in population order."""
+        kept = np.arange(len(self.keys))
+        if len(kept) > size:
+            kept = np.argpartition(self.keys, size)[:size]
+        kept = kept[np.argsort(self.numbers[kept], kind="stable")]  # mostly in order already
+        marks = None if self.selected is None else self.selected[kept]
+        rows = _take(self.rows, kept)
+        return _Drawn(rows, self.weight[kept], marks, self.numbers[kept], self.keys[kept])
+
+
+_NOTHING = _Drawn(
+    None, np.empty(0), None, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+)
+
+
+def _together(pieces: Sequence[_Drawn]) -> _Drawn:
+    rows, weights, marks, numbers, keys = zip(*pieces, strict=True)
+    return _Drawn(
+        _concatenated(rows),
+        np.concatenate(weights),
+        None if marks[0] is None else np.concatenate(marks),
+        np.concatenate(numbers),
+        np.concatenate(keys),
+    )
 
 
 def _take(rows: Any, positions: IntArray) -> Any:
@@ -154,9 +217,15 @@ def _decoded(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
-def _concatenate(first: Any, second: Any) -> Any:
-    if not isinstance(first, pa.RecordBatch):
-        return np.concatenate([first, second])
+def _concatenated(pieces: Sequence[Any]) -> Any:
+    if not isinstance(pieces[0], pa.RecordBatch):
+        return np.concatenate(pieces)
+    runs = [list(run) for _, run in groupby(pieces, key=lambda piece: piece.schema)]
+    alike = [pa.Table.from_batches(run).combine_chunks().to_batches()[0] for run in runs]
+    return reduce(_promoted_or_reconciled, alike)
+
+
+def _promoted_or_reconciled(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
     kinds = zip(first.schema.types, second.schema.types, strict=True)
     if any(pa.types.is_decimal(one) != pa.types.is_decimal(other) for one, other in kinds):
         # Arrow would not round to the nearest doubles.

@@ -33,15 +33,23 @@ class RowBlock:
         Which rows are also in the sample, where that is known.
     start : int
         The number of the first row within the population.
+    unweighted : bool
+        Whether every weight is known to be one.
     """
 
     batch: Any
     weight: FloatArray
     selected: BoolArray | None = None
     start: int = 0
+    unweighted: bool = False
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    @property
+    def mass(self) -> float:
+        """The total weight."""
+        return float(len(self)) if self.unweighted else float(self.weight.sum())
 
     @property
     def numbers(self) -> IntArray:
@@ -74,6 +82,8 @@ class Summary(ABC):
     """Whether the answer can be larger than the empty summary."""
     costly: ClassVar[bool] = False
     """Whether a thousand rows are worth a thread of their own."""
+    light: ClassVar[bool] = False
+    """Whether it holds little for each row of a block, so that blocks may have more rows."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Read-only attributes: copies share them, checkpoints leave them out."""
     added: ClassVar[tuple[str, ...]] = ()
@@ -123,6 +133,11 @@ class Summary(ABC):
     def is_costly(self) -> bool:
         """Whether it or a summary within it is ``costly``."""
         return self.costly or any(part.is_costly() for part in self.nested())
+
+    def is_light(self) -> bool:
+        """Whether it is ``light``, or all summaries of which it is composed are."""
+        parts = [part.is_light() for part in self.nested()]
+        return self.light or (bool(parts) and all(parts))
 
     def unshared(self) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that are not in ``shared``; of a list of summaries, each."""
@@ -192,6 +207,7 @@ class Total(Summary):
     (3, 3.5)
     """
 
+    light = True
     added = ("rows", "mass")
 
     def __init__(self) -> None:
@@ -201,81 +217,7 @@ class Total(Summary):
     def update(self, rows: RowBlock) -> None:
         """Count the rows."""
         self.rows += len(rows)
-        self.mass += float(rows.weight.sum())
-
-
-class Locator(Protocol):
-    """Finds the cell of each row: all that cell counts need to know of a partition."""
-
-    n_cells: int
-
-    def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
-        """Return each row's cell and which rows are uncovered; an uncovered row's cell is -1.
-
-        The second is None where every row is covered.
-        """
-
-    def group_masses(self, batch: pa.RecordBatch, weight: FloatArray) -> FloatArray | None:
-        """Return the weight of uncovered rows that each group of sample rows takes, if any does."""
-
-    def spread(self, masses: FloatArray) -> FloatArray:
-        """Return what the weight that groups of sample rows took adds to each cell."""
-
-
-class CellCounts(Summary):
-    """The total weight of the rows in each cell.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (n_cells,)
-        With what uncovered rows add to it.
-    covered : ndarray of shape (n_cells,)
-        The weight of the covered rows, exact in any order as long as weights are whole numbers.
-    merged : ndarray of shape (n_groups,)
-        The weight of uncovered rows that each group of sample rows takes. It is spread over cells
-        only when all rows are counted, and so is as exact. One zero as long as there are none.
-    uncovered : float
-        The weight of the rows that no sample row can represent.
-
-    Parameters
-    ----------
-    locator : Locator
-    limit : float
-        The weight of uncovered rows above which the answer will be refused, so that finding out
-        where they count is of no use.
-    """
-
-    shared = frozenset({"locator", "limit"})
-    added = ("covered", "merged", "uncovered", "mass")
-
-    def __init__(self, locator: Locator, *, limit: float = np.inf) -> None:
-        self.locator = locator
-        self.limit = limit
-        self.covered = np.zeros(locator.n_cells)
-        self.merged = np.zeros(1)
-        self.uncovered = 0.0
-        self.mass = 0.0
-
-    @property
-    def counts(self) -> FloatArray:
-        """The weight in each cell."""
-        return (
-            self.covered + self.locator.spread(self.merged) if self.merged.any() else self.covered
-        )
-
-    def update(self, rows: RowBlock) -> None:
-        """Count the rows of a block."""
-        weight = rows.weight
-        self.mass += float(weight.sum())
-        cells, uncovered = self.locator.locate(rows.batch)
-        if uncovered is not None:
-            rest = rows.batch.filter(pa.array(uncovered))
-            self.uncovered += float(weight[uncovered].sum())
-            if self.uncovered <= self.limit:
-                masses = self.locator.group_masses(rest, weight[uncovered])
-                self.merged = self.merged if masses is None else self.merged + masses
-            cells, weight = cells[~uncovered], weight[~uncovered]
-        self.covered += np.bincount(cells, weights=weight, minlength=len(self.covered))
+        self.mass += rows.mass
 
 
 class Encoder(Protocol):

@@ -21,10 +21,11 @@ from unskew.errors import OverlapError
 from unskew.numerics.even_within_cells import InCells
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.about import About
+from unskew.population.cell_counts import CellCounts
 from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import CellCounts, Encoder, Question, Summaries, Summary
+from unskew.population.summaries import Encoder, Question, Summaries, Summary
 from unskew.weighters.base import WARN_ABOVE
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import CellShares, Linearisation
@@ -341,6 +342,7 @@ class CellLocator:
         self._encoder, self._partition = cells.encoder, cells.partition
         self.n_cells = self._partition.n_cells
         self.empty = empty
+        self.light = isinstance(cells.encoder, ColumnCodes)
         self._counted = sample.take(cells.counted)
         self._counted_cells = self._partition.cells(cells.values[cells.counted])
         # One entry more, so that cell -1 reads as one without sample rows.
@@ -355,10 +357,8 @@ class CellLocator:
     def sample_counts(self, design: FloatArray) -> FloatArray:
         """Return the total design weight in each cell; ``design`` is that of the counted rows."""
         inside = self._counted_cells >= 0  # a clusterer may see noise
-        counts: FloatArray = np.bincount(
-            self._counted_cells[inside], weights=design[inside], minlength=self.n_cells
-        ).astype(np.float64)
-        return counts
+        cells, weight = self._counted_cells[inside], design[inside]
+        return np.bincount(cells, weights=weight, minlength=self.n_cells).astype(np.float64)
 
     def locate(
         self, batch: pa.RecordBatch, *, side: str = "population"
