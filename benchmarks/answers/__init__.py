@@ -1,1 +1,0 @@
-"""Whether an earlier revision gives the same answers."""
