@@ -21,14 +21,14 @@ def kernel_matrix(size, bandwidth, ridge, dtype):
 
 @pytest.fixture(params=[1, 2, 3], ids="{} threads".format)
 def in_parts(request, monkeypatch):
-    """Factor small matrices as large ones are: 96 columns at a time."""
+    """Factor small matrices as large ones are: 128 columns at a time."""
     monkeypatch.setattr(cholesky, "_ONE_THREAD", 0)
     monkeypatch.setattr(cholesky, "available_cores", lambda: request.param)
 
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [1, 2, 95, 96, 97, 192, 250])
+@pytest.mark.parametrize("size", [1, 2, 127, 128, 129, 256, 300])
 def test_the_factor_is_that_of_numpy(size, dtype):
     matrix, block = kernel_matrix(size, 0.5, 0.1, dtype)
     assert factorise_lower(block)

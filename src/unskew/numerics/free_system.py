@@ -13,7 +13,7 @@ Sets F follow each other and differ less and less. For each set,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -183,7 +183,9 @@ class _Factored:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solve for the selected set, at first its own."""
-        return self.solve_own(right) if self._changes is None else self._changes.solve(right)
+        if self._changes is None:
+            return self.solve_own(right)
+        return self._changes.solve(right, self.solve_own)
 
     def inverse_columns(self, keys: Sequence[int], columns: FloatArray) -> FloatArray:
         """Return K⁻¹ times columns, each known by a key under which it is kept for the next set."""
@@ -209,8 +211,7 @@ class _Changes:
     """
 
     def __init__(self, factored: _Factored, rows: IntArray, came: IntArray, went: IntArray) -> None:
-        self.rows = rows
-        self._factored = factored
+        self.rows = rows  # and no reference to the factor, which would keep its memory
         own, n_came = factored.rows, len(came)
         size = n_came + len(went)
         self._borders = np.zeros((len(own), size))
@@ -224,11 +225,11 @@ class _Changes:
         self._stayed = np.setdiff1d(np.arange(len(rows)), self._came, assume_unique=True)
         self._stayed_in_own = np.searchsorted(own, rows[self._stayed])
 
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solve for the rows as they are now."""
+    def solve(self, right: FloatArray, solve_own: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Solve for the rows as they are now, given how to solve for those of the factor."""
         base = np.zeros((len(self._borders), *right.shape[1:]))
         base[self._stayed_in_own] = right[self._stayed]
-        solved = self._factored.solve_own(base)
+        solved = solve_own(base)
         changed = -self._borders.T @ solved
         changed[: len(self._came)] += right[self._came]
         amounts = np.linalg.solve(self._complement, changed)
