@@ -37,9 +37,8 @@ def test_sets_that_follow_each_other(total, accuracy, many_rows, monkeypatch):
     for _ in range(6):
         rows = np.flatnonzero(free)
         expected, multiplier = dense_solution(matrix, rows, 1e-3, linear[rows], total)
-        guess = np.full(len(rows), (total or 0.0) / len(rows))
         system.move_to(rows)
-        found, mu = system.solve(linear[rows], total, guess=guess, accuracy=accuracy)
+        found, mu = system.solve(linear[rows], total, accuracy=accuracy)
         left_over = linear[rows] - matrix[np.ix_(rows, rows)] @ found - 1e-3 * found - mu
         assert np.abs(left_over).max() <= tolerance
         assert found == pytest.approx(expected, abs=3 * tolerance)
@@ -59,7 +58,7 @@ def test_a_factor_serves_the_sets_nearby():
         rows = np.arange(more, 200 + more // 2)
         system.move_to(rows)
         before = dense.large_blocks
-        found, _ = system.solve(linear[rows], 9.0, guess=np.zeros(len(rows)), accuracy=1e-4)
+        found, _ = system.solve(linear[rows], 9.0, accuracy=1e-4)
         expected, _ = dense_solution(matrix, rows, 1e-3, linear[rows], 9.0)
         assert found == pytest.approx(expected, abs=1e-2 * np.abs(expected).max())
         whole_blocks.append(dense.large_blocks - before)
@@ -77,8 +76,7 @@ def test_conjugate_gradients_keep_their_block_for_the_sets_nearby(monkeypatch):
         rows = np.arange(first, last)
         before = dense.large_blocks
         system.move_to(rows)
-        guess = np.zeros(len(rows))
-        found, _ = system.solve(linear[rows], None, guess=guess, accuracy=1e-2)
+        found, _ = system.solve(linear[rows], None, accuracy=1e-2)
         expected, _ = dense_solution(matrix, rows, 1e-3, linear[rows], None)
         assert found == pytest.approx(expected, abs=2e-2 * np.abs(expected).max())
         whole_blocks.append(dense.large_blocks - before)
@@ -96,7 +94,7 @@ def test_a_constant_on_the_right_costs_no_more_steps(seed, monkeypatch):
     dense = Dense(matrix)
     system = FreeSystem(dense, 1e-3)
     system.move_to(rows)
-    found, mu = system.solve(right, 50.0, guess=np.full(250, 0.2), accuracy=1e-4)
+    found, mu = system.solve(right, 50.0, accuracy=1e-4)
     tolerance = 2e-4 * right.max()  # where conjugate gradients stop
     assert found == pytest.approx(expected, abs=3 * tolerance)
     assert mu == pytest.approx(multiplier, abs=tolerance)
@@ -107,6 +105,6 @@ def test_what_single_precision_cannot_factor():
     matrix = np.ones((30, 30))
     system = FreeSystem(Dense(matrix), 1e-8)
     system.move_to(np.arange(30))
-    found, _ = system.solve(np.ones(30), 30.0, guess=np.ones(30), accuracy=1e-6)
+    found, _ = system.solve(np.ones(30), 30.0, accuracy=1e-6)
     assert system.exact
     assert found == pytest.approx(np.ones(30))
