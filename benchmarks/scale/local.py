@@ -278,10 +278,15 @@ def one_pass(arguments: argparse.Namespace, folder: Path) -> None:  # noqa: ARG0
     started = time.perf_counter()
     fit(next(iter(WEIGHTERS)), arguments.data / "*.parquet")
     took = time.perf_counter() - started
+    print(took, peak_memory())
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has held, in MB."""
     # Not getrusage's ru_maxrss: that starts from the parent's, across fork and exec.
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    print(took, float(line.split()[1]) / 1024)
+    return float(line.split()[1]) / 1024
 
 
 # Survival --------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.scale.local import peak_memory
 from benchmarks.speed.fits import shifted
 from benchmarks.speed.jobs import Job
 from unskew import diagnose
@@ -57,8 +58,6 @@ def _wide(kinds: tuple[int, int]) -> Callable[[], str]:
 
 def wide(columns: int, categories: int) -> None:
     """Diagnose many columns, and print how long that took beside imports and data."""
-    import resource
-
     random = np.random.default_rng(0)
     names = np.array([f"k{i:03}" for i in range(categories)])
 
@@ -72,8 +71,7 @@ def wide(columns: int, categories: int) -> None:
     wall, processor = time.perf_counter(), time.process_time()
     diagnose(sample, population)
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"itself {wall:.1f} s, processor {processor:.1f} s; peak {peak:,.0f} MB")
+    print(f"itself {wall:.1f} s, processor {processor:.1f} s; peak {peak_memory():,.0f} MB")
 
 
 def _many_rows(size: int) -> Job:
