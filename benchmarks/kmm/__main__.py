@@ -231,7 +231,7 @@ def sizes(largest: int, figure: Path | None) -> None:
             code = f"seconds, _ = timed(lambda: ours(*shifted({m}, 8), method='exact'))"
             against_m.append((m, *peak_memory_of(code)))
             print(
-                "| {:,} | {:,} | {:.1f} | {:.0f} |".format(m, 2 * m, *against_m[-1][1:]), flush=True
+                "| {:,} | {:,} | {:.3g} | {:.0f} |".format(m, 2 * m, *against_m[-1][1:]), flush=True
             )
     print("\n| m, exact | n, streamed | s | peak MB |")
     print("|---|---|---|---|")
@@ -242,7 +242,7 @@ def sizes(largest: int, figure: Path | None) -> None:
             "seconds, _ = timed(lambda: ours(sample, chunks))"
         )
         against_n.append((n, *peak_memory_of(code)))
-        print("| 1,000 | {:,} | {:.1f} | {:.0f} |".format(*against_n[-1]), flush=True)
+        print("| 1,000 | {:,} | {:.3g} | {:.0f} |".format(*against_n[-1]), flush=True)
     if figure:
         draw_sizes(against_m, against_n, figure)
 
