@@ -19,8 +19,7 @@ class Command(ABC):
     the option or argument that Typer makes of it.
     """
 
-    computes: ClassVar[bool] = True
-    """Whether it needs more than the standard library."""
+    needs_scipy: ClassVar[bool] = True
 
     @abstractmethod
     def run(self) -> None:
@@ -31,7 +30,7 @@ def register(app: typer.Typer, command: type[Command]) -> None:
     """Add a command to the application, under the name of its class in lower case."""
 
     def run(**given: Any) -> None:
-        if command.computes:
+        if command.needs_scipy:
             # First, because the stack is short here. Importing SciPy calls functions by the ten
             # thousand, and Python maps memory anew at every call beyond 16 KB of its stack, which
             # the chain of imports from a command to SciPy reaches: a tenth of a command's time.

@@ -45,7 +45,7 @@ class Example(Command):
     [bold]Example:[/bold] unskew example vacancies
     """
 
-    computes: ClassVar[bool] = False
+    needs_scipy: ClassVar[bool] = False
 
     name: Annotated[Name, typer.Argument(help="Which data.", show_default=False)]
     folder: Annotated[
