@@ -58,7 +58,7 @@ bench-diagnosis: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.diagnosis
 
 bench-scale: $(VENV)/.ready-dev
-	for part in agreement ratios memory largest kill; do $(BIN)/python -m benchmarks.scale local $$part; done
+	for part in agreement ratios memory largest; do $(BIN)/python -m benchmarks.scale local $$part; done
 	for part in same ratio cores kill plan; do $(BIN)/python -m benchmarks.scale spark $$part; done
 
 # What people wait for, each job beside its limit or peer in the same run.

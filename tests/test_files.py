@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from unskew.errors import InputError
-from unskew.files import beside, whole_file, whole_files, write_whole, writing
+from unskew.files import whole_file, whole_files, write_whole, writing
 
 
 def names(folder: Path) -> list[str]:
@@ -61,10 +61,7 @@ def test_names_as_long_as_the_disk_allows(tmp_path, name):
             temporary.write_text(content)
             assert name[:20] in temporary.name
         assert path.read_text() == content
-    also = beside(path, ".checkpoint")
-    write_whole(also, "state")
-    assert names(tmp_path) == sorted([path.name, also.name])
-    assert beside(tmp_path / "w.csv", ".checkpoint").name == "w.csv.checkpoint"
+    assert names(tmp_path) == [path.name]
 
 
 def test_several_files_appear_together(tmp_path):

@@ -4,7 +4,6 @@
     python -m benchmarks.scale local ratios       each weighter against the fastest bare scan
     python -m benchmarks.scale local memory       peak memory from 1 M to 100 M rows
     python -m benchmarks.scale local largest      what 10⁹ rows cost
-    python -m benchmarks.scale local kill         kill -9 at random moments, resume, compare
 
 Data are written to a temporary folder (see --folder) and deleted.
 """
@@ -12,11 +11,8 @@ Data are written to a temporary folder (see --folder) and deleted.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import platform
-import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -289,65 +285,6 @@ def peak_memory() -> float:
     return float(line.split()[1]) / 1024
 
 
-# Survival --------------------------------------------------------------------------------------
-
-
-def resumable_pass(data: Path, output: Path, saved: Path | None, telling: Any) -> None:
-    """Fit tree weights, and report progress to the process that will kill this one."""
-    options: dict[str, Any] = {"progress": telling.send}
-    if saved is not None:
-        options["checkpoint"] = saved
-    weighter = fit(next(iter(WEIGHTERS)), data / "*.parquet", **options)
-    np.save(output, weighter.weights_)
-
-
-def kill(arguments: argparse.Namespace, folder: Path) -> None:
-    """Kill a pass at random moments, resume it, and compare the bits with an uninterrupted one."""
-    heading(f"kill -9 at ten random moments of a pass over {arguments.rows:,} rows")
-    write_numbers(folder / "u", arguments.rows)
-    processes = multiprocessing.get_context("forkserver")  # clean ones that start at once
-    processes.set_forkserver_preload(["benchmarks.scale.local", "sklearn.tree"])
-
-    def run(output: Path, saved: Path | None, kill_at: float = 2.0) -> tuple[int, int | None]:
-        listening, telling = processes.Pipe(duplex=False)
-        process = processes.Process(
-            target=resumable_pass, args=(folder / "u", output, saved, telling)
-        )
-        process.start()
-        telling.close()
-        resumed = 0
-        try:
-            while True:
-                progress = listening.recv()
-                resumed = progress.resumed_rows
-                if progress.share >= kill_at:
-                    process.kill()
-        except EOFError:  # it is over, one way or the other
-            process.join()
-        return resumed, process.exitcode
-
-    expected = folder / "expected.npy"
-    run(expected, None)
-    draw = random.Random(arguments.seed)
-    print("| killed at | rows found in the checkpoint | weights |")
-    print("|---|---|---|")
-    for trial in range(10):
-        saved, output = folder / f"{trial}.checkpoint", folder / f"{trial}.npy"
-        moment = draw.random()
-        _, code = run(output, saved, moment)
-        assert code == -signal.SIGKILL
-        rows, code = run(output, saved)
-        assert code == 0
-        same = np.array_equal(np.load(output), np.load(expected))
-        print(
-            f"| {moment:.0%} | {rows:,} ({rows / arguments.rows:.0%}) "
-            f"| {'identical' if same else 'DIFFERENT'} |",
-            flush=True,
-        )
-        assert same
-        assert not saved.exists()
-
-
 # Pushdown --------------------------------------------------------------------------------------
 
 
@@ -356,7 +293,6 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Path], None], int]] = {
     "ratios": (ratios, 20_000_000),
     "memory": (memory, 100_000_000),
     "largest": (largest, 1_000_000_000),
-    "kill": (kill, 20_000_000),
     "one-pass": (one_pass, 0),
 }
 

@@ -29,7 +29,7 @@ sample = pa.table(sample).to_pandas()
 labels = sample["a"] + sample["b"]
 
 # %%
-# ``progress=`` is called about ten times a second; ``checkpoint=`` would make the pass resumable.
+# ``progress=`` is called about ten times a second.
 seen = []
 population = Population(folder, progress=lambda p: seen.append((p.seconds, p.rows)))
 start = time.perf_counter()

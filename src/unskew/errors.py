@@ -343,3 +343,9 @@ def warn_caller(warning: Warning) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "unskew":
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+def refuse_removed(option: str, value: object, instead: str) -> None:
+    """Refuse an option that earlier versions had, and name what to do instead."""
+    if value is not None:
+        raise ParameterError(f"{option} was removed. {instead}; leave {option} out.")

@@ -26,7 +26,6 @@ try:
 except ImportError:  # not on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
-_LONGEST_NAME = 255  # bytes, not characters
 _SUFFIX = ".unfinished"
 _LOCKED_AFTER = 60.0
 """Seconds after which a temporary file without a lock was left behind: a running process locks its
@@ -87,11 +86,6 @@ def _temporary(place: Path, *, shown: Path) -> Iterator[Path]:
     finally:
         os.close(descriptor)
         temporary.unlink(missing_ok=True)
-
-
-def beside(place: Path, suffix: str) -> Path:
-    """Return the path of a file that goes with another: its name, cut if too long, and a suffix."""
-    return place.with_name(_cut(place.name, _LONGEST_NAME - len(os.fsencode(suffix))) + suffix)
 
 
 def _prefix(place: Path) -> str:

@@ -332,36 +332,8 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
     assert file.getvalue() == ""
 
 
-def test_a_killed_run_is_resumed(unskew, survey, people, monkeypatch):
-    from unskew.population import checkpoint, one_pass
-
-    for number in range(6):
-        people.to_parquet(f"part-{number}.parquet", row_group_size=100)
-    arguments = ("weigh", "answers.csv", "part-*.parquet", "--target", "spend", "--id", "customer",
-                 "--method", "tree")  # fmt: skip
-    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    add, added, dies_at = one_pass.Pass.add, [], [0]
-
-    def counted(self, *work):
-        add(self, *work)
-        if not self._source.files:  # rows in memory, on which the weights are judged
-            return
-        added.append(work)
-        if len(added) == dies_at[0]:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(one_pass.Pass, "add", counted)
-    whole = unskew(*arguments, "-o", "whole.csv")
-    assert whole.code == 0, whole.err
-    parts = len(added)
-    added.clear()
-    dies_at[0] = parts - 2
-    assert unskew(*arguments, "-o", "w.csv", "--resume").code == 130
-    assert (survey / "w.csv.checkpoint").exists()
-    added.clear()
-    dies_at[0] = 0
-    resumed = unskew(*arguments, "-o", "w.csv", "--resume")
-    assert resumed.code == 0, resumed.err
-    assert 0 < len(added) < parts
-    assert (survey / "w.csv").read_bytes() == (survey / "whole.csv").read_bytes()
-    assert not (survey / "w.csv.checkpoint").exists()
+def test_resume_is_refused_by_name(unskew, survey):
+    found = unskew("weigh", "answers.csv", "people.parquet", "-o", "w.csv", "--resume")
+    assert found.code == 2
+    assert "--resume was removed" in found.err
+    assert not (survey / "w.csv").exists()

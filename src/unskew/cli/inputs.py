@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unskew.cli.columns import decoded, named_column, numbers, row_identifiers
@@ -60,9 +59,7 @@ class SampleFile:
 
 
 @contextmanager
-def open_inputs(
-    given: Given, checkpoint: Path | None = None
-) -> Iterator[tuple[SampleFile, Population | Margins]]:
+def open_inputs(given: Given) -> Iterator[tuple[SampleFile, Population | Margins]]:
     """Give sample and population; passes over the population in the block show their progress."""
     from rich.console import Console
 
@@ -70,7 +67,7 @@ def open_inputs(
 
     sample, population, quiet = given.sample, given.population, given.quiet
     if given.unlabelled is Unlabelled.POPULATION:
-        yield _open_one_file(given, checkpoint)
+        yield _open_one_file(given)
         return
     if population is None:
         yield _open_margins(given)
@@ -85,7 +82,6 @@ def open_inputs(
         options = {
             "weight": given.population_weight,
             "progress": population_progress(show),
-            "checkpoint": checkpoint,
             "delimiter": character(given.delimiter),
         }
         names = rows.features.column_names
@@ -96,7 +92,7 @@ def open_inputs(
         print_note(smaller_and_labelled(sample, population, given.target, in_file, opened.size))
 
 
-def _open_one_file(given: Given, checkpoint: Path | None) -> tuple[SampleFile, Population]:
+def _open_one_file(given: Given) -> tuple[SampleFile, Population]:
     """Return the labelled rows as the sample, and all rows as the population."""
     from unskew import Population
 
@@ -105,7 +101,7 @@ def _open_one_file(given: Given, checkpoint: Path | None) -> tuple[SampleFile, P
     everyone = rows.everyone
     assert everyone is not None  # as the option asks for it
     marks, weight = everyone.labelled, everyone.design
-    return rows, Population(everyone.features, selected=marks, weight=weight, checkpoint=checkpoint)
+    return rows, Population(everyone.features, selected=marks, weight=weight)
 
 
 def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], given: Given) -> None:

@@ -13,6 +13,7 @@ import typer
 from unskew.cli import options
 from unskew.cli.given import Weighed
 from unskew.cli.methods import Method, Total, make_weighter
+from unskew.errors import refuse_removed
 
 if TYPE_CHECKING:
     from unskew import Diagnosis, Margins, Population
@@ -69,8 +70,7 @@ class Weigh(Weighed):
         bool,
         typer.Option(
             "--resume",
-            help="Save the progress of the pass in OUTPUT.checkpoint, and resume from there if a "
-            "run with the same arguments was killed.",
+            hidden=True,
         ),
     ] = False
     verdict: Annotated[
@@ -84,14 +84,15 @@ class Weigh(Weighed):
         """Weigh the sample, write weights and report, and print the verdict."""
         from unskew.cli.inputs import open_inputs
         from unskew.cli.outputs import check_outputs, check_table, write_weights
-        from unskew.files import beside, whole_files
+        from unskew.files import whole_files
 
+        refuse_removed("--resume", self.resume or None, "A run that was killed starts again")
         started, known = monotonic(), self.file_of_population()
         method, weighter = self._chosen()
         others = [path for path in (self.report, self.save) if path is not None]
         outputs = [check_table(self.output), *others]
         check_outputs(outputs, [self.sample, known])
-        inputs = open_inputs(self, beside(self.output, ".checkpoint") if self.resume else None)
+        inputs = open_inputs(self)
         # The files come first, so that a bad path is found before the work.
         with whole_files(outputs) as temporaries, inputs as (rows, opened):
             temporary = dict(zip(outputs, temporaries, strict=True))
@@ -167,13 +168,11 @@ class Weigh(Weighed):
         temporary: dict[Path, Path],
     ) -> Callable[[], Diagnosis]:
         """Write the report if one is asked for; return what gives the diagnosis."""
-        from unskew import Population, diagnose
+        from unskew import diagnose
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.reports import name_inputs, write_report
         from unskew.diagnostics.diagnose import judge_fit
 
-        if isinstance(population, Population):
-            population = population.without_checkpoint()
         given = {"y": rows.labels, "sample_weight": rows.design}
         if self.report is None:
             return lambda: judge_fit(rows.features, population, weighter, **given)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unskew.errors import SkippedFilesWarning, UnreadableFileError, warn_caller
-from unskew.population.checkpoint import Checkpoint
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source
 from unskew.population.sources.base import Types
@@ -28,38 +27,27 @@ class Pass:
     source : Source
     skip : bool
         Whether files that cannot be read are left out.
-    checkpoint : Checkpoint, optional
-        From which to go on if it holds anything, and where to save.
 
     Attributes
     ----------
     seen : Seen
         What has been merged so far.
-    resumed_rows : int
-        How many of the rows came from the checkpoint.
     """
 
-    def __init__(
-        self, summary: Summary, source: Source, *, skip: bool, checkpoint: Checkpoint | None = None
-    ) -> None:
+    def __init__(self, summary: Summary, source: Source, *, skip: bool) -> None:
         self.summary = summary
         self._source = source
         self._skip = skip
-        self._checkpoint = checkpoint
-        begun = checkpoint.load(summary) if checkpoint else None
-        self.seen, self._place = begun or (Seen(started=True, whole=True), Place())
-        self.resumed_rows = self.seen.rows
+        self.seen, self._place = Seen(started=True, whole=True), Place()
         self._remember()
 
     def parts(self, columns: Sequence[str], types: Types) -> Iterator[tuple[Part, Place]]:
-        """Yield the parts that are not merged yet, each with its place."""
-        start = self._place
-        row = start.row
-        for file in range(start.file, max(len(self._source.files), 1)):
+        """Yield the parts, each with its place."""
+        row = 0
+        for file in range(max(len(self._source.files), 1)):
             for number, part in enumerate(self._source.parts(columns, types, file)):
-                if (file, number) >= (start.file, start.part):
-                    yield part, Place(file, number, row)
-                    row += part.n_rows
+                yield part, Place(file, number, row)
+                row += part.n_rows
 
     def add(self, part: Part, place: Place, partial: Summary, found: Seen) -> None:
         """Merge what a part has shown."""
@@ -70,8 +58,6 @@ class Pass:
         self.summary.merge(partial)
         self.seen.add(found)
         self._place = Place(place.file, place.part + 1, place.row + part.n_rows)
-        if self._checkpoint and not self._skip:
-            self._checkpoint.save_if_due(self.summary, self.seen, self._place)
 
     def leave_out(self, place: Place, error: UnreadableFileError) -> None:
         """Take a file out that cannot be read; raises the error if that is not allowed."""
@@ -104,11 +90,8 @@ class Pass:
 
     def _remember(self) -> None:
         """Keep what was certain before a file, to go back to if the file turns out unreadable."""
-        if not self._skip:
-            return
-        self._before = copy.deepcopy(self.summary), replace(self.seen)
-        if self._checkpoint and self._place != Place():  # within a file nothing is certain
-            self._checkpoint.save_if_due(*self._before, self._place)
+        if self._skip:
+            self._before = copy.deepcopy(self.summary), replace(self.seen)
 
 
 def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:

@@ -7,17 +7,15 @@ A weighter never holds the population. It passes a summary, the empty answer to 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, ParameterError, UnreadableFileError
+from unskew.errors import InputError, ParameterError, UnreadableFileError, refuse_removed
 from unskew.numerics.cores import one_blas_thread
 from unskew.population.about import About
-from unskew.population.checkpoint import Checkpoint, checked_path
 from unskew.population.column_names import (
     check_same_columns,
     columns_by_position,
@@ -28,7 +26,7 @@ from unskew.population.kept_answers import KeptAnswers, questions_in
 from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
-from unskew.population.reading import BLOCK_ROWS, Reading
+from unskew.population.reading import Reading
 from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source, open_source
@@ -68,12 +66,6 @@ class Population:
         leaves it out with all its rows, including those already read, warns
         (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
         or types differ, and values that cannot be converted, are errors in either case.
-    checkpoint : path, optional
-        For long passes over files: the pass regularly saves its progress to this file. A run that
-        was killed resumes from there when it is repeated with the same settings on the same files;
-        no row is counted twice, and the result is bit-identical to that of an uninterrupted pass.
-        The file is deleted when the pass is complete. A checkpoint written with other settings,
-        other columns or files that have changed since is an error. Reading it executes no code.
     progress : function of a Progress, optional
         Called at most ten times a second and once at the end with the progress of a pass
         (:class:`unskew.Progress`), from the calling thread. An exception that it raises ends the
@@ -110,9 +102,10 @@ class Population:
         filesystem: Any = None,
         delimiter: str | None = None,
         on_error: Literal["raise", "skip"] = "raise",
-        checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Progress], object] | None = None,
+        checkpoint: object = None,
     ) -> None:
+        refuse_removed("checkpoint", checkpoint, "A pass that was killed starts again")
         if on_error not in ("raise", "skip"):
             raise ParameterError(f"on_error must be 'raise' or 'skip'; got {on_error!r}.")
         if progress is not None and not callable(progress):
@@ -121,8 +114,6 @@ class Population:
         self._source: Source = open_source(
             data, filesystem=filesystem, skip=self._skip, delimiter=delimiter
         )
-        self._delimiter = delimiter
-        self._checkpoint = checked_path(checkpoint, self._source)
         self._weight = row_values(weight, "weight", self._source)
         self._selected = row_values(selected, "selected", self._source)
         roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
@@ -214,14 +205,8 @@ class Population:
 
     def _seen_or_counted(self) -> Seen:
         if not self._seen.whole:
-            self.without_checkpoint().reduce(Total())
+            self.reduce(Total())
         return self._seen
-
-    def without_checkpoint(self) -> Self:
-        """Return this population for a question beside the one that its checkpoint is kept for."""
-        twin = copy.copy(self)
-        twin._checkpoint = None
-        return twin
 
     def matched(
         self, sample: Rows, *, among: Sequence[str] | None = None, ignored: Sequence[str] = ()
@@ -329,17 +314,13 @@ class Population:
             seen = self._read_parts(summary, threads, reporter)
         seen.started = seen.whole = True
         self._remember(seen)
-        if self._checkpoint is not None:
-            self._checkpoint.unlink(missing_ok=True)
         reporter.finish(seen.rows)
 
     def _read_parts(self, summary: Summary, threads: int | None, reporter: Reporter) -> Seen:
         """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
-        checkpoint = self._checkpoint_for(empty)
         source = self._source.for_costly() if summary.is_costly() else self._source
-        run = Pass(copy.deepcopy(empty), source, skip=self._skip, checkpoint=checkpoint)
-        reporter.resumed_rows = run.resumed_rows
+        run = Pass(copy.deepcopy(empty), source, skip=self._skip)
 
         def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:
             try:
@@ -358,22 +339,6 @@ class Population:
         run.finish()
         summary.merge(run.summary)
         return run.seen
-
-    def _checkpoint_for(self, question: Summary) -> Checkpoint | None:
-        if self._checkpoint is None:
-            return None
-        types = [(name, str(kind)) for name, kind in sorted(self._types.items())]
-        settings = {
-            "the columns": [self._columns, list(self._names), types],
-            "weight": self._weight,
-            "selected": self._selected,
-            # With "raise" a checkpoint may hold a part of a file, which "skip" must not keep.
-            "on_error": self._skip,
-            # The place in a checkpoint is the number of a part.
-            "the reader or its block size": [type(self._source).__name__, BLOCK_ROWS],
-            "delimiter": self._delimiter,
-        }
-        return Checkpoint(self._checkpoint, question, self._source, settings)
 
     def _remember(self, seen: Seen) -> None:
         """Check what a whole pass has seen, and keep it."""

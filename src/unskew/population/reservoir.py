@@ -77,16 +77,6 @@ class Reservoir(Summary):
         """Their numbers within the population."""
         return self._settled().numbers
 
-    def state(self) -> dict[str, Any]:
-        """Return the rows kept, and what comes with them."""
-        return self._settled()._asdict()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put the rows back."""
-        self._pieces, self._waiting = [], 0
-        if state["rows"] is not None:
-            self._add(_Drawn(**state))
-
     def __getstate__(self) -> dict[str, Any]:
         self._settled()  # so that no more than these travel
         return self.__dict__

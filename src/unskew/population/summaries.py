@@ -85,7 +85,7 @@ class Summary(ABC):
     light: ClassVar[bool] = False
     """Whether it holds little for each row of a block, so that blocks may have more rows."""
     shared: ClassVar[frozenset[str]] = frozenset()
-    """Read-only attributes: copies share them, checkpoints leave them out."""
+    """Read-only attributes, which copies share."""
     added: ClassVar[tuple[str, ...]] = ()
     """The numbers and arrays that merging adds up."""
 
@@ -95,36 +95,6 @@ class Summary(ABC):
             if name not in self.shared:
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
-
-    def state(self) -> dict[str, Any]:
-        """Return what the summary has gathered, by name; a checkpoint stores it.
-
-        Attributes that are not in ``shared`` must be numbers, text, None, NumPy arrays, Arrow
-        record batches, summaries or lists of summaries. A summary that gathers anything else
-        overrides this method and :meth:`restore`; any value that JSON can hold is allowed as well.
-        """
-        state: dict[str, Any] = {}
-        for name, value in self.unshared():
-            if isinstance(value, Summary):
-                state |= {f"{name}.{inner}": entry for inner, entry in value.state().items()}
-            elif _is_storable(value):
-                state[name] = value
-            else:
-                raise ParameterError(
-                    f"{type(self).__name__}.{name} is a {type(value).__name__}, which a checkpoint "
-                    "cannot store. Gather numbers, text, NumPy arrays, Arrow record batches or "
-                    "summaries, name what never changes in `shared`, override `state` and "
-                    "`restore`, or omit checkpoint=."
-                )
-        return state
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put back what :meth:`state` of a like summary has returned."""
-        for name, value in list(self.unshared()):
-            if isinstance(value, Summary):
-                inner = [key for key in state if key.startswith(f"{name}.")]
-                value.restore({key.removeprefix(f"{name}."): state[key] for key in inner})
-        vars(self).update({name: entry for name, entry in state.items() if "." not in name})
 
     def nested(self) -> Iterator[Summary]:
         """Yield the summaries of which this one is composed."""
@@ -188,12 +158,6 @@ class Summary(ABC):
         self.answered = True
         for part in self.nested():
             part.finish()
-
-
-def _is_storable(value: Any) -> bool:
-    if isinstance(value, np.generic) or type(value) is np.ndarray:
-        return not value.dtype.hasobject
-    return value is None or type(value) in (bool, int, float, str, pa.RecordBatch)
 
 
 class Total(Summary):
