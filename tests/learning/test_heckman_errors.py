@@ -92,3 +92,9 @@ class TestErrors:
             HeckmanRegressor(outcome=["w"]).fit(frame, y)
         with pytest.raises(ParameterError, match="each once"):
             HeckmanRegressor(outcome=["x", "x"]).fit(frame, y)
+
+
+def test_a_classifier_of_selection_is_refused_by_name():
+    frame, y = simulated()
+    with pytest.raises(ParameterError, match="selection_model was removed"):
+        HeckmanRegressor(outcome=["x"], selection_model=object()).fit(frame, y)

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from unskew._compat import HasMethods, StrOptions
-from unskew.errors import InputError, InputTypeError, ParameterError, warn_caller
-from unskew.learning.control_function import index_of, score_selection
-from unskew.learning.heckman_doubts import doubts
+from unskew._compat import StrOptions
+from unskew.errors import InputError, InputTypeError, refuse_removed
 from unskew.learning.heckman_rows import HeckmanRows
 from unskew.learning.heckman_summary import SummaryRow, least_squares_rows, likelihood_rows
 from unskew.learning.selection_model import Columns, SelectionModel
@@ -23,7 +19,6 @@ from unskew.numerics.heckman import (
     Problem,
     TwoStep,
     independent_log_likelihood,
-    second_step,
     two_step,
 )
 from unskew.numerics.heckman_likelihood import maximise
@@ -49,13 +44,6 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         "two-step" is a probit, then least squares with the inverse Mills ratio as a regressor; it
         does not need :math:`\varepsilon` itself to be normal. "ml" is maximum likelihood, which is
         more precise if the model is right.
-    selection_model : classifier, optional
-        An experiment: any classifier with ``predict_proba`` in place of the probit of who is
-        selected, with ``method="two-step"``. It gets the selection's columns as numbers, and its
-        cross-fitted probabilities p make the regressor φ(Φ⁻¹(p))/p, which is right if who is
-        selected is any function of z plus a normal error. There are no coefficients of the
-        selection then, and standard errors are the sandwich of the second step, without what
-        estimating p adds: they are too small by an amount that is not known.
 
     Attributes
     ----------
@@ -64,16 +52,12 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         σ, ρ and their product, the coefficient of the inverse Mills ratio.
     params_ : ndarray
         Both equations, constants first, then ``mills_coef_`` ("two-step") or log σ and atanh ρ
-        ("ml"). With a ``selection_model``, the outcome equation and ``mills_coef_`` alone.
+        ("ml").
     log_likelihood_ : float
-        Of the probit ("two-step") or of the model ("ml"); with a ``selection_model`` that of its
-        held-out probabilities.
-    certificate_ : Certificate or None
+        Of the probit ("two-step") or of the model ("ml").
+    certificate_ : Certificate
         The number of Newton steps, the gradient that is left in units of standard errors, and
-        whether that is a maximum: of the probit, or of the model's likelihood. None with a
-        ``selection_model``.
-    selection_model_ : classifier
-        Fitted on all rows, if there is one.
+        whether that is a maximum: of the probit, or of the model's likelihood.
 
     See Also
     --------
@@ -98,12 +82,12 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
     """
 
     method: Literal["two-step", "ml"] = "two-step"
-    selection_model: Any = None
+    selection_model: None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SelectionModel._parameter_constraints,
         "method": [StrOptions({"two-step", "ml"})],
-        "selection_model": [HasMethods(["fit"]), None],
+        "selection_model": [object],
     }
 
     def _outcomes(self, y: Any, seen: BoolArray) -> FloatArray:
@@ -120,10 +104,9 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         return values
 
     def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
-        self.__dict__.pop("selection_model_", None)
-        if self.selection_model is not None:
-            self._estimate_by_scores(problem, rows, columns)
-            return
+        refuse_removed(
+            "selection_model", self.selection_model, "The equation of selection is a probit"
+        )
         self._check_selection(problem, columns.selection)
         start = two_step(problem)
         self.condition_number_ = start.condition
@@ -147,40 +130,9 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         self._independent = independent_log_likelihood(problem)
         self._take(found, problem, rows)
 
-    def _estimate_by_scores(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
-        """Estimate the outcome equation from a classifier's probabilities of being selected."""
-        if self.method != "two-step":
-            raise ParameterError(
-                'selection_model has no likelihood of both equations: use method="two-step".'
-            )
-        scores = score_selection(self.selection_model, columns.selection[:, 1:], rows)
-        found = second_step(problem, index_of(scores.probability[problem.selected]))
-        self.selection_model_ = scores.model
-        self.log_likelihood_, self.certificate_ = scores.log_likelihood, None
-        self.condition_number_ = found.condition
-        self.sigma_, self.rho_ = found.sigma, found.rho
-        self.mills_coef_ = float(found.params[-1])
-        influence = np.zeros((len(rows.selected), len(found.params)))
-        influence[rows.selected] = found.influence(problem)
-        self._keep(found.params, block_diag(problem.outcome.back, np.ones(1)), influence, rows)
-        self.intercept_, self.coef_ = float(self.params_[0]), self.params_[1:-1]
-        for message in doubts(self):
-            warn_caller(UserWarning(message))
-
-    def _probability(self, batch: pa.RecordBatch) -> FloatArray:
-        if not hasattr(self, "selection_model_"):
-            return super()._probability(batch)
-        scores = self.selection_model_.predict_proba(self._selection.matrix(batch)[:, 1:])
-        return np.asarray(scores, dtype=np.float64)[:, 1]
-
-    def _index(self, batch: pa.RecordBatch) -> FloatArray:
-        if not hasattr(self, "selection_model_"):
-            return super()._index(batch)
-        return index_of(self._probability(batch))
-
     @property
     def _method(self) -> str:
-        return "control function" if self.certificate_ is None else self.method
+        return self.method
 
     def _error_rows(self, errors: FloatArray) -> Iterator[SummaryRow]:
         rows = likelihood_rows if self.method == "ml" else least_squares_rows

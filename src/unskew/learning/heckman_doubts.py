@@ -69,7 +69,7 @@ def refuse_separation(
     )
 
 
-def doubts(model: SelectionModel, found: TwoStep | Maximum | None = None) -> Iterator[str]:
+def doubts(model: SelectionModel, found: TwoStep | Maximum) -> Iterator[str]:
     """Yield a message for each reason not to trust the estimates."""
     if model.condition_number_ > MAX_CONDITION:
         only = [name for name in model.selection_names_ if name not in model.outcome_names_]

@@ -25,9 +25,8 @@ _METHODS = {
     "two-step": "two-step estimates",
     "ml": "maximum likelihood",
     "probit": "probit outcome, maximum likelihood",
-    "control function": "control function by a classifier (an experiment)",
 }
-_LIKELIHOODS = {"two-step": " of the probit", "control function": " of the selection, held out"}
+_LIKELIHOODS = {"two-step": " of the probit"}
 
 
 class SummaryRow(NamedTuple):
@@ -56,9 +55,8 @@ class HeckmanSummary:
 
     Attributes
     ----------
-    method : {"two-step", "ml", "probit", "control function"}
-        "probit" is maximum likelihood with an outcome of two classes, "control function" the
-        experiment with a classifier of who is selected.
+    method : {"two-step", "ml", "probit"}
+        "probit" is maximum likelihood with an outcome of two classes.
     covariance : str
     n_selected, n_unselected : int
     rows : tuple of SummaryRow
@@ -70,7 +68,7 @@ class HeckmanSummary:
     likelihood_ratio : ChiSquare or None
         The same by the likelihoods, with maximum likelihood and the model's own covariance.
     condition_number : float
-    certificate : Certificate or None
+    certificate : Certificate
 
     Examples
     --------
@@ -94,7 +92,7 @@ class HeckmanSummary:
     wald: ChiSquare
     likelihood_ratio: ChiSquare | None
     condition_number: float
-    certificate: Certificate | None
+    certificate: Certificate
 
     def __getitem__(self, place: tuple[str, str]) -> SummaryRow:
         for row in self.rows:
@@ -158,17 +156,13 @@ class HeckmanSummary:
                 f"Likelihood ratio test of ρ = 0: χ²(1) = {statistic:.2f}, p = {p_value:.4f}"
             )
         condition = f"condition number {self.condition_number:.1f}"
-        if self.certificate is None:
-            notes.append(f"Standard errors take the probabilities as known; {condition}")
-        else:
-            steps, gradient, converged = self.certificate
-            notes.append(
-                f"{'Converged' if converged else 'Not converged'} in {steps} steps; gradient "
-                f"{gradient:.0e} standard errors; {condition}"
-            )
-        equations = "a linear outcome" if self.certificate is None else "linear equations"
+        steps, gradient, converged = self.certificate
         notes.append(
-            f"Assumes {equations}, and bivariate normal errors independent of the columns."
+            f"{'Converged' if converged else 'Not converged'} in {steps} steps; gradient "
+            f"{gradient:.0e} standard errors; {condition}"
+        )
+        notes.append(
+            "Assumes linear equations, and bivariate normal errors independent of the columns."
         )
         return notes
 
@@ -176,11 +170,10 @@ class HeckmanSummary:
 def summarise(model: SelectionModel) -> HeckmanSummary:
     """Return the summary of a fitted model."""
     errors = np.sqrt(np.maximum(np.diag(model.covariance_), 0.0))
-    if model.certificate_ is not None and not model.certificate_.converged:
+    if not model.certificate_.converged:
         errors = np.full_like(errors, np.nan)
-    names = [("outcome", name) for name in [CONSTANT, *model.outcome_names_]]
-    if model.certificate_ is not None:
-        names = [*(("selection", name) for name in [CONSTANT, *model.selection_names_]), *names]
+    names = [("selection", name) for name in [CONSTANT, *model.selection_names_]]
+    names += [("outcome", name) for name in [CONSTANT, *model.outcome_names_]]
     rows = [
         summary_row(*place, float(value), float(error))
         for place, value, error in zip(names, model.params_, errors, strict=False)

@@ -168,7 +168,7 @@ class SelectionModel(WithParameters):
         """Estimate the equations, and set what every model has."""
         self.condition_number_: float
         self.log_likelihood_: float
-        self.certificate_: Certificate | None
+        self.certificate_: Certificate
         self.rho_: float
         self._independent: float  # the log-likelihood if ρ is zero
 

@@ -190,7 +190,7 @@ def second_step(problem: Problem, index: FloatArray) -> SecondStep:
     ----------
     problem : Problem
     index : ndarray of shape (n_selected,)
-        Of the selected rows: zᵀγ, or Φ⁻¹ of the probability of any model.
+        Of the selected rows: zᵀγ.
     """
     mills = inverse_mills(index)
     decline = mills * (mills + index)  # δ = −dλ/d(zγ)
