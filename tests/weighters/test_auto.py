@@ -206,3 +206,22 @@ def test_the_best_candidate_detects_what_the_pool_does_not():
     ours = (register["size"] == "L").to_numpy()
     corrected = np.average(ours, weights=weighter.weights_)
     assert abs(corrected - truth) < 0.5 * abs(ours.mean() - truth)
+
+
+def test_rows_without_weight_take_their_category_with_them():
+    random = np.random.default_rng(0)
+    population = pd.DataFrame({"c": random.choice(list("abc"), size=2000, p=[0.4, 0.3, 0.3])})
+    sample = pd.DataFrame({"c": random.choice(list("abc"), size=300, p=[0.1, 0.45, 0.45])})
+    lost = (sample["c"] == "a").to_numpy()
+    weighter = AutoWeights(overlap="ignore")
+    weighter.fit(sample, population=population, sample_weight=np.where(lost, 0.0, 1.0))
+    share = (population["c"] == "a").mean()
+    chosen = weighter.choice_.chosen
+    # Nobody stands for 'a': its whole share is left, in standard deviations of an indicator.
+    assert chosen.most_imbalanced == "c=a"
+    assert chosen.imbalance == pytest.approx(np.sqrt(share / (1 - share)), rel=1e-9)
+    assert weighter.uncovered_ == pytest.approx(share)
+    # Nor does such a row count for anything else.
+    without = AutoWeights(overlap="ignore").fit(sample[~lost], population=population)
+    ratio = weighter.weights_[~lost] / without.weights_
+    assert ratio == pytest.approx(ratio[0], rel=1e-9)

@@ -182,7 +182,8 @@ class AutoWeights(InductiveWeighter):
             self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
             weights = np.minimum(ratios, self.cap_) * sample.design
             self.n_capped_ = int((ratios[counted] > self.cap_).sum())
-        self._explain([name for name, _ in named], pool, rows, own, weights)
+        imbalance = Imbalance(sample, *rows.whole)
+        self._explain([name for name, _ in named], pool, imbalance, own, weights, sample.design)
         return weights
 
     @property
@@ -270,20 +271,19 @@ class AutoWeights(InductiveWeighter):
         self,
         names: Sequence[str],
         pool: Pool,
-        rows: TwoSamples,
+        imbalance: Imbalance,
         log_ratios: FloatArray,
         weights: FloatArray,
+        design: FloatArray,
     ) -> None:
-        imbalance = Imbalance(rows)
-        design = rows.sample.design
         described = [imbalance.candidate("equal", design, float(np.log(2.0)), 0.0)]
         for name, loss, exponent, own in zip(
             names, pool.losses, pool.exponents, log_ratios, strict=True
         ):
-            ratios = self._inverse_chance(np.exp(own))[rows.order]
+            ratios = self._inverse_chance(np.exp(own))
             power = float(exponent) if pool.detected else 0.0
             described.append(imbalance.candidate(name, ratios * design, loss.value, power))
-        chosen = imbalance.candidate("these weights", weights[rows.order], pool.loss.value)
+        chosen = imbalance.candidate("these weights", weights, pool.loss.value)
         self.choice_ = Choice(
             tuple(described),
             pool.loss.gain,

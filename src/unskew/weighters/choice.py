@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.feature_rules import FeatureRules
-from unskew.population.features import FeatureSet
-from unskew.weighters.two_samples import TwoSamples
+from unskew.population.features import FeatureSet, Levels
+from unskew.population.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -118,22 +119,35 @@ class Choice:
 
 
 class Imbalance:
-    """The difference of weighted means of the sample from the population's."""
+    """The difference of weighted means of the sample from those of the whole population.
 
-    def __init__(self, rows: TwoSamples) -> None:
-        terms = FeatureRules(rows.sample).means()
-        features = FeatureSet(rows.codes, terms)
-        self.names = features.names
+    Parameters
+    ----------
+    sample : Sample
+        All of it: a category of rows without weight has a share of zero, and is left as it is.
+    values, batch, weight : ndarray, pyarrow.RecordBatch and ndarray
+        The codes, the rows and the weights of the population.
+    """
+
+    def __init__(
+        self, sample: Sample, values: FloatArray, batch: pa.RecordBatch, weight: FloatArray
+    ) -> None:
+        terms = FeatureRules(sample.with_design(np.ones(len(sample)))).means()
+        features = FeatureSet(sample.codes, terms)
+        self.names, self.n_rows = features.names, np.count_nonzero(sample.design)
+        is_level = np.repeat(
+            [isinstance(term, Levels) for term in terms], [len(term.names) for term in terms]
+        )
         with np.errstate(over="ignore", invalid="ignore"):
-            mine = features.of_codes(rows.values[: rows.n_mine], rows.sample.batch)
-            theirs = features.of_codes(rows.values[rows.n_mine :], rows.batch)
-            self.means = rows.shares.theirs @ theirs
-            spread = np.sqrt(rows.shares.theirs @ (theirs - self.means) ** 2)
-            if rows.marked is not None:  # those of the whole population
-                own = rows.shares.mine @ mine
-                self.means = rows.marked * own + (1 - rows.marked) * self.means
+            self.mine = features.of_codes(sample.values, sample.batch)
+            theirs = features.of_codes(values, batch)
+            theirs[:, is_level] = np.nan_to_num(theirs[:, is_level], nan=0.0)  # none of them
+            present = ~np.isnan(theirs)
+            share = weight / weight.sum()
+            self.means = share @ np.where(present, theirs, 0.0) / (share @ present)
+            squares = np.where(present, theirs - self.means, 0.0) ** 2
+            spread = np.sqrt(share @ squares / (share @ present))
         self.spread = np.where(spread > 0, spread, np.nan)
-        self.mine = mine
 
     def candidate(
         self, name: str, weights: FloatArray, loss: float = np.nan, exponent: float = np.nan
@@ -146,7 +160,7 @@ class Imbalance:
         return Candidate(
             name,
             loss,
-            effective_sample_size(weights) / len(weights),
+            effective_sample_size(weights) / self.n_rows,
             0.0 if place is None else float(left[place]),
             "" if place is None else self.names[place],
             exponent,

@@ -46,6 +46,8 @@ class TwoSamples:
         The sample's rows, in that order.
     batch : pyarrow.RecordBatch
         The population's rows.
+    whole : tuple of ndarray, pyarrow.RecordBatch and ndarray
+        The codes, the rows and the weights of all population rows that were drawn.
     """
 
     codes: ColumnCodes
@@ -56,16 +58,21 @@ class TwoSamples:
     uncovered: float
     sample: Sample
     batch: pa.RecordBatch
+    whole: tuple[FloatArray, pa.RecordBatch, FloatArray]
 
     @classmethod
     def of(cls, sample: Sample, drawn: Reservoir) -> TwoSamples:
         """Encode the sample and the rows drawn from the population."""
         counted = sample.order[sample.design[sample.order] > 0]
         ordered = sample.take(counted)
+        # A category that only rows without weight have keeps its code.
+        ordered._codes_and_values = sample.codes, sample.values[counted]
         batch, weight = drawn.rows, drawn.weight
         theirs, unseen = sample.codes.transform(batch, side="population")
         mass, uncovered, marked = float(weight.sum()), 0.0, None
         kept = np.ones(len(weight), dtype=bool) if unseen is None else ~unseen
+        if len(counted) < len(sample):
+            kept &= _are_among(theirs, ordered)
         uncovered = float(weight[~kept].sum()) / mass
         if not kept.any():
             raise OverlapError(nothing_covered(sample.codes), 1.0)
@@ -78,13 +85,14 @@ class TwoSamples:
         shares = Sided(ordered.design, weight[kept])
         return cls(
             sample.codes,
-            np.concatenate([sample.values[counted], theirs[kept]]),
+            np.concatenate([ordered.values, theirs[kept]]),
             Sided(*(side / side.sum() for side in shares)),
             counted,
             marked,
             uncovered,
             ordered,
             batch.filter(pa.array(kept)),
+            (theirs, batch, weight),
         )
 
     @property
@@ -133,6 +141,17 @@ class TwoSamples:
 def hash_values(codes: FloatArray) -> Words:
     """Return a hash of the codes of each row."""
     return hash_rows([np.ascontiguousarray(column) for column in codes.T])
+
+
+def _are_among(theirs: FloatArray, sample: Sample) -> BoolArray:
+    """Return which rows have no category, or missing value, that no row of the sample has."""
+    found = np.ones(len(theirs), dtype=bool)
+    for place, column in enumerate(sample.values.T):
+        if sample.codes.counts_categories(place):
+            found &= np.isin(theirs[:, place], column) | np.isnan(theirs[:, place])
+        if not np.isnan(column).any():
+            found &= ~np.isnan(theirs[:, place])
+    return found
 
 
 def nothing_covered(codes: ColumnCodes) -> str:
