@@ -6,6 +6,7 @@ import pytest
 from tests.estimation.helpers import MEANS
 
 from unskew import (
+    CalibrationWeights,
     InputError,
     Margins,
     ParameterError,
@@ -64,3 +65,20 @@ def test_replicates_without_weights_are_an_error():
         replicate_weights(frame, population=margins, replicates=20)
     with pytest.raises(ParameterError, match="replicates must be"):
         replicate_weights(frame, population=margins, replicates=1)
+
+
+def test_a_largest_weight_is_that_of_each_row_as_often_as_it_is_drawn():
+    # Of four clusters often two are drawn, whose rows cannot hold the weight as single rows.
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"sex": random.choice(["f", "m"], 120, p=[0.7, 0.3])})
+    clusters = np.repeat(np.arange(4), 30)
+    columns = replicate_weights(
+        X, population=Margins({"sex": {"f": 500, "m": 500}}), clusters=clusters,
+        weighter=CalibrationWeights(max_weight=2.0), replicates=50,
+    )  # fmt: skip
+    female = columns.T @ (X["sex"] == "f") / 120
+    assert female == pytest.approx(np.full(50, 0.5), abs=1e-8)
+    drawn = np.array([(column > 0).reshape(4, 30).any(axis=1).sum() for column in columns.T])
+    assert (drawn <= 1).any()
+    # Three of four clusters are drawn, each counts 4/3 times: a row at most four times.
+    assert columns.max() <= 2.0 * 4 + 1e-9

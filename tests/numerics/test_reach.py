@@ -32,3 +32,14 @@ def test_rows_are_added_until_none_helps(monkeypatch, largest_share):
     assert parts.slack == pytest.approx(whole.slack, rel=1e-9)
     if largest_share == 1.0:  # every row lies beyond the target, in that direction
         assert (features @ parts.direction).min() == pytest.approx(parts.slack, rel=1e-7)
+
+
+@pytest.mark.parametrize("far", [1e8, 1e16, 1e40])
+def test_a_target_far_beyond_all_rows(far):
+    random = np.random.default_rng(0)
+    features = random.normal(size=(200, 5))
+    features[:, 1] -= far
+    found = smallest_imbalance(features, np.zeros(200), np.ones(200), np.zeros(5))
+    assert found.slack == pytest.approx(-features[:, 1].max(), rel=1e-7)
+    assert found.direction.argmin() == 1
+    assert (features @ found.direction).min() == pytest.approx(found.slack, rel=1e-7)

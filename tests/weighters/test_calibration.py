@@ -283,6 +283,23 @@ def test_infeasible_says_how_near_any_weights_come():
     assert np.abs(relaxed.imbalance_).max() == pytest.approx(relaxed.slack_, rel=1e-6)
 
 
+@pytest.mark.parametrize("values", [(0.0, 1e12), (1e16, 0.0)], ids=["sentinel", "constant"])
+def test_values_beyond_all_others_have_a_message(values):
+    random = np.random.default_rng(0)
+    sample, population = random.normal(size=(200, 2)), random.normal(size=(2000, 2))
+    sample[:, 0] += values[0]
+    population[5, 0] += values[1]
+    with pytest.raises(OverlapError, match="on 'x0'"):
+        CalibrationWeights(features="means", **QUIET).fit(sample, population=population)
+
+
+def test_a_largest_weight_that_leaves_no_weights():
+    sample, design = np.arange(20.0)[:, None], np.repeat([1.0, 0.0], 10)
+    weighter = CalibrationWeights(max_weight=1.5, **QUIET)
+    with pytest.raises(ParameterError, match="10 of 20 rows count, and hold at most 0.75"):
+        weighter.fit(sample, population=[[4.0], [5.0]], sample_weight=design)
+
+
 def test_collinear_features_are_named_and_contradictions_found():
     random = np.random.default_rng(0)
     sample, population = random.normal(size=(300, 2)), random.normal(0.2, 1, size=(3000, 2))

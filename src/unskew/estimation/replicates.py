@@ -75,7 +75,7 @@ class Replicates:
             for _ in range(self._n):
                 self._tried += 1
                 answers = self._redrawn()
-                yield answers, sample.design * self._design.redraw(self._random)
+                yield answers, self._design.redraw(self._random)
 
         with warnings.catch_warnings(), one_blas_thread():
             warnings.simplefilter("ignore")  # they repeat what the fit has said
@@ -89,11 +89,11 @@ class Replicates:
         self, drawn: tuple[_Answers, FloatArray]
     ) -> tuple[_Answers, FloatArray | UnskewError]:
         """Solve the weights of a replicate, or return why there are none."""
-        answers, design = drawn
+        answers, counts = drawn
         twin = copy.copy(self._weighed.weighter)
         try:
             sample = self._weighed.fit.sample
-            weights = twin._solve(sample.with_design(design), answers.of_weighter)
+            weights = twin._solve(sample.replicate(counts), answers.of_weighter)
             if self._of_all_rows and isinstance(twin, InductiveWeighter):
                 weights = twin._weigh(sample)
         except UnskewError as error:

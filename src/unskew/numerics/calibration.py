@@ -210,7 +210,13 @@ class CalibrationProblem:
         if self.slack.any():
             slack = np.concatenate([[0.0], self.slack])
             return minimise_model(hessian, gradient, slack, point) - point
-        return -solve_psd(hessian, gradient)
+        direction = -solve_psd(hessian, gradient)
+        left = np.abs(hessian @ direction + gradient).max()
+        if left > 1e-6 * np.abs(gradient).max():  # rows at their limits say nothing of the rest
+            hessian[1:, 1:] += self.design_moments.gram
+            hessian[0, 0] += 1.0
+            direction = -solve_psd(hessian, gradient)
+        return direction
 
     def _halve(self, at: _Point, direction: FloatArray, gradient: FloatArray) -> _Point | None:
         """Return the first point along the direction with Armijo's decrease; None if there is none.

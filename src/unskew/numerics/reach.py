@@ -48,9 +48,18 @@ def smallest_imbalance(
     >>> reach.slack, reach.direction
     (1.0, array([1.]))
     """
+    # A target far beyond all rows would leave the program's other numbers no digits.
+    beyond = np.maximum(features.min(axis=0), -features.max(axis=0)) - allowed
+    farthest = int(beyond.argmax())
+    unit = max(1.0, float(beyond[farthest]))
+    features, allowed = features / unit, allowed / unit
     rows = _first_rows(features, low, high)
     while True:
         program = _solve(features, low, high, allowed, rows)
+        if program.status != 0:  # what one feature alone proves
+            direction = np.zeros(len(beyond))
+            direction[farthest] = 1.0 if features[0, farthest] > 0 else -1.0
+            return Reach(max(float(beyond[farthest]), 0.0), direction)
         up, down = np.split(program.ineqlin.marginals, 2)
         direction = down - up
         # A row helps if, at its lower bound, more of it would lower the imbalance.
@@ -58,7 +67,7 @@ def smallest_imbalance(
         gains[rows] = -np.inf
         helpful = np.flatnonzero(gains > 1e-9)
         if not len(helpful):
-            return Reach(float(program.fun), direction)
+            return Reach(unit * float(program.fun), direction)
         best = helpful[np.argsort(-gains[helpful], kind="stable")[:1000]]
         rows = np.union1d(rows, best)
 

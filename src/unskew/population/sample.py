@@ -56,6 +56,8 @@ class Sample:
 
     outcome: FloatArray | None = None
     """Numbers of the rows, one column or several, whose means over the population are wanted."""
+    redrawn: FloatArray | float = 1.0
+    """How often each row counts in a replicate, of once in the sample."""
     in_memory = True
     """Whether all rows of the sample are here; if not, these are a random part of them."""
 
@@ -185,6 +187,12 @@ class Sample:
         twin.__dict__["order"] = self.order
         twin.__dict__.pop("ordered", None)
         twin.design = design
+        return twin
+
+    def replicate(self, counts: FloatArray) -> Self:
+        """Return the same rows, each as often as it was drawn again."""
+        twin = self.with_design(self.design * counts)
+        twin.redrawn = counts
         return twin
 
     def reduce(self, summary: SummaryType) -> SummaryType:

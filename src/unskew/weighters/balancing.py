@@ -56,6 +56,8 @@ class Balancing:
         The weights' total over the design weights', where the distance depends on it.
     max_weight : float, optional
         The largest weight over the mean.
+    redrawn : float or ndarray of shape (n_rows,)
+        How often each row counts in a replicate: as many rows of that weight.
     origins : ndarray of shape (n_features,), optional
         What messages add to the features' values.
     spread : ndarray of shape (n_features,), optional
@@ -73,6 +75,7 @@ class Balancing:
         *,
         ratio: float = 1.0,
         max_weight: float | None = None,
+        redrawn: FloatArray | float = 1.0,
         origins: FloatArray | float = 0.0,
         spread: FloatArray | None = None,
     ) -> None:
@@ -99,7 +102,14 @@ class Balancing:
         if max_weight is not None:
             # A weight over the mean is n p F / R; a new row has a design weight of one.
             limit = max_weight * ratio / self.n_rows
-            self.distance = self._capped(distance, limit / self.shares)
+            often = np.broadcast_to(redrawn, self.present.shape)[self.present]
+            room = max_weight * float(often.sum()) / self.n_rows
+            if room < 1 - 1e-12:
+                raise ParameterError(
+                    f"max_weight={max_weight} leaves no weights: {len(often)} of {self.n_rows} "
+                    f"rows count, and hold at most {room:.4g} of the total. Raise it."
+                )
+            self.distance = self._capped(distance, limit * often / self.shares)
             self.new_distance = self._capped(distance, limit * counted)
 
     def _capped(self, distance: Distance, caps: FloatArray | float) -> Distance:

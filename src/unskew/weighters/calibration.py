@@ -274,6 +274,7 @@ class CalibrationWeights(InductiveWeighter):
             slacks(self.slack, features),
             ratio=self._ratio(mass, float(sample.design.sum())),
             max_weight=self.max_weight,
+            redrawn=sample.redrawn,
             origins=features.origins,
             spread=None if start is None else start.spread,
         )
