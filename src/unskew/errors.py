@@ -6,10 +6,36 @@ so ``except ValueError`` and ``except UnskewError`` both work.
 
 from __future__ import annotations
 
+import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from typing import Any
+
+
+def plain(text: object, *, lines: bool = False) -> str:
+    r"""Return text in which characters that a terminal obeys, or does not show, are escape codes.
+
+    Names and values come from data that anybody may have written: an escape sequence in one could
+    write the clipboard, and a mark of direction could reorder a line. Letters of every script stay.
+
+    Examples
+    --------
+    >>> plain("a\x1b[31mb"), plain("two\nlines"), plain("two\nlines", lines=True)
+    ('a\\u001b[31mb', 'two⏎lines', 'two\nlines')
+    """
+    return re.sub("[^ -~]", lambda found: _plain_character(found[0], lines), str(text))
+
+
+def _plain_character(character: str, lines: bool) -> str:
+    # Cc control, Cf format (bidirectional overrides), Cs half of a pair, Zl and Zp line breaks.
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        return character
+    if character in "\n\t":
+        return character if lines else {"\n": "⏎", "\t": " "}[character]
+    pairs = character.encode("utf-16-be", "surrogatepass").hex()  # as JSON writes them
+    return "".join(f"\\u{pairs[place : place + 4]}" for place in range(0, len(pairs), 4))
 
 
 class UnskewError(Exception):
@@ -24,6 +50,9 @@ class UnskewError(Exception):
     ...     print(type(error).__name__)
     ParameterError
     """
+
+    def __str__(self) -> str:
+        return plain(super().__str__(), lines=True)
 
 
 class InputError(UnskewError, ValueError):
@@ -339,6 +368,7 @@ class UnseenValueWarning(UserWarning):
 
 def warn_caller(warning: Warning) -> None:
     """Warn at the line outside of unskew that made the call."""
+    warning.args = tuple(plain(each, lines=True) for each in warning.args)
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "unskew":
         frame, level = frame.f_back, level + 1

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,9 +26,6 @@ except ImportError:  # not on Windows, where temporary files of killed processes
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".unfinished"
-_LOCKED_AFTER = 60.0
-"""Seconds after which a temporary file without a lock was left behind: a running process locks its
-file well before that."""
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -76,16 +72,24 @@ def _temporary(place: Path, *, shown: Path) -> Iterator[Path]:
         raise InputError(f"'{shown}' cannot be written: it is not a regular file.")
     _remove_left_behind(place)
     with writing(shown):
-        descriptor, name = tempfile.mkstemp(_SUFFIX, _prefix(place), place.parent)
-    temporary = Path(name)
+        descriptor, temporary = _locked_file(place)
     try:
-        if fcntl is not None:
-            with suppress(OSError):  # a file system may have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield temporary
     finally:
         os.close(descriptor)
         temporary.unlink(missing_ok=True)
+
+
+def _locked_file(place: Path) -> tuple[int, Path]:
+    """Return a new temporary file for a path, opened and locked."""
+    while True:
+        descriptor, name = tempfile.mkstemp(_SUFFIX, _prefix(place), place.parent)
+        if fcntl is not None:
+            with suppress(OSError):  # a file system may have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.exists(name):
+            return descriptor, Path(name)
+        os.close(descriptor)  # another process found it without a lock, and removed it
 
 
 def _prefix(place: Path) -> str:
@@ -104,15 +108,9 @@ def _remove_left_behind(place: Path) -> None:
     with suppress(OSError):
         for entry in os.scandir(place.parent):
             if entry.name.startswith(_prefix(place)) and entry.name.endswith(_SUFFIX):
-                with suppress(OSError):
-                    if time.time() - entry.stat().st_mtime > _LOCKED_AFTER:
-                        _remove_unless_locked(entry.path)
-
-
-def _remove_unless_locked(path: str) -> None:
-    with open(path, "r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+                with suppress(OSError), open(entry.path, "r+b") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while it is written
+                    os.unlink(entry.path)
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -266,6 +266,23 @@ def test_the_limit_is_that_of_the_unpacked_contents(saved_tree, tmp_path):
         load_weighter(tmp_path / "w.skops", max_bytes=size - 1)
 
 
+def test_a_file_without_end_is_refused_before_it_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.skops")
+    with (tmp_path / "large.skops").open("wb") as file:
+        file.truncate(2**40)  # a hole: no byte of it is on the disk
+    tracemalloc.start()
+    for path, words in {
+        "/dev/zero": "not a regular file",
+        tmp_path / "pipe.skops": "not a regular file",
+        tmp_path / "large.skops": "more than the 1,024 bytes that are allowed",
+    }.items():
+        with pytest.raises(InputError, match=words):
+            load_weighter(path, max_bytes=1024)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
 def _zip(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

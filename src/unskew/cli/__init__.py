@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import io
 import os
 import signal
 import sys
@@ -25,9 +24,10 @@ from unskew.cli.demo import Demo
 from unskew.cli.diagnose import Diagnose
 from unskew.cli.estimate import Estimate
 from unskew.cli.example import Example
+from unskew.cli.outputs import plain_streams
 from unskew.cli.reproduce import Reproduce
 from unskew.cli.weigh import Weigh
-from unskew.errors import OverlapError, UnskewError
+from unskew.errors import OverlapError, UnskewError, plain
 
 __all__ = ["app", "main"]
 
@@ -46,7 +46,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"unskew {__version__}")
+        print(f"unskew {__version__}")
         raise typer.Exit
 
 
@@ -71,11 +71,8 @@ def main() -> None:
     """Run the command line; an error of unskew's is one line on standard error, no traceback."""
     gc.set_threshold(100_000, 50, 50)  # importing makes much and drops little: a tenth of its time
     atexit.register(gc.freeze)  # nor need all of it be searched for garbage when it is over
-    for stream in (sys.stdout, sys.stderr):  # whose encoding may lack a minus sign, say
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     try:
-        with _signals_as_exits():
+        with plain_streams(), _signals_as_exits():
             try:
                 app(prog_name="unskew")
             finally:
@@ -93,7 +90,7 @@ def main() -> None:
 
 
 def _fail(message: object, code: int) -> NoReturn:
-    typer.echo(f"unskew: {message}", err=True)
+    print(f"unskew: {plain(message)}", file=sys.stderr)
     sys.exit(code)
 
 

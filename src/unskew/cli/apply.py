@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from unskew.cli import options
 from unskew.cli.command import Command
 
@@ -63,10 +61,10 @@ class Apply(Command):
             identifiers = row_identifiers(rows, self.identifier)
             write_weights(identifiers, weights, temporary, self.output)
         if not self.quiet:
-            typer.echo(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
+            print(f"{rows.num_rows:,} rows weighed by {type(loaded).__name__}.")
             if weights.any():
-                typer.echo(format_effective_size(weights))
-            typer.echo(f"Written: {self.output}")
+                print(format_effective_size(weights))
+            print(f"Written: {self.output}")
 
     def _weigh(self, loaded: Any, features: pa.Table) -> Any:
         from unskew import InputError, UnskewError

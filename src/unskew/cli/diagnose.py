@@ -68,11 +68,11 @@ class Diagnose(Given):
         with whole_files(outputs) as temporaries:
             diagnosis = self._diagnosis(temporaries)
         if self.as_json:
-            typer.echo(diagnosis.to_json(), nl=False)
+            print(diagnosis.to_json(), end="")
         elif not self.quiet:
-            typer.echo("\n".join(format_diagnosis(diagnosis)))
+            print("\n".join(format_diagnosis(diagnosis)))
             for path in outputs:
-                typer.echo(f"Written: {path}")
+                print(f"Written: {path}")
         if self.check and diagnosis.bias_left:
             raise typer.Exit(BIAS_LEFT)
 

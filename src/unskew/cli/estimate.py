@@ -155,13 +155,13 @@ class Estimate(Weighed):
             for temporary, path in zip(temporaries, outputs, strict=True):
                 _write(found, hidden, temporary, path)
         if self.as_json:
-            typer.echo(_json(found, hidden))
+            print(_json(found, hidden))
         elif not self.quiet:
-            typer.echo(str(found))
+            print(str(found))
             for label, one in hidden.items():
-                typer.echo(str(one) if label is None else f"{_shown(label)}: {one}")
+                print(str(one) if label is None else f"{_shown(label)}: {one}")
             for path in outputs:
-                typer.echo(f"Written: {path}")
+                print(f"Written: {path}")
 
     @cached_property
     def _groups_are_features(self) -> bool:

@@ -73,5 +73,5 @@ class Example(Command):
             for content, temporary in zip(held.values(), temporaries, strict=True):
                 temporary.write_bytes(content)
         story, command = _STORIES[self.name]
-        typer.echo(f"Written to {folder}: {story}")
-        typer.echo(f"Try: {command.format(shlex.quote(str(folder)))}")
+        print(f"Written to {folder}: {story}")
+        print(f"Try: {command.format(shlex.quote(str(folder)))}")

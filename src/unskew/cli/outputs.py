@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from unskew.errors import ColumnWarning, ParameterError
+from unskew.errors import ColumnWarning, ParameterError, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +121,50 @@ def print_table(table: TextTable, console: Console) -> None:
 
 def print_note(text: str) -> None:
     """Print a remark that is not an error."""
-    print(f"unskew: note: {text}", file=sys.stderr, flush=True)
+    print(f"unskew: note: {plain(text)}", file=sys.stderr, flush=True)
+
+
+class _PlainStream:
+    """A stream to which no text from the data can write what a terminal obeys.
+
+    Consoles of Rich find the stream behind it, to which their colours and moves may be written.
+    """
+
+    def __init__(self, stream: TextIO, allowed: str, console: _PlainStream | None = None) -> None:
+        self._stream, self._allowed = stream, allowed
+        if console is not None:
+            self.rich_proxied_file = console
+
+    def write(self, text: str) -> int:
+        parts = re.split(self._allowed, text)  # at odd places stands what is allowed
+        shown = (part if odd % 2 else plain(part, lines=True) for odd, part in enumerate(parts))
+        self._stream.write("".join(shown))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_NOTHING, _STYLES_AND_MOVES = r"((?!))", r"(\x1b\[[0-9;?]*[A-Za-z]|\r)"
+
+
+@contextmanager
+def plain_streams() -> Iterator[None]:
+    """Let standard output and error take any text in the block, and obey none of it."""
+    before = {"stdout": sys.stdout, "stderr": sys.stderr}
+    ours: dict[str, Any] = {}
+    for name, stream in before.items():
+        if isinstance(stream, io.TextIOWrapper):  # whose encoding may lack a minus sign, say
+            stream.reconfigure(errors="backslashreplace")
+        console = _PlainStream(stream, _STYLES_AND_MOVES)
+        ours[name] = _PlainStream(stream, _NOTHING, console)
+        setattr(sys, name, ours[name])
+    try:
+        yield
+    finally:
+        for name, stream in before.items():
+            if getattr(sys, name) is ours[name]:  # Typer replaces it where nobody reads any more
+                setattr(sys, name, stream)
 
 
 @contextmanager

@@ -105,7 +105,7 @@ class Weigh(Weighed):
         if not self.quiet:
             against = "margins" if self.margins else f"{opened.size:,} population rows"
             _print_summary(rows, against, weighter, method, monotonic() - started)
-            typer.echo("Written: " + ", ".join(map(str, outputs)))
+            print("Written: " + ", ".join(map(str, outputs)))
         if self._judged:
             _print_verdict(judge)
 
@@ -226,16 +226,14 @@ def _print_summary(
 ) -> None:
     from unskew.cli.reports import format_classes, format_effective_size, format_regions
 
-    typer.echo(
-        f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s."
-    )
-    typer.echo(format_effective_size(weighter.weights_))
+    print(f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s.")
+    print(format_effective_size(weighter.weights_))
     if hasattr(weighter, "population_shares_"):  # of classes: no column leaves anything uncovered
-        typer.echo("\n".join(format_classes(weighter)))
+        print("\n".join(format_classes(weighter)))
         return
-    typer.echo(f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.")
+    print(f"Not covered by the sample: {_uncovered(weighter):.2%} of the population.")
     for line in format_regions(weighter.overlap_.rules if weighter.overlap_ else ()):
-        typer.echo(line)
+        print(line)
 
 
 def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
@@ -254,4 +252,4 @@ def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
     untested = any(test.before.low is None for test in diagnosis.bias.tests[:1])
     if untested and not diagnosis.bias_left:
         headline += f" {diagnosis.verdict.sentences[0]}"  # that there were too few rows
-    typer.echo("\n".join([headline, *step]))
+    print("\n".join([headline, *step]))

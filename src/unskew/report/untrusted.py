@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from typing import Any
+
+from unskew.errors import plain
 
 LONGEST = 200
 """Characters shown of a name or a value."""
@@ -26,17 +27,10 @@ def visible(text: object, longest: int = LONGEST) -> str:
     >>> visible("two\nlines"), visible(""), visible("a\u202eb"), visible("x" * 50, longest=10)
     ('two⏎lines', '(empty)', 'a\\u202eb', 'xxxxxxxxx…')
     """
-    shown = "".join(_visible_character(character) for character in str(text))
+    shown = plain(text)
     if not shown.strip():
         return "(empty)" if not shown else "(blank)"
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
-
-
-def _visible_character(character: str) -> str:
-    # Cc control, Cf format (bidirectional overrides), Cs half of a pair, Zl and Zp line breaks.
-    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
-        return character
-    return {"\n": "⏎", "\t": " "}.get(character, f"\\u{ord(character):04x}")
 
 
 def script_json(value: Any) -> str:

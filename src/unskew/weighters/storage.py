@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ FORMAT = 1
 """Of the files that are written; it grows when older versions could not read them."""
 
 _ABOUT = "unskew.json"
+_OVERHEAD = 2**20  # bytes of an archive beside its contents, which is more than any has
 _LARGEST_ABOUT = 10_000
 
 _ALWAYS_TRUSTED = (
@@ -160,11 +162,19 @@ def load_weighter(
         raise ParameterError(f"trusted must be a list of types; got {trusted!r}.")
     path = Path(path)
     try:
-        data = path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):  # /dev/zero never ends, a pipe may not
+            raise InputError(f"'{path}' is refused: it is not a regular file.")
+        with path.open("rb") as file:
+            data = file.read(max_bytes + _OVERHEAD)
     except FileNotFoundError as error:
         raise InputFileError(f"The weighter's file '{path}' does not exist.") from error
     except OSError as error:
         raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
+    if len(data) == max_bytes + _OVERHEAD:
+        raise InputError(
+            f"'{path}' is refused: it has more than the {max_bytes:,} bytes that are allowed. If "
+            "you trust the file: load_weighter(path, max_bytes=...)."
+        )
     try:
         return _load(path, data, {_type_name(kind) for kind in trusted}, max_bytes)
     except InputError:
