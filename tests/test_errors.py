@@ -31,4 +31,4 @@ def test_text_from_the_data_cannot_command_a_terminal():
     assert "\x1b" not in str(caught[0].message)
     assert caught[0].message.columns == [evil]
     # As JSON writes it, beyond the first 65,536 characters too.
-    assert json.loads(f'"{plain("é\U000e0001")}"') == "é\U000e0001"
+    assert json.loads('"' + plain("é\U000e0001") + '"') == "é\U000e0001"

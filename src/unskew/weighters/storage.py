@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -162,7 +161,7 @@ def load_weighter(
         raise ParameterError(f"trusted must be a list of types; got {trusted!r}.")
     path = Path(path)
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # /dev/zero never ends, a pipe may not
+        if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/zero never ends
             raise InputError(f"'{path}' is refused: it is not a regular file.")
         with path.open("rb") as file:
             data = file.read(max_bytes + _OVERHEAD)
