@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-speed bench-table-1 docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-answers bench-speed bench-table-1 docs clean
 .PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
@@ -98,6 +98,12 @@ bench-accuracy: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy paper --draws 5
 	$(BIN)/python -m benchmarks.accuracy collect
 	$(BIN)/python -m benchmarks.accuracy page
+
+# An hour of two processors; it can be stopped and resumed. DRAWS= and BESIDE= make it shorter.
+bench-answers: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers run --draws $(or $(DRAWS),300) --beside $(or $(BESIDE),60)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers doors
+	$(BIN)/python -m benchmarks.answers page
 
 bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory validity
