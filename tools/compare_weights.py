@@ -89,15 +89,6 @@ def weighters() -> dict[str, Callable[[], Any]]:
     """Return how to make each weighter, with the names of old versions where they differ."""
     import unskew
 
-    def ratio(**options: Any) -> Any:
-        if hasattr(unskew, "DensityRatioWeights"):
-            weighter = unskew.DensityRatioWeights(**options)
-            if "constrained" in weighter.get_params():
-                weighter.set_params(constrained=True)
-            return weighter
-        matching: Any = unskew.KernelMeanMatching  # as it was before that class
-        return matching(method="inductive", **options)
-
     return {
         "Unweighted": unskew.Unweighted,
         "KnownProbability": lambda: unskew.KnownProbability(_known),
@@ -113,8 +104,8 @@ def weighters() -> dict[str, Callable[[], Any]]:
         "KernelMeanMatching": unskew.KernelMeanMatching,
         "KernelMeanMatching, ridge": lambda: unskew.KernelMeanMatching(ridge=0.01),
         "KernelMeanMatching, low rank": lambda: unskew.KernelMeanMatching(method="low-rank"),
-        "density ratio": lambda: ratio(bandwidth="paper"),
-        "density ratio, cv": lambda: ratio(bandwidth="cv"),
+        "density ratio": lambda: unskew.DensityRatioWeights(bandwidth="paper"),
+        "density ratio, cv": unskew.DensityRatioWeights,
         "CalibrationWeights": unskew.CalibrationWeights,
         "ClassifierWeights, logistic": lambda: unskew.ClassifierWeights("logistic"),
         "ClassifierWeights, boosted": unskew.ClassifierWeights,

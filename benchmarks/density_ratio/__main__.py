@@ -38,8 +38,6 @@ OURS = {
     "`tilt=False`": {"tilt": False},
     '`"kl"`, `tilt=False`': {"loss": "kl", "tilt": False},
     "`relative=0.1`": {"relative": 0.1},
-    '`centres="sample"`': {"centres": "sample"},
-    "`constrained=True`": {"constrained": True},
 }
 GAMMAS = [0.03, 0.1, 0.3, 1.0, 3.0]
 

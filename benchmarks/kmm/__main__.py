@@ -322,7 +322,7 @@ def toy() -> None:
             sample, population = random.normal(size=(600, d)), random.normal(size=(400, d))
             population[:, 0] += 1
             new = random.normal(size=(2000, d))
-            for weighter in (KernelMeanMatching(), DensityRatioWeights(constrained=True)):
+            for weighter in (KernelMeanMatching(), DensityRatioWeights()):
                 weighter.fit(sample, population=population)
                 missed = np.average(sample[:, 0], weights=weighter.weights_)
                 on_new = hasattr(weighter, "weigh")

@@ -101,7 +101,7 @@ def same(n_rows: int) -> None:
         for weighter in (
             unskew.TreeWeights(max_leaf_nodes=LEAVES),
             unskew.HistogramWeights(buckets=3, empty="drop"),
-            unskew.DensityRatioWeights(centres="sample", n_centres=50),
+            unskew.DensityRatioWeights(n_centres=50),
         ):
             few = slice(0, 500 if isinstance(weighter, unskew.KernelMeanMatching) else 5000)
             sample, y = first.slice(0, few.stop), labels[few]

@@ -56,8 +56,6 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
          TreeWeights(min_samples_leaf=20, honest=True)),
         ("kmm", ["bandwidth=median"], KernelMeanMatching(bandwidth="median")),
         ("ratio", ["n_centres=50"], DensityRatioWeights(n_centres=50)),
-        ("ratio", ["constrained=True", "bandwidth=paper"],
-         DensityRatioWeights(constrained=True, bandwidth="paper")),
         ("kliep", ["bandwidth=median", "tilt=False"],
          DensityRatioWeights("kl", bandwidth="median", tilt=False)),
         ("cluster", ["random_state=3"], ClusterWeights(random_state=3)),

@@ -118,22 +118,6 @@ def test_conjugate_gradients_and_factors_agree(monkeypatch):
     assert found == pytest.approx(by_factor, abs=1e-2)
 
 
-def test_a_warm_start_at_the_solution_ends_at_once():
-    matrix, linear = random_program(3, 60)
-    found, cold = solve(matrix, linear, 5.0, (60, 60), tolerance=1e-6)
-    again, warm = solve(matrix, linear, 5.0, (60, 60), tolerance=1e-6, start=found)
-    assert warm.iterations == 0 < cold.iterations
-    assert again == pytest.approx(found, abs=1e-9)
-
-
-def test_a_warm_start_nearby_takes_fewer_rounds():
-    matrix, linear = kernel_program(3, 600, 8, 2.0)
-    found, cold = solve(matrix, linear, 1000.0, (600, 600), tolerance=1e-3)
-    _, warm = solve(matrix, 1.001 * linear, 1000.0, (600, 600), tolerance=1e-3, start=found)
-    assert warm.converged
-    assert 0 < warm.iterations < 0.7 * cold.iterations
-
-
 def test_the_iteration_limit_is_kept_and_told():
     matrix, linear = kernel_program(4, 300, 8, 2.0)
     found, certificate = solve(matrix, linear, 1000.0, (300, 300), tolerance=1e-3, max_iterations=3)

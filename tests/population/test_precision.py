@@ -75,7 +75,6 @@ def test_an_array_and_a_frame_agree(precision):
         ClusterWeights(),
         DensityRatioWeights(),
         DensityRatioWeights("kl"),
-        DensityRatioWeights(centres="sample"),
         FrequencyWeights(),
         HistogramWeights(),
         KernelMeanMatching(),

@@ -128,7 +128,7 @@ def test_sums_are_those_of_the_rows_in_memory(sample, people, on_spark):
     few = sample.iloc[:60]
     for weighter in (
         KernelMeanMatching(precision="double"),
-        DensityRatioWeights(centres="sample", smoothing=0.1, relative=0.1),
+        DensityRatioWeights(smoothing=0.1, relative=0.1),
     ):
         expected = weighter.fit(few, population=people).weights_.copy()
         found = weighter.fit(few, population=on_spark).weights_

@@ -57,9 +57,7 @@ WEIGHTERS = [
     KernelMeanMatching(method="low-rank", ridge=0.1),
     DensityRatioWeights(),
     DensityRatioWeights("kl"),
-    DensityRatioWeights(centres="sample", relative=0.1),
-    DensityRatioWeights(constrained=True),
-    DensityRatioWeights(bandwidth="paper", constrained=True),
+    DensityRatioWeights(relative=0.1),
 ]
 every_weighter = pytest.mark.parametrize(
     "weighter", WEIGHTERS, ids=lambda weighter: str(weighter).partition("(probability")[0]

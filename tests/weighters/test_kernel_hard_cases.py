@@ -22,10 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:uns
 KERNEL_WEIGHTERS = {
     "exact": KernelMeanMatching(method="exact"),
     "low-rank": KernelMeanMatching(method="low-rank"),
-    "constrained": DensityRatioWeights(bandwidth="paper", constrained=True),
     "squared": DensityRatioWeights(),
     "kl": DensityRatioWeights("kl"),
-    "summed": DensityRatioWeights(centres="sample"),
 }
 
 

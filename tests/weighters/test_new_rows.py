@@ -28,7 +28,6 @@ DEPENDING = [
     ClusterWeights(),
     DensityRatioWeights(),
     DensityRatioWeights("kl"),
-    DensityRatioWeights(constrained=True),
 ]
 
 

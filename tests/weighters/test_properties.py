@@ -51,7 +51,7 @@ ALL = [
     KernelMeanMatching(method="low-rank", ridge=1.0, total="population"),
     DensityRatioWeights(smoothing=0.1),
     DensityRatioWeights("kl", bandwidth="paper"),
-    DensityRatioWeights(centres="sample", relative=0.2, smoothing=0.1, total="population"),
+    DensityRatioWeights(relative=0.2, smoothing=0.1, total="population"),
 ]
 
 every_weighter = pytest.mark.parametrize("weighter", ALL, ids=lambda w: str(w).split(" at 0x")[0])

@@ -156,11 +156,10 @@ def _first(value):
         ("tree", "columns_", lambda _: [1, 2], "columns_ must be names"),
         ("cluster", "cell_weights_", _first(-1.5), "cell_weights_ holds -1.5"),
         ("frequency", "cell_weights_", _first(-1.5), "cell_weights_ holds -1.5"),
-        ("inductive", "function_.bound", lambda _: -2.0, "function_.bound holds -2.0"),
-        ("inductive", "function_.even", lambda _: -2.0, "function_.even holds -2.0"),
-        ("inductive", "function_.coefficients", _first(np.nan), "function_.coefficients holds nan"),
-        ("inductive", "function_.centres", lambda rows: rows[:, 1:], "function_.centres has the"),
-        ("inductive", "centre_", lambda centre: centre[1:], "centre_ has the shape"),
+        ("laplace", "function_.bound", lambda _: -2.0, "function_.bound holds -2.0"),
+        ("laplace", "function_.coefficients", _first(np.nan), "function_.coefficients holds nan"),
+        ("laplace", "function_.centres", lambda rows: rows[:, 1:], "function_.centres has the"),
+        ("laplace", "centre_", lambda centre: centre[1:], "centre_ has the shape"),
         ("kliep", "function_.kernel.tilt", _first(np.nan), "function_.kernel.tilt holds nan"),
         ("kliep", "function_.kernel.low", lambda low: low[1:], "function_.kernel.low has the"),
         ("unweighted", "scale_", lambda _: -1.0, "scale_ holds -1.0"),
@@ -186,7 +185,7 @@ def test_numbers_that_no_fit_ends_with_are_refused_by_name(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["honest", "cluster", "kliep", "inductive"])
+@pytest.mark.parametrize("name", ["honest", "cluster", "kliep", "laplace"])
 def test_whatever_array_of_a_file_is_changed_no_weight_is_negative(
     name, saved_population, tmp_path
 ):

@@ -29,9 +29,7 @@ CONSTRUCTED = {
     "DensityRatioWeights": [
         unskew.DensityRatioWeights(),
         unskew.DensityRatioWeights("kl"),
-        unskew.DensityRatioWeights(relative=0.2, centres="sample"),
-        unskew.DensityRatioWeights(constrained=True),
-        unskew.DensityRatioWeights(bandwidth="paper", constrained=True),
+        unskew.DensityRatioWeights(relative=0.2, bandwidth="paper"),
     ],
     "KernelMeanMatching": [
         unskew.KernelMeanMatching(),

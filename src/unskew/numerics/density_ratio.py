@@ -19,6 +19,7 @@ widest kernel, then those with a tilt likewise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -26,8 +27,7 @@ from scipy.linalg import cho_solve, lapack
 
 from unskew.numerics.calibration import CalibrationProblem
 from unskew.numerics.distances import Raking
-from unskew.numerics.inductive import Smoothing, cross_kernel, simplest_of_the_best
-from unskew.numerics.kernels import FAR, Kernel, TiltedKernel
+from unskew.numerics.kernels import FAR, FARTHEST, Kernel, TiltedKernel, fill_matrix
 from unskew.numerics.kliep import Kliep, solve_kliep
 from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
 from unskew.numerics.row_features import RowFeatures
@@ -59,6 +59,69 @@ Loss = Literal["squared", "kl"]
 
 
 ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    r"""A weight function, :math:`\sum_l \alpha_l K(x, c_l)`, between zero and a bound.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    centres : ndarray of shape (n_centres, d)
+    coefficients : ndarray of shape (n_centres,)
+    bound : float
+        The largest weight, never above the sample's own.
+    """
+
+    kernel: Kernel
+    centres: FloatArray
+    coefficients: FloatArray
+    bound: float
+
+    def with_mean_one(self, values: FloatArray, design: FloatArray) -> KernelFunction:
+        """Return the function scaled to a mean of one within the bound.
+
+        ``values`` are those of the sample rows, not negative and not all zero.
+        """
+        scale = _mean_one_factor(values, design, self.bound)
+        bound = min(self.bound, scale * float(values.max()))
+        return replace(self, coefficients=self.coefficients * scale, bound=bound)
+
+    def weigh(self, points: FloatArray) -> FloatArray:
+        """Return w(x) for each point."""
+        points = np.clip(points, -FARTHEST, FARTHEST)
+        return self._at(cross_kernel(self.kernel, points, self.centres))
+
+    def weigh_block(self, points: FloatArray) -> FloatArray:
+        """Return w(x) for a few points, without threads."""
+        prepared = self.kernel.prepare(np.clip(points, -FARTHEST, FARTHEST))
+        return self._at(self.kernel.block(prepared, self.kernel.prepare(self.centres)))
+
+    def _at(self, basis: FloatArray) -> FloatArray:
+        """Return w(x) from the kernel between points and centres."""
+        return np.clip(basis @ self.coefficients, 0.0, self.bound)
+
+
+def _mean_one_factor(weights: FloatArray, design: FloatArray, bound: float) -> float:
+    """Return the factor f for which min(f w, bound) has mean one, by bisection."""
+    factor = float(1.0 / np.average(weights, weights=design))
+    if (factor * weights).max() <= bound:
+        return factor
+    low, high = factor, factor * 2.0**60
+    for _ in range(200):
+        middle = float(np.sqrt(low * high))
+        if np.average(np.minimum(middle * weights, bound), weights=design) < 1:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> FloatArray:
+    """Return the kernel between points and centres in double precision."""
+    values = np.empty((len(points), len(centres)))
+    return fill_matrix(kernel, kernel.prepare(points), kernel.prepare(centres), values)
 
 
 class Side(NamedTuple):
@@ -287,15 +350,27 @@ def judged_folds(losses: FloatArray) -> FloatArray:
     return losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
 
 
+class Smoothing(NamedTuple):
+    """What cross-validation chose."""
+
+    candidate: int
+    smoothing: float
+
+
 def choose(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
     """Return the last candidate within one standard error of the best, with its own best λ.
 
+    Candidates come from the narrowest to the widest kernel, then those with a tilt likewise.
     Without any fold that could be judged, it is the last candidate with the λ nearest to 0.1.
     """
     judged = judged_folds(losses)
-    if judged.size:
-        return simplest_of_the_best(judged, smoothings)
-    return Smoothing(len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()]))
+    if not judged.size:
+        return Smoothing(len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()]))
+    best = np.unravel_index(np.argmin(judged.mean(axis=2)), judged.shape[:2])
+    behind = judged - judged[best]
+    error = behind.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
+    candidate = int(np.argwhere(behind.mean(axis=2) <= error)[-1][0])
+    return Smoothing(candidate, float(smoothings[judged[candidate].mean(axis=1).argmin()]))
 
 
 def tilt_towards(

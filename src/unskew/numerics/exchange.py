@@ -131,7 +131,6 @@ def solve_by_exchange(
     program: BoxSimplex[BlockMatrix],
     *,
     tolerance: float,
-    start: FloatArray | None = None,
     regular: bool = False,
     max_iterations: int = 1000,
 ) -> tuple[FloatArray, Certificate]:
@@ -142,8 +141,6 @@ def solve_by_exchange(
     program : BoxSimplex
     tolerance : float
         The largest violation of the optimality conditions.
-    start : ndarray, optional
-        Where to begin; it is made feasible first.
     regular : bool
         Whether every eigenvalue of K is well above zero, as with a ridge: then no proximal term is
         needed, and the first pass leads to the solution itself.
@@ -154,16 +151,9 @@ def solve_by_exchange(
     -------
     ndarray, Certificate
     """
-    # 1) Begin at the given point, which may be the solution already, or at the end of some gradient
-    #    steps, or in the middle of the box.
+    # 1) Begin at the end of some gradient steps, or in the middle of the box.
     certificate = None
-    if start is not None:
-        point = program.settled(start)
-        certificate = _certify(program, point, 0, tolerance)
-        if certificate.converged:
-            return point, certificate
-        free = (point > 0) & (point < program.upper)
-    elif program.upper.sum() < _TIGHT * program.total[0]:
+    if program.upper.sum() < _TIGHT * program.total[0]:
         point, _ = approach(program, tolerance=tolerance, max_steps=_STEPS_AT_START)
         free = (point > 0) & (point < program.upper)
     else:

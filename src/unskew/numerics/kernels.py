@@ -144,42 +144,6 @@ class LaplaceKernel(Kernel):
         return (random.standard_cauchy(size=(size, n_columns)) / self.bandwidth).T
 
 
-class WithMeans(Kernel):
-    r"""A kernel plus :math:`s (1 + x \cdot y / d)`, so that first of all the columns' means count.
-
-    Examples
-    --------
-    >>> kernel = WithMeans(GaussianKernel(1.0), n_columns=1, strength=10.0)
-    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
-    >>> kernel.block(rows, rows).round(4)
-    array([[11.    , 10.6065], [10.6065, 21.    ]])
-    """
-
-    def __init__(self, kernel: Kernel, *, n_columns: int, strength: float) -> None:
-        self.kernel = kernel
-        self.n_columns = n_columns
-        self.strength = strength
-
-    def prepare(self, rows: FloatArray, *, dtype: Any = np.float64) -> FloatArray:
-        """Return the rows as the kernel prepares them, then a constant and the columns."""
-        columns = np.column_stack([np.ones(len(rows)), rows / np.sqrt(self.n_columns)])
-        prepared = self.kernel.prepare(rows, dtype=dtype)
-        return np.hstack([prepared, (np.sqrt(self.strength) * columns).astype(dtype)])
-
-    def block(
-        self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the sum of both parts."""
-        inner = left.shape[1] - self.n_columns - 1
-        values = self.kernel.block(left[:, :inner], right[:, :inner], out)
-        values += left[:, inner:] @ right[:, inner:].T
-        return values
-
-    def means(self, inner: FloatArray, points: FloatArray, mean_point: FloatArray) -> FloatArray:
-        """Return a population's mean kernel values at points from the inner ones and its mean."""
-        return inner + self.strength * (1 + points @ mean_point / self.n_columns)
-
-
 class TiltedKernel(Kernel):
     r"""A kernel between rows and centres, times :math:`e^{t^\top x - s}` of the row.
 

@@ -7,20 +7,37 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import OverlapError, ParameterError
-from unskew.numerics.density_ratio import SMOOTHINGS, Candidate, Task, choose, judged_folds
-from unskew.numerics.inductive import InductiveWeights, Smoothing
-from unskew.numerics.kernels import FARTHEST, Kernel, TiltedKernel, blocks
+from unskew.errors import OverlapError, ParameterError, refuse_removed, warn_caller
+from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.density_ratio import (
+    MOST_COLUMNS_TILTED,
+    SMOOTHINGS,
+    Candidate,
+    KernelFunction,
+    Side,
+    Smoothing,
+    Task,
+    choose,
+    judged_folds,
+    maximise_likelihood,
+    minimise_squared,
+    sum_basis,
+    tilt_towards,
+)
+from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
+from unskew.numerics.kliep import TOLERANCE
+from unskew.numerics.point_folds import PointFolds
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.feature_space import FeatureSpace
+from unskew.population.reservoir import Reservoir
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question, Summary
-from unskew.weighters.constrained_ratio import ask_constrained, solve_constrained
-from unskew.weighters.drawn_ratio import ask_rows, solve_rows
+from unskew.population.summaries import Question
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.kernel_points import (
     FAMILIES,
@@ -29,11 +46,16 @@ from unskew.weighters.kernel_points import (
     median_distance,
     one_kernel,
 )
+from unskew.weighters.reservoir_size import reservoir_rows
 from unskew.weighters.saved_state import check_numbers
-from unskew.weighters.summed_ratio import ask_sums, solve_sums
 
 BANDWIDTH_FACTORS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 """The bandwidths that are tried, in median distances."""
+N_TILTED = 4
+"""How many of the kernels are also tried with a tilt, the widest: a narrow kernel makes up any
+smooth function by itself."""
+MOST_PAIRS = 5 * 10**7
+"""Pairs of population and sample rows at most on which coverage and distances are measured."""
 
 
 class DensityRatioWeights(KernelWeighter, InductiveWeighter):
@@ -64,30 +86,16 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         Laplace kernel; "median" the median distance between 1,000 distinct sample rows, in the
         kernel's own metric.
     n_centres : int, default=200
-        The number of centres.
+        The number of centres, which are drawn population rows. A saved weighter holds them.
     smoothing : {"cv"} or float, default="cv"
-        λ. The "kl" loss has none. With ``constrained``, the multiple of the function's squared norm
-        in units of the quadratic form.
-    centres : {"population", "sample"}, default="population"
-        Where the centres are drawn from. With "sample" and the squared loss, all rows of the
-        population enter, in one pass, and a saved weighter holds no population rows.
+        λ. The "kl" loss has none.
     tilt : {"cv"} or bool, default="cv"
         Whether the basis is tilted: t is then the exponential tilt under which the means of the
-        columns match, with a small ridge, and the kernels correct it. "cv" tries both. Not with
-        ``centres="sample"`` and the squared loss, which know the means only after the pass, and
-        not for more than 200 encoded columns.
-    constrained : bool, default=False
-        The squared loss of kernel mean matching instead: the sample's mean in the kernel's feature
-        space matches the population's as well as a function of the row can, with weights between
-        zero and ``bound`` on the sample and a mean of one there. A linear term in the kernel
-        matches the columns' means first. The centres are sample rows, and the held-out squared
-        loss chooses the smoothness, and with ``bandwidth="cv"`` also the kernel, among four
-        bandwidths with equal columns and with each column stretched by how much it differs.
+        columns match, with a small ridge, and the kernels correct it. "cv" tries both. There is no
+        tilt for more than 200 encoded columns.
     population_rows : {"auto"} or int, default="auto"
         How many population rows are drawn, uniformly; "auto" is max(100,000, 20 m) for m sample
-        rows, within 1 GB, and 20,000 with ``constrained``. Where the population has no more rows,
-        nothing is lost. With a given bandwidth and ``constrained``, and with ``centres="sample"``
-        and the squared loss, all rows enter and none are drawn.
+        rows, within 1 GB. Where the population has no more rows, nothing is lost.
     <KernelWeighter parameters>
     kernel : {"gaussian", "laplace"}, default="gaussian"
     bound : float, default=1000.0
@@ -98,26 +106,20 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     Attributes
     ----------
     <Weighter attributes>
-    bandwidth_ : float or ndarray
-        One for each encoded column where cross-validation stretched them; infinite for a column
-        that does not count.
+    bandwidth_ : float
     smoothing_ : float
         The λ that was used; zero for the "kl" loss.
     tilt_ : ndarray
-        The slope of the tilt in each encoded column; zeros without one. Not with ``constrained``.
+        The slope of the tilt in each encoded column; zeros without one.
     cv_scores_ : dict of ndarray
         A table of what was compared, one entry for each basis and λ: bandwidth, tilted, smoothing,
-        loss (on held-out rows) and its standard_error. Empty if nothing was. Not with
-        ``constrained``.
+        loss (on held-out rows) and its standard_error. Empty if nothing was.
     centres_, coefficients_ : ndarray
-        The centres, in encoded columns, and α. Not with ``constrained``.
+        The centres, in encoded columns, and α.
     gap_ : float
         With the "kl" loss, how far the objective is from its optimum at most (the duality gap).
     objective_ : float
         With the "kl" loss, the mean log ratio over the population rows that the basis reaches.
-    certificate_ : Certificate
-        With ``constrained``, of the dual of the program, with the objective and the residuals of
-        the program itself.
     precision_ : str
         The precision of the kernel values on which coverage and distances were measured.
     mmd_before_, mmd_after_ : float
@@ -125,7 +127,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         with the weights, estimated from 256 random frequencies that the solver did not use.
     uncovered_ : float
         The share of the population that holds unseen values, or at which the kernel of every sample
-        row (of every centre with ``centres="sample"``) is below 0.01. Measured on drawn rows.
+        row is below 0.01. Measured on drawn rows.
 
     Notes
     -----
@@ -156,20 +158,18 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     bandwidth: float | Literal["cv", "paper", "median"] = "cv"
     n_centres: int = 200
     smoothing: float | Literal["cv"] = "cv"
-    centres: Literal["population", "sample"] = "population"
     tilt: bool | Literal["cv"] = "cv"
-    constrained: bool = False
     population_rows: int | Literal["auto"] = "auto"
+    centres: None = None
+    constrained: None = None
 
     assumes = "selection depends on the columns alone, and the density ratio is smooth"
     smoothed_by = ("a smaller bound",)
     _saved_types = (
-        "unskew.numerics.box_simplex.Certificate",
-        "unskew.numerics.inductive.InductiveWeights",
+        "unskew.numerics.density_ratio.KernelFunction",
         "unskew.numerics.kernels.GaussianKernel",
         "unskew.numerics.kernels.LaplaceKernel",
         "unskew.numerics.kernels.TiltedKernel",
-        "unskew.numerics.kernels.WithMeans",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,
@@ -181,47 +181,83 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         ],
         "n_centres": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [StrOptions({"cv"}), Interval(Real, 0, None, closed="neither")],
-        "centres": [StrOptions({"population", "sample"})],
         "tilt": [StrOptions({"cv"}), "boolean"],
-        "constrained": ["boolean"],
+        "centres": [object],
+        "constrained": [object],
         "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "kernel": [StrOptions({"gaussian", "laplace"})],
         "bound": [Interval(Real, 1, None, closed="left")],
     }
 
-    def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
-        self._check_combination()
+    def _question(self, sample: Sample, about: About) -> Question[Reservoir]:  # noqa: ARG002
+        refuse_removed("centres", self.centres, "Centres are drawn population rows")
+        refuse_removed("constrained", self.constrained, "KernelMeanMatching() solves that program")
+        if self.loss == "kl" and self.relative > 0:
+            raise ParameterError(f'relative={self.relative} is only for loss="squared".')
         points = self._points(sample)
-        if self.constrained:
-            return ask_constrained(self, points)
-        return ask_sums(self, points) if self._in_one_pass else ask_rows(self, points)
+        n_columns = points.space.n_features
+        if self.loss == "kl":  # which holds the basis at all rows, and copies of it
+            n_columns += 4 * self.n_centres
+        rows = reservoir_rows(self.population_rows, len(points.rows), n_columns)
+        return Question(Reservoir(rows), points)
 
-    def _solve(self, sample: Sample, answer: Question[Any]) -> FloatArray:
-        if self.constrained:
-            return solve_constrained(self, sample, answer)
-        solve = solve_sums if self._in_one_pass else solve_rows
-        return solve(self, sample, answer)
+    def _solve(self, sample: Sample, answer: Question[Reservoir]) -> FloatArray:
+        # 1) Both sides, centres, and what there is to choose from.
+        points, drawn = answer.learned, answer.summary
+        random = check_random_state(self.random_state)
+        folds = PointFolds.learn(points.points, np.bincount(points.place), random)
+        labelled = Side.of(points.points, points.design(sample), folds)
+        others = Side.of(points.locate(drawn.rows, side="population"), drawn.weight, folds)
+        centres = others.points[: self.n_centres]
+        candidates = self._candidates(points.points, random)
+        bounds = labelled.points.min(axis=0), labelled.points.max(axis=0)
+        task, losses = self._task, None
+        with one_blas_thread():
+            # 2) Choose among them.
+            if len(candidates) * len(task.smoothings) > 1:
+                losses = task.held_out(candidates, centres, labelled, others, bounds)
+            choice = self._choose(candidates, losses)
+            plain, tilted = candidates[choice.candidate]
+            kernel = tilt_towards(plain, labelled, others, bounds) if tilted else plain
+            # 3) Solve.
+            if self.loss == "kl":
+                alpha = self._solve_likelihood(plain, kernel, centres, labelled, others)
+            else:
+                sums = (
+                    sum_basis(kernel, centres, labelled, squares=True),
+                    sum_basis(kernel, centres, others, squares=self.relative > 0),
+                )
+                alpha = minimise_squared(*sums, self.relative, choice.smoothing)
+        weights = self._make_function(points, sample, kernel, centres, alpha)
+        # 4) How much is covered, and how far apart the means are.
+        few = Reservoir(max(1, MOST_PAIRS // len(points.points)))
+        few.merge(drawn)
+        question = self._ask_sums(points, [plain], 0, random)
+        few.answer(question)
+        return self._finish(sample, question, weights)
 
-    @property
-    def _in_one_pass(self) -> bool:
-        """Whether sums over all rows of the population are asked for."""
-        return self.loss == "squared" and self.centres == "sample"
+    def _candidates(self, points: FloatArray, random: np.random.RandomState) -> list[Candidate]:
+        kernels = self._kernels(points, random)
+        plain = [Candidate(kernel, False) for kernel in kernels]
+        if not self.tilt or points.shape[1] > MOST_COLUMNS_TILTED:
+            return plain
+        tilted = [Candidate(kernel, True) for kernel in kernels[-N_TILTED:]]
+        return tilted if self.tilt is True else plain + tilted
 
-    def _check_combination(self) -> None:
-        for name, value, wrong in (
-            ("relative", self.relative, self.relative > 0),
-            ("constrained", self.constrained, self.constrained),
-        ):
-            if self.loss == "kl" and wrong:
-                raise ParameterError(f'{name}={value} is only for loss="squared".')
-        if self.constrained and self.relative:
-            raise ParameterError(f"constrained=True estimates no relative={self.relative} ratio.")
-        if self.tilt is True and (self.constrained or self._in_one_pass):
-            given = "constrained=True" if self.constrained else 'centres="sample"'
-            raise ParameterError(
-                f"tilt=True is not for {given}: the tilt needs the population's means before the "
-                "kernel's. Use tilt=False."
+    def _solve_likelihood(
+        self, plain: Kernel, kernel: Kernel, centres: FloatArray, labelled: Side, others: Side
+    ) -> FloatArray:
+        found = maximise_likelihood(plain, kernel, centres, labelled, others)
+        self.gap_, self.objective_ = found.gap, found.objective
+        if found.coefficients.any() and not found.converged:
+            warn_caller(
+                ConvergenceWarning(
+                    f"The likelihood was maximised to a duality gap of {found.gap:.2g} in "
+                    f"{found.iterations} steps, short of {TOLERANCE:.0e}. Use fewer centres "
+                    "(n_centres=) or a larger bandwidth=."
+                )
             )
+        return found.coefficients
 
     @property
     def _task(self) -> Task:
@@ -267,8 +303,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     ) -> FloatArray:
         """Set the attributes of the function, and return the weights of the sample's points."""
         design, n_columns = points.design(sample), points.points.shape[1]
-        everywhere = np.full(n_columns, FARTHEST)
-        function = InductiveWeights(kernel, centres, alpha, -everywhere, everywhere, np.inf)
+        function = KernelFunction(kernel, centres, alpha, np.inf)
         values = function.weigh(points.points)
         if not (design * values).any():
             raise OverlapError(
@@ -295,8 +330,6 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
             ("centre_", self.centre_, (n_columns,)),
             ("function_.centres", function.centres, (n_centres, n_columns)),
             ("function_.coefficients", function.coefficients, (n_centres,)),
-            ("function_.low", function.low, (n_columns,)),
-            ("function_.high", function.high, (n_columns,)),
         ]
         if isinstance(kernel := function.kernel, TiltedKernel):
             checked += [
@@ -306,20 +339,9 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         for name, values, shape in checked:
             check_numbers(name, values, shape, least=-np.inf)
         check_numbers("function_.bound", function.bound, ())
-        check_numbers("function_.even", function.even, (), most=1.0)
 
     def _rule(self) -> Rule:
         return _FunctionRule(self.space_, self.centre_, self.function_)
-
-    def _asked_at(self) -> str:
-        return "centre" if self._in_one_pass and not self.constrained else "sample row"
-
-    def _describe_failure(self) -> str:
-        return (
-            f"No function of the {len(self.function_.centres)} centres has a mean of one within 0 "
-            f"and bound={self.bound} on the sample; weights were clipped to [0, bound] and mixed "
-            f"with {self.function_.even:.1%} uniform weights. Raise bound or n_centres."
-        )
 
 
 class _FunctionRule(NamedTuple):
@@ -327,7 +349,7 @@ class _FunctionRule(NamedTuple):
 
     space: FeatureSpace
     centre: FloatArray
-    function: InductiveWeights
+    function: KernelFunction
 
     def __call__(self, batch: Any) -> FloatArray:
         points = self.space.transform(batch, side="new rows").values - self.centre

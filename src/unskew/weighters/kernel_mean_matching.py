@@ -6,10 +6,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import ParameterError
+from unskew.errors import ParameterError, warn_caller
 from unskew.numerics.box_simplex import BoxSimplex
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
@@ -189,7 +190,8 @@ class KernelMeanMatching(KernelWeighter):
         weights = np.zeros(len(design))
         used = np.flatnonzero(design > 0)  # a replicate may leave rows out
         weights[used] = solve(answer.learned, answer.summary.parts[0], design[used], used)
-        self._check_certificate()
+        if not self.certificate_.converged:
+            warn_caller(ConvergenceWarning(self._describe_failure()))
         return self._finish(sample, answer, weights)
 
     def _tolerance(self) -> float:

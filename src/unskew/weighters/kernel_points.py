@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from sklearn.exceptions import ConvergenceWarning
 
 from unskew._compat import StrOptions
-from unskew.errors import warn_caller
-from unskew.numerics.box_simplex import Certificate
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.ordering import distinct_points
@@ -143,7 +139,7 @@ class Learned(NamedTuple):
     """Of the random generator, after all this was drawn."""
 
 
-class KernelWeighter(Weighter, ABC):
+class KernelWeighter(Weighter):
     """Matches the population's mean in the feature space of a kernel.
 
     Parameters
@@ -162,7 +158,6 @@ class KernelWeighter(Weighter, ABC):
     kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian"
     bound: float = 1000.0
     precision: Literal["single", "double"] = "single"
-    certificate_: Certificate = field(init=False)
 
     uncovered_means = (
         "the share of the population that holds unseen values, or at which the kernel of every "
@@ -176,10 +171,6 @@ class KernelWeighter(Weighter, ABC):
         "kernel": [StrOptions({"gaussian", "laplace"}), callable],
         "precision": [StrOptions({"single", "double"})],
     }
-
-    @abstractmethod
-    def _describe_failure(self) -> str:
-        """Return what was not reached, where the certificate has not converged."""
 
     def _points(self, sample: Sample) -> KernelPoints:
         return KernelPoints.of(sample, self.scaling, centred=not callable(self.kernel))
@@ -223,10 +214,6 @@ class KernelWeighter(Weighter, ABC):
             points.design(sample), weights, answer=sums
         )
         return points.of_rows(weights, sample)
-
-    def _check_certificate(self) -> None:
-        if not self.certificate_.converged:
-            warn_caller(ConvergenceWarning(self._describe_failure()))
 
     def _asked_at(self) -> str:
         return "sample row"

@@ -69,8 +69,7 @@ def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> N
     -----
     Cell weighters compare an uncovered row with sample rows, so with ``empty="merge"`` the file
     holds up to 1,024 of the sample's distinct points. The centres of :class:`DensityRatioWeights`
-    are rows, by default of the population; of the sample with ``centres="sample"``. A file never
-    holds labels, or population rows of any other weighter.
+    are population rows. A file never holds labels, or population rows of any other weighter.
 
     A custom clusterer or function is saved by its name, and has to be trusted by name when the file
     is loaded: ``load_weighter(path, trusted=[...])``. A file whose contents are larger than 1 GiB,
