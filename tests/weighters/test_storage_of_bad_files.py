@@ -273,7 +273,7 @@ def test_a_file_without_end_is_refused_before_it_is_read(tmp_path):
     for path, words in {
         "/dev/zero": "not a regular file",
         tmp_path / "pipe.skops": "not a regular file",
-        tmp_path / "large.skops": "more than the 1,024 bytes that are allowed",
+        tmp_path / "large.skops": "more than the 1,024 that are allowed",
     }.items():
         with pytest.raises(InputError, match=words):
             load_weighter(path, max_bytes=1024)

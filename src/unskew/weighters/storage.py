@@ -162,17 +162,16 @@ def load_weighter(
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/zero never ends
             raise InputError(f"'{path}' is refused: it is not a regular file.")
-        with path.open("rb") as file:
-            data = file.read(max_bytes + _OVERHEAD)
+        if (size := path.stat().st_size) > max_bytes + _OVERHEAD:
+            raise InputError(
+                f"'{path}' is refused: it has {size:,} bytes, more than the {max_bytes:,} that are "
+                "allowed. If you trust the file: load_weighter(path, max_bytes=...)."
+            )
+        data = path.read_bytes()
     except FileNotFoundError as error:
         raise InputFileError(f"The weighter's file '{path}' does not exist.") from error
     except OSError as error:
         raise InputError(f"'{path}' could not be read: {error.strerror}.") from error
-    if len(data) == max_bytes + _OVERHEAD:
-        raise InputError(
-            f"'{path}' is refused: it has more than the {max_bytes:,} bytes that are allowed. If "
-            "you trust the file: load_weighter(path, max_bytes=...)."
-        )
     try:
         return _load(path, data, {_type_name(kind) for kind in trusted}, max_bytes)
     except InputError:
