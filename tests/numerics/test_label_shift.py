@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -59,6 +61,31 @@ class TestMostLikelyShares:
         p = np.array([[0.9, 0.1], [0.8, 0.2], [0.95, 0.05]])
         found = most_likely_shares(p, np.ones(3), np.array([0.5, 0.5]))
         np.testing.assert_allclose(found.shares, [1, 0], atol=1e-6)
+
+    def test_of_classes_that_cannot_be_told_apart_the_shares_stay_in_proportion(self):
+        p, weight = probabilities(k=3)
+        twice = np.column_stack([p[:, 0], p[:, 1], p[:, 2] * 0.25, p[:, 2] * 0.75])
+        prior = np.array([0.5, 0.2, 0.075, 0.225])
+        found = most_likely_shares(twice, weight, prior)
+        merged = most_likely_shares(p, weight, np.array([0.5, 0.2, 0.3]))
+        assert found.shares[:2] == pytest.approx(merged.shares[:2], abs=1e-6)
+        assert found.shares[2:] == pytest.approx(
+            merged.shares[2] * np.array([0.25, 0.75]), rel=0.05
+        )
+
+    def test_hundred_classes_that_overlap(self):
+        """EM needs thousands of steps here, as the likelihood is nearly flat."""
+        random = np.random.default_rng(0)
+        k, centres = 100, random.normal(size=(100, 5)) * 0.5
+        shares = random.dirichlet(np.full(k, 5.0))
+        points = centres[random.choice(k, 4000, p=shares)] + random.normal(size=(4000, 5))
+        density = np.exp(-0.5 * ((points[:, None] - centres) ** 2).sum(axis=2))
+        posterior = density / density.sum(axis=1, keepdims=True)
+        start = time.process_time()
+        found = most_likely_shares(posterior, np.ones(4000), np.full(k, 1 / k))
+        assert time.process_time() - start < 2.0
+        assert found.gap < 1e-9
+        assert found.shares.sum() == pytest.approx(1)
 
 
 class TestLinear:

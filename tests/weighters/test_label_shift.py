@@ -146,8 +146,9 @@ class TestEstimates:
     def test_design_weights_count_rows(self):
         X, y, U, _ = shifted((0.8, 0.2), m=400, n=900)
         counts = np.random.default_rng(0).integers(1, 3, len(U))
-        weighted = LabelShiftWeights().fit(X, y, population=Population(U, weight=counts))
-        repeated = LabelShiftWeights().fit(X, y, population=np.repeat(U, counts, axis=0))
+        weighter = LabelShiftWeights(shrink=False)  # shrinking counts rows by Kish's formula
+        weighted = clone(weighter).fit(X, y, population=Population(U, weight=counts))
+        repeated = clone(weighter).fit(X, y, population=np.repeat(U, counts, axis=0))
         np.testing.assert_allclose(weighted.class_weights_, repeated.class_weights_, rtol=1e-6)
         # In the sample, a class of which each row stands for three was sampled at a third.
         design = np.where(y == 1, 3.0, 1.0)
@@ -156,6 +157,21 @@ class TestEstimates:
         np.testing.assert_allclose(
             designed.population_shares_, weighted.population_shares_, atol=0.05
         )
+
+    @pytest.mark.parametrize("shares", [(0.55, 0.45), (0.4, 0.3, 0.3)])
+    @pytest.mark.parametrize("method", ["mlls", "bbse"])
+    def test_the_unit_of_the_population_weights_does_not_matter(self, shares, method):
+        X, y, U, _ = shifted(shares, m=60, n=200, noise=2.0)
+        uneven = np.random.default_rng(0).choice([1.0, 3.0], len(U))
+        for weight in (np.ones(len(U)), uneven):
+            found = [
+                LabelShiftWeights(method=method)
+                .fit(X, y, population=Population(U, weight=unit * weight))
+                .shrinkage_
+                for unit in (1.0, 100.0, 100.5, 1e-3)
+            ]
+            assert 0 < found[0] < 1
+            assert found == pytest.approx([found[0]] * 4, rel=1e-9)
 
 
 class TestContract:

@@ -117,7 +117,7 @@ def _open_margins(given: Given) -> tuple[SampleFile, Margins]:
 
     known = read_margins(given.margins)
     rows = open_sample(given)
-    shared = known.shared_with(rows.features.column_names)
+    shared = known.known_of(rows.features.column_names)
     _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], given)
     return rows, known
 

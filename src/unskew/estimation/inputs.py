@@ -55,7 +55,8 @@ def open_labelled(
 def shared_columns(given: Sample, population: Population | Margins) -> list[str]:
     """Return the columns of X that the population has, too."""
     names = given.rows.table.column_names
-    return population.shared_with(names) if given.rows.named and population.named else names
+    shared = population.shared_with(given.rows)
+    return names if shared is None else shared
 
 
 def check_models(

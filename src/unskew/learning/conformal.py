@@ -31,6 +31,7 @@ from unskew.learning.trainer import TrainingRows, learner_name, weighs_itself
 from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
+from unskew.population.column_names import remember_columns
 from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.population import Population
@@ -217,10 +218,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         self.calibration_rows_: IntArray = np.concatenate([places for _, places in splits])
         weights = np.concatenate([weights for _, weights in found])
         self.effective_sample_size_ = effective_sample_size(weights) if weights.any() else 0.0
-        self.n_features_in_ = given.table.num_columns
-        self.__dict__.pop("feature_names_in_", None)
-        if given.named:
-            self.feature_names_in_ = np.array(given.table.column_names, dtype=object)
+        remember_columns(self, given.labels)
         return self
 
     def _check_weighters(self) -> None:

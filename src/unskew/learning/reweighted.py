@@ -26,6 +26,7 @@ from unskew.learning.leaves import Leaves
 from unskew.learning.strength import Strength, choose_strength, split, tempered, weighings
 from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
+from unskew.population.column_names import fitted_columns, remember_columns
 from unskew.population.population import Population
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
@@ -184,7 +185,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         validate_parameters(self)
         trainer = self._trainer(y)
         check_whole(X, population)
-        for stale in ("multiplicities_", "feature_names_in_", "strength_", "choice_scores_"):
+        for stale in ("multiplicities_", "strength_", "choice_scores_"):
             self.__dict__.pop(stale, None)
         weighter, power = self._weighter_and_power(population)
         leaves = None
@@ -213,9 +214,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         self.estimator_ = trainer.fit(X, y, self.weights_)
         if self.resample == "multiplicity":
             self.multiplicities_ = trainer.multiplicities_
-        self.n_features_in_ = self.weighter_.n_features_in_
-        if hasattr(self.weighter_, "feature_names_in_"):
-            self.feature_names_in_ = self.weighter_.feature_names_in_
+        remember_columns(self, fitted_columns(self.weighter_))
         return self
 
     def _trainer(self, y: Any) -> Trainer:

@@ -23,9 +23,14 @@ from unskew.numerics.heckman import Basis, Problem, TwoStep, sandwich
 from unskew.numerics.newton import Certificate
 from unskew.numerics.selection_likelihood import Maximum
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.column_names import chosen_names, which_there_are
+from unskew.population.column_names import (
+    chosen_names,
+    remember_columns,
+    under_fitted_names,
+    which_there_are,
+)
 from unskew.population.labels import is_labelled
-from unskew.population.rows import Rows, as_rows
+from unskew.population.rows import ColumnLabels, Rows, as_rows
 from unskew.weighters.parameters import WithParameters
 
 
@@ -115,10 +120,9 @@ class SelectionModel(WithParameters):
         """
         validate_parameters(self)
         given = as_rows(X, name="X")
-        names = given.table.column_names
         chosen = {
-            "selection": _chosen(self.selection, names, "selection"),
-            "outcome": _chosen(self.outcome, names, "outcome"),
+            "selection": _chosen(self.selection, given.labels, "selection"),
+            "outcome": _chosen(self.outcome, given.labels, "outcome"),
         }
         owner = type(self).__name__
         if y is None:
@@ -133,10 +137,7 @@ class SelectionModel(WithParameters):
             outcomes=lambda seen: self._outcomes(y, seen),
             owner=owner,
         )
-        self.n_features_in_ = len(names)
-        self.__dict__.pop("feature_names_in_", None)
-        if given.named:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        remember_columns(self, given.labels)
         seen_rows = rows.first.table.filter(pa.array(rows.selected[: len(rows.first)]))
         batch = Rows(seen_rows.select(chosen["outcome"]), given.named).batch
         self._selection = Equation(rows.batches(chosen["selection"]))
@@ -265,17 +266,7 @@ class SelectionModel(WithParameters):
     def _batch(self, X: Any, columns: list[str]) -> pa.RecordBatch:
         """Return new rows with the columns of an equation."""
         rows = as_rows(X, name="X")
-        table, fitted = rows.table, hasattr(self, "feature_names_in_")
-        if not (rows.named and fitted):
-            if table.num_columns != self.n_features_in_:
-                raise InputError(
-                    f"X has {table.num_columns} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-            names = (
-                self.feature_names_in_ if fitted else [f"x{j}" for j in range(table.num_columns)]
-            )
-            table = table.rename_columns([str(name) for name in names])
+        table = under_fitted_names(self, rows, exact=False)
         lacking = [name for name in columns if name not in table.column_names]
         if lacking:
             raise InputError(
@@ -293,10 +284,10 @@ class SelectionModel(WithParameters):
         return tags
 
 
-def _chosen(columns: Any, names: list[str], parameter: str) -> list[str]:
+def _chosen(columns: Any, labels: ColumnLabels, parameter: str) -> list[str]:
     if columns is None:
-        return list(names)
-    chosen = chosen_names(list(columns), names, owner="X")
+        return list(labels.names)
+    chosen = chosen_names(list(columns), labels, owner="X")
     if not chosen or len(set(chosen)) < len(chosen):
         raise ParameterError(f"{parameter} must name columns of X, each once; got {columns!r}.")
     return chosen

@@ -64,6 +64,7 @@ def solve_kliep(
     weight: FloatArray,
     means: FloatArray,
     *,
+    start: FloatArray | None = None,
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
 ) -> Kliep:
@@ -78,6 +79,9 @@ def solve_kliep(
     means : ndarray of shape (n_basis,)
         The means of the basis over the sample. Where one is zero, its coefficient is zero: the
         sample says nothing about it, and the likelihood would have no bound.
+    start : ndarray of shape (n_basis,), optional
+        The proportions, positive, to begin with; by default equal ones. Where several are the most
+        likely, those near it are found.
 
     Examples
     --------
@@ -96,7 +100,8 @@ def solve_kliep(
         return Kliep(coefficients, -np.inf, np.inf, 0, False)
     if not seen.all():
         basis, weight = basis[seen], weight[seen]
-    likelihood = _Likelihood(basis, 1 / means[used], weight / weight.sum())
+    first = np.ones(len(used)) if start is None else start[used]
+    likelihood = _Likelihood(basis, 1 / means[used], weight / weight.sum(), first / first.sum())
     proportions, gap, iterations = likelihood.maximise(tolerance, max_iterations)
     coefficients[used] = proportions / means[used]
     objective = likelihood.of(likelihood.values(proportions))
@@ -109,6 +114,7 @@ class _Likelihood(NamedTuple):
     basis: FloatArray
     scale: FloatArray
     shares: FloatArray
+    start: FloatArray
 
     def values(self, proportions: FloatArray) -> FloatArray:
         """Return the values of the mixture, Σ p ψ, at each row."""
@@ -121,7 +127,7 @@ class _Likelihood(NamedTuple):
 
     def maximise(self, tolerance: float, max_iterations: int) -> tuple[FloatArray, float, int]:
         """Return the proportions, the duality gap and the number of steps."""
-        proportions = np.full(len(self.scale), 1 / len(self.scale))
+        proportions = self.start
         for _ in range(_EM_STEPS):
             proportions = proportions * self._gradient(self.values(proportions))
         proportions = self._pruned(proportions / proportions.sum())
@@ -178,10 +184,12 @@ class _Likelihood(NamedTuple):
         relative = self.basis[:, support] * self.scale[support]
         relative *= (np.sqrt(self.shares) / values)[:, None]
         hessian = relative.T @ relative
+        # In flat directions, such as of equal components, proportions stay as they began.
+        spread = self.start.max() / self.start[support]
         jitter = 1e-12 * float(np.trace(hessian)) / len(support)
         while True:
             try:
-                factor = cholesky(hessian + jitter * np.eye(len(support)))
+                factor = cholesky(hessian + np.diag(jitter * spread))
                 break
             except LinAlgError:
                 jitter *= 100

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import log_softmax
 
+from unskew.numerics.kliep import solve_kliep
 from unskew.numerics.linear_classes import softmax
 from unskew.numerics.newton import climb
 from unskew.numerics.typing import FloatArray, IntArray
@@ -23,7 +24,6 @@ SMALLEST = 1e-12
 """Probabilities below it are taken as this: zero would have no logarithm."""
 _RIDGE = 1e-2
 """How much of a row it counts against a calibration that it changes probabilities."""
-_MAX_STEPS = 10_000
 
 
 class Calibration(NamedTuple):
@@ -84,7 +84,6 @@ class Shares(NamedTuple):
     """The class shares with the largest likelihood, and how far any others can be above it."""
 
     shares: FloatArray
-    steps: int
     gap: float
     """An upper bound of how much larger the mean log-likelihood could be."""
 
@@ -92,10 +91,10 @@ class Shares(NamedTuple):
 def most_likely_shares(
     probabilities: FloatArray, weight: FloatArray, prior: FloatArray, *, tolerance: float = 1e-9
 ) -> Shares:
-    """Return the population's class shares, by EM with squared extrapolation.
+    """Return the population's class shares, by Newton's method.
 
-    The mean of log Σ_y p(y|x) π_y/π⁰_y is concave in π. A step of EM multiplies π by its gradient;
-    the gradient's largest entry minus one bounds what is left to gain.
+    The mean of log Σ_y p(y|x) π_y/π⁰_y is concave in π, and π is to a mixture of the p(y|x)/π⁰_y
+    what KLIEP's coefficients are to one of kernels: the same program, of :mod:`.kliep`.
 
     Parameters
     ----------
@@ -110,33 +109,9 @@ def most_likely_shares(
     >>> most_likely_shares(sure, np.ones(3), np.array([0.5, 0.5])).shares.round(6)
     array([0.666667, 0.333333])
     """
-    ratios = np.maximum(probabilities, SMALLEST) / prior
-    mass = weight / weight.sum()
-
-    def gradient(shares: FloatArray) -> FloatArray:
-        return (mass / (ratios @ shares)) @ ratios
-
-    def value(shares: FloatArray) -> float:
-        return float(mass @ np.log(ratios @ shares))
-
-    shares, steps, gap = prior.copy(), 0, np.inf
-    while steps < _MAX_STEPS:
-        slope = gradient(shares)
-        gap = float(slope.max() - 1.0)
-        if gap < tolerance:
-            break
-        first = shares * slope
-        second = first * gradient(first)
-        steps += 2
-        move, bend = first - shares, second - 2 * first + shares
-        size = float(np.linalg.norm(bend))
-        if size > 0:  # Varadhan and Roland, Scandinavian Journal of Statistics 35 (2008)
-            length = max(1.0, float(np.linalg.norm(move)) / size)
-            guess = shares + 2 * length * move + length**2 * bend
-            if guess.min() > 0 and value(guess) > value(second):
-                second = guess / guess.sum()
-        shares = second
-    return Shares(shares, steps, max(gap, 0.0))
+    basis = np.maximum(probabilities, SMALLEST)
+    found = solve_kliep(basis, weight, prior, start=prior, tolerance=tolerance)
+    return Shares(found.coefficients * prior, found.gap)
 
 
 def by_class(values: FloatArray, labels: IntArray, weight: FloatArray) -> FloatArray:

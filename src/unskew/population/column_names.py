@@ -15,36 +15,40 @@ import pyarrow as pa
 from unskew.errors import InputError, MismatchError, ParameterError
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.reading import as_marks
-from unskew.population.rows import Rows, check_distinct, pandas_index_columns
+from unskew.population.rows import ColumnLabels, Rows, check_distinct, pandas_index_columns
 from unskew.population.sources import Source
 
 
 def feature_columns(
-    schema: pa.Schema, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]
+    source: Source, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]
 ) -> list[str]:
     """Return the population's columns that describe a row.
 
     By default all but those ``apart``, which have another role, and what was a pandas index.
     """
+    schema = source.schema
     if columns is None:
         others = [*apart, *pandas_index_columns(schema)]
         chosen = [name for name in schema.names if name not in others]
     else:
-        chosen = chosen_names(columns, schema.names, owner="The population")
+        chosen = chosen_names(columns, source.labels, owner="The population")
     check_distinct(chosen, owner="The population")
     if not chosen:
         raise InputError("The population has no columns that describe its rows.")
     return chosen
 
 
-def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[str]:
-    """Return the names of columns that a list of names or positions chooses."""
+def chosen_names(columns: Any, labels: ColumnLabels, *, owner: str) -> list[str]:
+    """Return the names of columns that a list of names, labels or positions chooses."""
+    available = labels.names
     if isinstance(columns, str) or not isinstance(columns, Sequence):
         raise ParameterError(f"columns must be a list of names; got {columns!r}.")
     chosen = []
     for column in columns:
-        is_position = isinstance(column, Integral) and not isinstance(column, bool | np.bool_)
-        if is_position and 0 <= int(column) < len(available):
+        is_number = isinstance(column, Integral) and not isinstance(column, bool | np.bool_)
+        if is_number and labels.numbered:
+            column = f"x{column}"
+        elif is_number and 0 <= int(column) < len(available):
             column = available[int(column)]
         if not isinstance(column, str):
             raise ParameterError(
@@ -58,6 +62,42 @@ def chosen_names(columns: Any, available: Sequence[str], *, owner: str) -> list[
             f"{which_there_are(unknown[0], available)}"
         )
     return chosen
+
+
+def remember_columns(estimator: Any, labels: ColumnLabels) -> None:
+    """Set scikit-learn's attributes of X on an estimator; of whole-number labels, the numbers."""
+    for stale in ("feature_names_in_", "feature_numbers_in_"):
+        estimator.__dict__.pop(stale, None)
+    estimator.n_features_in_ = len(labels.names)
+    if labels.named:
+        estimator.feature_names_in_ = np.array(labels.names, dtype=object)
+    if labels.numbered:
+        estimator.feature_numbers_in_ = np.array([int(name[1:]) for name in labels.names])
+
+
+def fitted_columns(estimator: Any) -> ColumnLabels:
+    """Return the columns of the X that an estimator was fitted on."""
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    numbers = getattr(estimator, "feature_numbers_in_", range(estimator.n_features_in_))
+    numbered = hasattr(estimator, "feature_numbers_in_")
+    return ColumnLabels(names or [f"x{number}" for number in numbers], bool(names), numbered)
+
+
+def under_fitted_names(estimator: Any, rows: Rows, *, exact: bool) -> pa.Table:
+    """Return new rows under the names, and in the order, of the X that an estimator was fitted on.
+
+    Matched by label, columns may be fewer or more unless ``exact``.
+    """
+    fitted, table = fitted_columns(estimator), rows.table
+    found = fitted.columns_in(rows.labels)
+    if table.num_columns != len(fitted.names) and (exact or found is None):
+        raise InputError(
+            f"X has {table.num_columns} features, but {type(estimator).__name__} is expecting "
+            f"{len(fitted.names)} features as input."
+        )
+    if found is None:
+        return table.rename_columns(fitted.names)
+    return table.select(list(found.values())).rename_columns(list(found))
 
 
 def row_values(values: Any, parameter: str, source: Source) -> Any:
@@ -101,7 +141,7 @@ def columns_to_weigh_by(
     if columns is None and population.about.margins is None:
         return names
     if columns is not None and not isinstance(columns, str):
-        chosen = chosen_names(list(columns), given.table.column_names, owner="The sample")
+        chosen = chosen_names(list(columns), given.labels, owner="The sample")
         if not chosen or len(set(chosen)) < len(chosen):
             raise ParameterError(f"columns must name columns, each once; got {columns!r}.")
         if both := [name for name in chosen if name in apart]:
@@ -112,13 +152,14 @@ def columns_to_weigh_by(
         return chosen
     if columns not in (None, "shared"):
         raise ParameterError(f'columns must be None, a list of names or "shared"; got {columns!r}.')
-    if given.named and not population.named:
+    shared = population.shared_with(given)
+    if given.named and shared is None:
         raise InputError(
             'columns="shared" compares names, and the population\'s columns have none. Pass the '
             "population with names, or list the columns to weigh by, which are then matched by "
             "position: columns=[...]."
         )
-    shared = population.shared_with(names) if given.named else names
+    shared = [name for name in names if shared is None or name in shared]
     if not shared:
         raise _nothing_in_common(names, population.columns)
     return shared

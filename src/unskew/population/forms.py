@@ -12,6 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
+from unskew.population.rows import ColumnLabels
+
 
 class Form:
     """The library, the column labels and the types of a table or array.
@@ -84,8 +86,9 @@ class Form:
         frame = nw.from_arrow(_with_plain_values(table), backend=self._backend).to_native()
         if not self._backend.is_pandas_like():
             return frame.cast({name: self._types[name] for name in frame.columns})
-        if not all(isinstance(label, str) for label in self._labels):  # matched by position
-            frame.columns = self._labels
+        names = ColumnLabels.of(self._labels, name="X").names
+        label_of = dict(zip(names, self._labels, strict=True))
+        frame.columns = [label_of[name] for name in frame.columns]
         # Whole numbers cannot hold missing values, and stay floats where there are any.
         types = {label: self._types[label] for label in frame.columns}
         gaps = frame.isna().any()

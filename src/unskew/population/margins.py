@@ -256,8 +256,6 @@ class Margins:
     def _keys(self) -> list[Key]:
         return [*self._tables, *((name,) for name in [*self._totals, *self._coefficients])]
 
-    named = True  # their keys are names
-
     @property
     def columns(self) -> list[str]:
         """The columns of which something is known."""
@@ -281,8 +279,12 @@ class Margins:
         """Margins mark no rows."""
         return None
 
-    def shared_with(self, names: Sequence[str]) -> list[str]:
+    def shared_with(self, sample: Rows) -> list[str]:
         """Return those of a sample's columns of which something is known."""
+        return self.known_of(sample.table.column_names)
+
+    def known_of(self, names: Sequence[str]) -> list[str]:
+        """Return those of these columns of which something is known."""
         known = [*self.columns, *(split_name(one, names)[0] for one in self._coefficients)]
         return [name for name in names if name in known]
 

@@ -73,7 +73,8 @@ class Population:
 
     Notes
     -----
-    Columns are matched with the sample's by name where both have names, otherwise by position.
+    Columns are matched with the sample's by name where both have names, by label where both have
+    whole numbers as labels, as in pandas, otherwise by position.
 
     A pass is spread over as many threads as the process may use, or ``UNSKEW_THREADS`` of them if
     that environment variable is set. The answer does not depend on it.
@@ -117,7 +118,7 @@ class Population:
         self._weight = row_values(weight, "weight", self._source)
         self._selected = row_values(selected, "selected", self._source)
         roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-        self._columns = feature_columns(self._source.schema, columns, apart=roles)
+        self._columns = feature_columns(self._source, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen, self._kept = Seen(), KeptAnswers()
@@ -143,14 +144,12 @@ class Population:
         """The names of the columns that describe a row."""
         return list(self._columns)
 
-    def shared_with(self, names: Sequence[str]) -> list[str]:
-        """Return those of a sample's columns that the population has too."""
-        return [name for name in names if name in self._columns]
-
-    @property
-    def named(self) -> bool:
-        """Whether the columns have names; otherwise they go by position."""
-        return self._source.named
+    def shared_with(self, sample: Rows) -> list[str] | None:
+        """Return those of a sample's columns that the population has too; None goes by position."""
+        found = sample.labels.columns_in(self._source.labels)
+        if found is None:
+            return None
+        return [name for name, column in found.items() if column in self._columns]
 
     @property
     def is_weighted(self) -> bool:
@@ -228,10 +227,12 @@ class Population:
         twin = copy.copy(self)
         twin._types = {}
         names = sample.table.column_names
-        if self._source.named and sample.named:
-            features = [name for name in self._columns if name not in ignored]
+        whole = sample.labels._replace(names=names if among is None else list(among))
+        if (found := whole.columns_in(self._source.labels)) is not None:
+            called = {column: name for name, column in found.items()}
+            features = [called.get(one, one) for one in self._columns if one not in ignored]
             check_same_columns(names, features, exact=among is None)
-            twin._columns = names
+            twin._columns = [found[name] for name in names]
         else:
             twin._columns = columns_by_position(names, self._columns, among)
         twin._names = names

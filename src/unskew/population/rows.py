@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -20,7 +21,7 @@ from narwhals.dependencies import is_duckdb_relation
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from unskew.errors import InputError, InputTypeError
+from unskew.errors import InputError, InputTypeError, MismatchError
 from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import is_text, without_views
 from unskew.population.threads import in_order, n_threads
@@ -29,15 +30,77 @@ _MANY_VALUES = 100_000
 """For fewer, it is not worth starting threads."""
 
 
+class ColumnLabels(NamedTuple):
+    """The columns of a table, and what the caller calls them.
+
+    Attributes
+    ----------
+    names : list of str
+    named : bool
+        Whether they have names. Columns of an array are called ``x0``, ``x1``, … and are matched by
+        position.
+    numbered : bool
+        Whether their labels are whole numbers, as in pandas: 3 is called ``x3``.
+    """
+
+    names: list[str]
+    named: bool
+    numbered: bool
+
+    @classmethod
+    def of(cls, labels: Sequence[Any], *, name: str) -> ColumnLabels:
+        """Return those of a dataframe; ``name`` is the argument's, for the message."""
+        is_text = [isinstance(label, str) for label in labels]
+        if any(is_text) and not all(is_text):
+            raise InputTypeError(
+                f"{name} has column labels that are text and others that are not; make them all "
+                "text."
+            )
+        if all(isinstance(one, Integral) and not isinstance(one, bool) for one in labels):
+            return cls([f"x{label}" for label in labels], named=False, numbered=True)
+        return cls(list(map(str, labels)), named=True, numbered=False)
+
+    def columns_in(self, other: ColumnLabels) -> dict[str, str] | None:
+        """Return the other's column of the same label for each of these; None goes by position.
+
+        Names meet names, and whole numbers meet whole numbers, also where a file holds them as
+        text. Anything else is matched by position, for which numbers must be 0, 1, 2, … in order.
+
+        Examples
+        --------
+        >>> swapped = ColumnLabels.of([1, 0], name="X")
+        >>> swapped.columns_in(ColumnLabels(["0", "1"], named=True, numbered=False))
+        {'x1': '1', 'x0': '0'}
+        """
+        sides = (self, other)
+        # Without the x of numbers, they are as a file would hold them.
+        mine, theirs = ([one[side.numbered :] for one in side.names] for side in sides)
+        whole = all(one.removeprefix("-").isdecimal() for one in [*mine, *theirs])
+        if all(side.named or (side.numbered and whole) for side in sides):
+            at = dict(zip(theirs, other.names, strict=True))
+            return {n: at[key] for n, key in zip(self.names, mine, strict=True) if key in at}
+        for side, labels in zip(sides, (mine, theirs), strict=True):
+            if side.numbered and labels != [str(place) for place in range(len(labels))]:
+                raise MismatchError(
+                    f"The columns of one table are labelled {', '.join(labels[:10])}, and those of "
+                    "the other have other labels or none. They are matched by position only where "
+                    "the labels are 0, 1, 2, … in order: give both tables the same labels."
+                )
+        return None
+
+
 @dataclass(frozen=True)
 class Rows:
-    """A table, and whether its columns have names.
-
-    Columns without names are called ``x0``, ``x1``, … and are matched by position.
-    """
+    """A table, and whether its columns have names or whole numbers (:class:`ColumnLabels`)."""
 
     table: pa.Table
     named: bool
+    numbered: bool = False
+
+    @property
+    def labels(self) -> ColumnLabels:
+        """What the columns are called."""
+        return ColumnLabels(self.table.column_names, self.named, self.numbered)
 
     @cached_property
     def batch(self) -> pa.RecordBatch:
@@ -62,11 +125,15 @@ class Rows:
         return int(self.table.num_rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"table": bytes_of_table(self.table), "named": self.named}
+        return {
+            "table": bytes_of_table(self.table),
+            "named": self.named,
+            "numbered": self.numbered,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Fields of a frozen dataclass cannot be assigned.
-        self.__dict__.update(table=table_of_bytes(state["table"]), named=state["named"])
+        self.__dict__.update({**state, "table": table_of_bytes(state["table"])})
 
 
 def _with_dictionary(column: pa.Array) -> pa.Array:
@@ -165,18 +232,13 @@ def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
     # error would not name the column.
     # pandas keeps its labels, which may be numbers.
     labels = frame.to_native().columns if frame.implementation.is_pandas_like() else frame.columns
-    is_text = [isinstance(label, str) for label in labels]
-    if any(is_text) and not all(is_text):
-        raise InputTypeError(
-            f"{name} has column labels that are text and others that are not; make them all text."
-        )
-    named = all(is_text)
+    called = ColumnLabels.of(list(labels), name=name)
     columns = [
         _arrow_column(frame[:, position].to_native(), str(label), name=name)
         for position, label in enumerate(frame.columns)
     ]
-    names = [str(c) for c in frame.columns] if named else [f"x{j}" for j in range(len(columns))]
-    return Rows(_checked(pa.table(columns, names=names), name=name), named=named)
+    table = _checked(pa.table(columns, names=called.names), name=name)
+    return Rows(table, called.named, called.numbered)
 
 
 def _from_array(data: Any, *, name: str) -> Rows:

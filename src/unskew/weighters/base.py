@@ -25,6 +25,7 @@ from unskew.errors import (
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch
 from unskew.population.about import About
+from unskew.population.column_names import remember_columns
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
@@ -255,9 +256,7 @@ class Weighter(WithParameters, ABC):
                 f"X has no rows: found array with 0 sample(s) (shape=(0, {rows.table.num_columns}))"
                 " while a minimum of 1 is required."
             )
-        self.n_features_in_ = rows.table.num_columns
-        if rows.named:
-            self.feature_names_in_ = np.array(rows.table.column_names, dtype=object)
+        remember_columns(self, rows.labels)
         return given
 
     def _search(self, sample: Sample, target: Population | Margins) -> OverlapSearch | None:

@@ -16,10 +16,14 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap import warn_of_unseen
 from unskew.population.about import About
-from unskew.population.column_names import which_there_are
+from unskew.population.column_names import (
+    fitted_columns,
+    under_fitted_names,
+    which_there_are,
+)
 from unskew.population.encode import ColumnCodes
 from unskew.population.open_sample import open_new_rows
-from unskew.population.rows import Rows
+from unskew.population.rows import ColumnLabels, Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.weighters.base import Weighter
@@ -81,8 +85,7 @@ class InductiveWeighter(Weighter, ABC):
         new = open_new_rows(X)
         if not isinstance(new, Sample):
             names = list(self._rule_columns())
-            by_name = hasattr(self, "feature_names_in_")
-            columns = names if by_name else self._by_position(new.frame.columns)
+            columns = self._on_spark(new.frame.columns)
             return new.with_weights(name, columns, names, self._rule(), self.scale_)
         if not len(new):
             return np.empty(0)
@@ -122,33 +125,28 @@ class InductiveWeighter(Weighter, ABC):
             )
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _by_position(self, columns: Sequence[str]) -> list[str]:
+    def _on_spark(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns of a Spark DataFrame that the rule needs."""
+        fitted = fitted_columns(self)
+        found = fitted.columns_in(ColumnLabels(list(columns), named=True, numbered=False))
+        if found is not None:
+            return [found.get(name, name) for name in self._rule_columns()]
         if len(columns) != self.n_features_in_:
             raise InputError(
                 f"X has {len(columns)} columns, and the sample had {self.n_features_in_} without "
                 "names, which are matched by position. Select them."
             )
-        return [columns[int(name[1:])] for name in self._rule_columns()]
+        return [columns[fitted.names.index(name)] for name in self._rule_columns()]
 
     def _as_fitted(self, rows: Rows) -> Rows:
         """Return new rows with the columns of the sample, under its names and in its order."""
-        fitted = list(getattr(self, "feature_names_in_", ()))
-        by_name = rows.named and bool(fitted)
-        chosen = self._chosen_columns(fitted)
-        if rows.table.num_columns != self.n_features_in_ and not (by_name and chosen):
+        fitted = fitted_columns(self)
+        chosen = self._chosen_columns(fitted.names)
+        table = under_fitted_names(self, rows, exact=not chosen)
+        needed = fitted.names if chosen is None else self.columns_
+        if missing := [name for name in needed if name not in table.column_names]:
             raise InputError(
-                f"X has {rows.table.num_columns} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
+                f"X lacks column '{missing[0]}', which the sample had."
+                f"{which_there_are(missing[0], rows.table.column_names)}"
             )
-        if by_name:  # of columns that are not weighed by, those that are there
-            needed = fitted if chosen is None else self.columns_
-            missing = [name for name in needed if name not in rows.table.column_names]
-            if missing:
-                raise InputError(
-                    f"X lacks column '{missing[0]}', which the sample had."
-                    f"{which_there_are(missing[0], rows.table.column_names)}"
-                )
-            present = [name for name in fitted if name in rows.table.column_names]
-            return replace(rows, table=rows.table.select(present))
-        names = fitted or [f"x{position}" for position in range(self.n_features_in_)]
-        return Rows(rows.table.rename_columns(names), named=bool(fitted))
+        return Rows(table, fitted.named, fitted.numbered)

@@ -82,7 +82,9 @@ class LabelShiftWeights(Weighter):
         Whether the classifier is fitted already, on other rows than the sample, and used as it is.
     shrink : bool, default=True
         Whether to shrink the estimated shift by what of it may be chance. A clear shift stays as it
-        is, and weights of a sample that was not selected stay near one.
+        is, and weights of a sample that was not selected stay near one. The population counts
+        with its effective size, whatever the unit of its weights: where they count equal rows, as
+        in a table of groups, that is too small, and False is right.
     population_rows : int, default=20_000
         How many population rows are drawn, for ``shift_test_`` and for "mlls" with more than two
         classes. Otherwise all rows count: with two classes in a histogram, with "bbse" and "rlls"

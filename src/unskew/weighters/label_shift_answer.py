@@ -77,12 +77,12 @@ class Predictions(Summary):
     """
 
     shared = frozenset({"scores"})
-    added = ("sums", "mass", "n_rows", "n_broken", "squares")
+    added = ("sums", "mass", "n_rows", "squares")
 
     def __init__(self, scores: Scores) -> None:
         self.scores = scores
         self.sums = np.zeros(len(scores.columns))
-        self.mass, self.n_rows, self.n_broken, self.squares = 0.0, 0, 0, 0.0
+        self.mass, self.n_rows, self.squares = 0.0, 0, 0.0
         columns = list(range(len(scores.models) if len(scores.columns) == 2 else 0))
         self.binned = Binned(columns)
 
@@ -97,7 +97,6 @@ class Predictions(Summary):
                 self.sums += rows.weight @ self.scores.calibrated(probabilities)
         self.mass += float(rows.weight.sum())
         self.n_rows += len(rows)
-        self.n_broken += int((rows.weight % 1 != 0).sum())
         with np.errstate(over="ignore", under="ignore"):
             self.squares += float(rows.weight @ rows.weight)
 
@@ -115,9 +114,7 @@ class Predictions(Summary):
 
     @property
     def effective_rows(self) -> float:
-        """As many rows as the design weights leave; whole numbers are taken as counts of rows."""
-        if not self.n_broken:
-            return self.mass
+        """As many rows as the design weights leave, by Kish's formula, whatever their unit."""
         if not 0 < self.squares < np.inf:  # weights too small or large for squares
             return self.n_rows
         return float(self.mass / np.sqrt(self.squares)) ** 2

@@ -91,7 +91,7 @@ class Tempered(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Any) -> FloatArray:
         inner = self.weighter_ = self._inner()
-        inner.columns_ = self.columns_
+        inner.columns_ = sample.rows.table.column_names
         raw = inner._solve(sample, answer)
         if (raw < 0).any():
             raise ParameterError(

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from unskew.numerics.typing import IntArray
 from unskew.population.reading import BLOCK_ROWS, Reading, combined
+from unskew.population.rows import ColumnLabels
 from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
@@ -55,8 +56,8 @@ class Source(ABC):
         The columns, known before anything is read.
     n_rows : int or None
         None if it is unknown before reading.
-    named : bool
-        Whether the columns have names.
+    named, numbered : bool
+        Whether the columns have names, or whole numbers as labels.
     typed : bool
         Whether the schema's types are reliable; those of a CSV file are guessed from its start.
     rereadable : bool
@@ -74,12 +75,18 @@ class Source(ABC):
     schema: pa.Schema
     n_rows: int | None = None
     named: bool = True
+    numbered: bool = False
     typed: bool = True
     rereadable: bool = True
     in_memory: bool = False
     ordered: bool = True
     files: Sequence[File] = ()
     unreadable: Mapping[str, str] = {}
+
+    @property
+    def labels(self) -> ColumnLabels:
+        """What the columns are called."""
+        return ColumnLabels(self.schema.names, self.named, self.numbered)
 
     @abstractmethod
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:

@@ -27,7 +27,8 @@ class ChunkSource(StreamedSource):
         except StopIteration:
             raise InputError("The population is an iterable without chunks.") from None
         rows = as_rows(first, name=_NAME)
-        self.schema, self.named = rows.table.schema, rows.named
+        self.schema = rows.table.schema
+        self.named, self.numbered = rows.named, rows.numbered
         # The first chunk of an iterator has been consumed, so put it back in front.
         self._chunks = chunks if self.rereadable else chain([first], iterator)
 

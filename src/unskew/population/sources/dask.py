@@ -21,7 +21,8 @@ class DaskSource(StreamedSource):
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         empty = as_rows(frame._meta, name="population")
-        self.schema, self.named = empty.table.schema, empty.named
+        self.schema = empty.table.schema
+        self.named, self.numbered = empty.named, empty.numbered
 
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the partitions as they are computed."""

@@ -32,7 +32,8 @@ class TableSource(Source):
 
     def __init__(self, rows: Rows) -> None:
         self._rows: Any = rows.table
-        self.schema, self.named, self.n_rows = rows.table.schema, rows.named, len(rows)
+        self.schema, self.n_rows = rows.table.schema, len(rows)
+        self.named, self.numbered = rows.named, rows.numbered
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
         """Yield blocks of rows, of one size and an even number: no core waits for the last one."""
