@@ -180,3 +180,17 @@ def test_what_sensitivity_refuses(unskew, options, message):
     result = unskew(*ARGUMENTS, *options)
     assert result.code == 2
     assert message in " ".join(result.err.split())
+
+
+@pytest.mark.parametrize("command", ["estimate", "estimate --json", "diagnose --check", "weigh"])
+def test_a_category_that_no_sample_row_has_is_named_by_every_command(unskew, command):
+    people = pd.read_parquet("people.parquet")
+    people["town"] = people["town"].where(people.index % 24 > 0, "Trier")  # 4.2 %
+    people.to_parquet("people.parquet")
+    name, *options = command.split()
+    options += ["-o", "weights.csv"] if name == "weigh" else []
+    result = unskew(name, *ARGUMENTS[1:], *options)
+    assert result.code == (1 if name == "diagnose" else 0), result.err
+    assert "town = Trier: 4.2 % of the population" in result.out
+    if "--json" in options:
+        assert "town = Trier" in json.loads(result.out)["notes"][0]

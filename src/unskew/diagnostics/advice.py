@@ -112,7 +112,8 @@ def advised_verdict(
 
 def with_next_step(verdict: Verdict, given: Circumstances) -> Verdict:
     """Return the verdict with what to do next, where it is not good."""
-    if verdict.cause is None:
+    doubtful = given.doubts and verdict.status != "no bias found"
+    if verdict.cause is None and not doubtful:
         return verdict
     if given.doubts:
         step = leave_out(given.doubts)
@@ -127,7 +128,7 @@ def with_next_step(verdict: Verdict, given: Circumstances) -> Verdict:
     elif verdict.cause == "cost":
         step = _cheaper(given)
     else:
-        step = _better(verdict.cause, given)
+        step = _better(str(verdict.cause), given)
     return replace(verdict, next_step=step)
 
 

@@ -94,7 +94,7 @@ class Comparator:
             before=before,
             after=None if after is None else self.separated(family, after),
         )
-        return test, _expected_share(drawn, log_odds)
+        return test, _expected_share(drawn, log_odds, self.sides.is_seen[drawn.rows])
 
     def separated(self, family: Family, weights: FloatArray) -> Comparison:
         """Return how well a classifier separates the weighted sample from the population."""
@@ -148,14 +148,15 @@ class Comparator:
         return f"{text}; {test}. {shared}" + (f" {self.judged}" if weighted else "")
 
 
-def _expected_share(drawn: Drawn, log_odds: FloatArray) -> float:
+def _expected_share(drawn: Drawn, log_odds: FloatArray, is_seen: BoolArray) -> float:
     """Return the effective share of the sample that weights can be expected to keep.
 
     The odds of population over sample are estimated weights. With weights w of mean one on the
-    sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds.
+    sample, E_S[w²] = E_U[w], and the latter is not raised by noise in the odds. Rows with values
+    that no sample row has are left out: no weights represent them, at any cost.
     """
-    scored = np.isfinite(log_odds)
-    if not scored.any():
+    scored = np.isfinite(log_odds) & is_seen
+    if not drawn.mine[scored].any() or not drawn.theirs[scored].any():
         return 1.0
     # The odds are those of rows that are not in the sample; the others count as they are.
     shared = float(drawn.theirs[: drawn.n_mine].sum())

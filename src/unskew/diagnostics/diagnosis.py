@@ -311,9 +311,13 @@ class Diagnosis:
 
     @property
     def bias_left(self) -> bool:
-        """Whether there is bias: in the sample or, if weights are given, in the weighted sample."""
+        """Whether there is bias: in the sample or, if weights are given, in the weighted sample.
+
+        A value that no sample row has, beyond chance, is bias that no weights correct.
+        """
         corrected = ("correctable", "costly") if self.weights is not None else ()
-        return self.verdict.status not in ("no bias found", *corrected)
+        unseen = self.overlap is not None and bool(self.overlap.unseen)
+        return unseen or self.verdict.status not in ("no bias found", *corrected)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, numbers and text.

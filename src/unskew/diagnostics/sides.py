@@ -113,6 +113,16 @@ class Sides:
         numbers = self.values[:, ~self.is_category]
         return [centre_and_scale(column) for column in numbers.T]
 
+    @cached_property
+    def is_seen(self) -> BoolArray:
+        """Which rows hold only categories, or missing values, that some sample row holds."""
+        seen = np.ones(len(self.values), dtype=bool)
+        for column, is_category in zip(self.values.T, self.is_category, strict=True):
+            places = column if is_category else np.isnan(column)
+            places = np.where(np.isnan(column), -1.0, places)
+            seen &= np.isin(places, places[: self.n_sample])
+        return seen
+
     def points(self, rows: IntArray) -> FloatArray:
         """Return numbers and times of some rows with mean 0 and variance 1 over both sides.
 

@@ -15,10 +15,13 @@ from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
 
 
-def is_biased(bias: Bias) -> bool:
-    """Whether one of the two tests finds bias, each at half of the significance level."""
+def is_biased(bias: Bias, overlap: Overlap) -> bool:
+    """Whether a test finds bias, each at its part of the level, or a value is never in the sample.
+
+    A value counts only if an even draw of the sample's size would lack it in 1 of 100 cases.
+    """
     p_value = min(test.before.p_value for test in bias.tests)
-    return p_value < THRESHOLDS.significance_level / 2
+    return p_value < THRESHOLDS.significance_level / len(bias.tests) or bool(overlap.unseen)
 
 
 class Forecast(NamedTuple):
@@ -89,45 +92,54 @@ def reach_verdict(
         limit = "No weights make the sample represent these rows."
         return Verdict("not correctable", headline, (*rules, tests, limit), cause="overlap")
     left_out = _left_out_sentences(bias)
-    coverage = str(overlap)
     if weights is None:
-        found = _without_weights(bias, tests, coverage, forecast.expected_share)
+        found = _without_weights(bias, tests, overlap, forecast.expected_share)
         return replace(found, sentences=(*found.sentences, *left_out))
     # The size that the largest of n_means differences reaches by chance, in standard deviations
     # of a row: Bonferroni's correction of a normal quantile.
     error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
     noise = float(norm.isf(THRESHOLDS.significance_level / 2 / n_means) * error)
-    found = _with_weights(bias, tests, coverage, weights, noise, forecast.overfitted)
+    found = _with_weights(bias, tests, overlap, weights, noise, forecast.overfitted)
     return replace(found, sentences=(*found.sentences, *left_out))
 
 
-def _without_weights(bias: Bias, tests: str, coverage: str, expected_share: float) -> Verdict:
-    if not is_biased(bias):
+def _except_for(overlap: Overlap) -> str:
+    """Return the end of a sentence that names the values that no sample row has, if there are."""
+    if not overlap.unseen:
+        return "."
+    shown = [f"{rule.text} ({_percent(rule.share)} of the population)" for rule in overlap.unseen]
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return f", except for {', '.join(shown[:3])}{more}: no sample row has that."
+
+
+def _without_weights(bias: Bias, tests: str, overlap: Overlap, expected_share: float) -> Verdict:
+    coverage, end = str(overlap), _except_for(overlap)
+    if not is_biased(bias, overlap):
         return Verdict("no bias found", "No bias found.", (tests, _power_sentence(bias), coverage))
     worst = _worst_sentence(bias, after=False)
     if expected_share < THRESHOLDS.min_effective_share:
         headline = (
             "The sample is biased; weights can correct it, at the cost of about "
-            f"{_percent(1 - expected_share)} of the effective sample size."
+            f"{_percent(1 - expected_share)} of the effective sample size{end}"
         )
         return Verdict("costly", headline, (tests, worst, coverage), cause="cost")
     cost = (
         f"Weights would keep about {_percent(expected_share)} of the effective sample size, "
         "judging by the classifier's odds."
     )
-    headline = "The sample is biased, and weights can correct it."
+    headline = f"The sample is biased, and weights can correct it{end}"
     return Verdict("correctable", headline, (tests, worst, coverage, cost))
 
 
 def _with_weights(
     bias: Bias,
     tests: str,
-    coverage: str,
+    overlap: Overlap,
     weights: WeightSummary,
     noise: float,
     overfitted: bool,
 ) -> Verdict:
-    kept = _percent(weights.effective_share)
+    kept, coverage, end = _percent(weights.effective_share), str(overlap), _except_for(overlap)
     loss = f"{_percent(1 - weights.effective_share)} of the effective sample size"
     size = (
         f"The effective sample size is {weights.effective_sample_size:,.0f} rows ({kept}); the "
@@ -147,16 +159,16 @@ def _with_weights(
     if bias.tests[0].after is not None and is_separable(bias.tests[0].after):
         headline = "The weights correct the means, but not the joint distribution."
         return Verdict("not corrected", headline, sentences, cause="joint distribution")
-    if not is_biased(bias):
+    if not is_biased(bias, overlap):
         headline = "No bias found, so there is nothing for weights to correct"
         if weights.effective_share < 0.9995:
             headline += f"; these cost {loss}"
         reasons = (tests, _power_sentence(bias), size, coverage)
         return Verdict("no bias found", f"{headline}.", reasons)
     if weights.effective_share < THRESHOLDS.min_effective_share:
-        headline = f"The weights correct the bias, at the cost of {loss}."
+        headline = f"The weights correct the bias, at the cost of {loss}{end}"
         return Verdict("costly", headline, sentences, cause="cost")
-    headline = f"The weights correct the bias and keep {kept} of the effective sample size."
+    headline = f"The weights correct the bias and keep {kept} of the effective sample size{end}"
     return Verdict("correctable", headline, sentences)
 
 

@@ -81,7 +81,7 @@ def each_estimate(
     unweighted = target.plain().point(weighed.fit.sample.design, None)
     sizes = _effective_sizes(target.group_weights(weights))
     doubts: FloatArray = np.zeros(len(point))
-    cautions = variance.notes
+    cautions = (*weighed.notes, *variance.notes)
     if variance_name == "orthogonal" and target.models is not None:
         doubts = target.disagreements(weights, point, weighed.sums)
         cautions += (

@@ -229,7 +229,7 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
         outcome=None,
         variance="bootstrap",
         assumptions=assumptions(weighed, None),
-        notes=drawn.notes,
+        notes=(*weighed.notes, *drawn.notes),
         _basis=(
             f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "
             f"for {', '.join(MEANS)}."

@@ -54,6 +54,12 @@ class Weighed:
         """How the weights follow the rows; None where only a bootstrap can show it."""
         return self.weighter._linearisation(self.fit.sample)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the sample lacks, where the weighter has looked."""
+        overlap = self.weighter.overlap_
+        return () if overlap is None else overlap.notes
+
     def mass(self) -> float:
         """Return the population's size, or raise that it is not known."""
         return self.fit.target.mass

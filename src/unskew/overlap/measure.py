@@ -23,7 +23,12 @@ from unskew.population.sample import Sample
 
 
 def measure_overlap(
-    sample: Sample, drawn: Reservoir, n_rows: int, *, grow_on: int = 2000
+    sample: Sample,
+    drawn: Reservoir,
+    n_rows: int,
+    *,
+    grow_on: int = 2000,
+    search_in: int | None = None,
 ) -> Overlap:
     """Measure which part of the population the sample does not cover.
 
@@ -38,6 +43,9 @@ def measure_overlap(
         The number of rows of the population.
     grow_on : int
         The number of rows of each side that the search uses.
+    search_in : int, optional
+        In how many of the population's rows to look for regions and distances; by default all.
+        Values that no sample row has are always looked for in all.
 
     Returns
     -------
@@ -46,8 +54,7 @@ def measure_overlap(
     rows, seed = drawn.rows, drawn.seed
     mass = drawn.weight / drawn.weight.sum()
     whole = drawn.whole(n_rows)
-    # One over the root of Kish's effective size; nothing where all rows were counted.
-    error = 0.0 if whole else float(np.sqrt(mass @ mass))
+    error = _error(mass, whole)
     sample = sample.take(np.flatnonzero(sample.design > 0))
     codes, mine, design = sample.codes, sample.values, sample.design
     theirs = codes.transform(rows, side="population").values
@@ -58,10 +65,21 @@ def measure_overlap(
     squares = row_squares(drawn.weight, mass, whole, columns, theirs)
     # 1) Values that no sample row has, beyond those that chance explains.
     regions = list(unseen_regions(codes, columns, rows, EvenDraw(design, mass, squares)))
+    rules = list(_rules(regions, mass, error, len(mine)))
+    unseen = np.any([values.unseen for values in columns], axis=0)
+    if search_in is not None and search_in < len(mass):
+        few = drawn.first(search_in)
+        theirs, unseen, squares = theirs[few], unseen[few], squares[few] / mass[few].sum() ** 2
+        mass = mass[few] / mass[few].sum()
+        regions = [region._replace(where=region.where[few]) for region in regions]
+        error = _error(mass, False)
     left = _uncovered(regions, mass) < 1
     # 2) Boxes among the other rows.
     if left.any():
-        regions += _boxes(codes, mine, theirs, left, EvenDraw(design, mass, squares), grow_on, seed)
+        draw = EvenDraw(design, mass, squares)
+        boxes = _boxes(codes, mine, theirs, left, draw, grow_on, seed)
+        rules += _rules(boxes, mass, error, len(mine))
+        regions += boxes
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
     space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
@@ -76,11 +94,10 @@ def measure_overlap(
     )
     uncovered = np.maximum(explained, far)
     share = min(1.0, float(mass @ uncovered))
-    unseen = np.any([values.unseen for values in columns], axis=0)
     return Overlap(
         uncovered=share,
         margin=_margin(share, error),
-        rules=tuple(sorted(_rules(regions, mass, error, len(mine)), key=lambda r: -r.share)),
+        rules=tuple(sorted(rules, key=lambda rule: -rule.share)),
         unexplained=float(mass @ (uncovered - explained)),
         method=_METHOD,
         by_chance=float(mass @ np.maximum(unseen - uncovered, 0.0)),
@@ -122,6 +139,11 @@ def _boxes(
     return [Region(describe_box(codes, box, labels), box.holds(others)) for box in boxes]
 
 
+def _error(mass: FloatArray, whole: bool) -> float:
+    """Return one over the root of Kish's effective size; 0 where all rows were counted."""
+    return 0.0 if whole else float(np.sqrt(mass @ mass))
+
+
 def _margin(share: float, error: float) -> float:
     return 1.96 * error * float(np.sqrt(max(share * (1 - share), 0.0)))
 
@@ -129,16 +151,17 @@ def _margin(share: float, error: float) -> float:
 def _rules(
     regions: Sequence[Region], mass: FloatArray, error: float, size: int
 ) -> Iterator[OverlapRule]:
-    for text, where, by_chance in regions:
+    for text, where, by_chance, unseen in regions:
         share = float(mass[where].sum())
-        yield OverlapRule(text, share - by_chance, _margin(share, error), 0, size, by_chance)
+        margin = _margin(share, error)
+        yield OverlapRule(text, share - by_chance, margin, 0, size, by_chance, unseen)
 
 
 def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
     """Return how much of each population row is uncovered: all of it, or what is beyond chance."""
     uncovered = np.zeros(len(mass))
     for region in regions:
-        degree = 1 - region.by_chance / mass[region.where].sum()
+        degree = 1 - region.by_chance / max(float(mass[region.where].sum()), region.by_chance or 1)
         uncovered[region.where] = np.maximum(uncovered[region.where], degree)
     return uncovered
 

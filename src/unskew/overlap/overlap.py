@@ -28,6 +28,8 @@ class OverlapRule:
     by_chance : float
         For many rare values together: the share that an even draw of the sample's size would lack
         as well.
+    unseen : bool
+        Whether the region is values of one column that no sample row has, such as a category.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class OverlapRule:
     sample_rows: int
     sample_size: int
     by_chance: float = 0.0
+    unseen: bool = False
 
     def __str__(self) -> str:
         margin = f" (± {100 * self.margin:.1f})" if self.margin >= 0.0005 else ""
@@ -96,6 +99,19 @@ class Overlap:
     by_chance: float = 0.0
 
     @property
+    def unseen(self) -> tuple[OverlapRule, ...]:
+        """The rules of values, such as categories, that no sample row has.
+
+        Only those that a random draw of the sample's size would lack in at most 1 of 100 cases.
+        """
+        return tuple(rule for rule in self.rules if rule.unseen)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What every result must say: which values no sample row has."""
+        return tuple(f"{rule}: no weights make up for it." for rule in self.unseen)
+
+    @property
     def chance_sentence(self) -> str:
         """What chance explains, in a sentence; empty where it is next to nothing."""
         if self.by_chance < 0.0005:
@@ -113,6 +129,7 @@ class Overlap:
         text = f"{100 * self.uncovered:.1f} % of the population is not covered by the sample"
         if not self.rules:
             return f"{text}.{rare}"
-        shown = "; ".join(map(str, self.rules[:3]))
-        more = f"; and {len(self.rules) - 3} more regions" if len(self.rules) > 3 else ""
-        return f"{text}: {shown}{more}.{rare}"
+        shown = [rule for place, rule in enumerate(self.rules) if place < 3 or rule.unseen]
+        left = len(self.rules) - len(shown)
+        more = f"; and {left} more regions" if left else ""
+        return f"{text}: {'; '.join(map(str, shown))}{more}.{rare}"

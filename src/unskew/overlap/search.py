@@ -25,12 +25,18 @@ class OverlapSearch:
 
     def __init__(self, sample: Sample, population: Population, *, thorough: bool) -> None:
         self._sample, self._population = sample, population
-        self._drawn = Reservoir(20_000 if thorough else 1000)
-        self._grow_on = 5000 if thorough else 500
+        # So many that a category is named whose absence from the sample is not chance.
+        n_columns = max(1, len(population.columns))
+        self._drawn = Reservoir(20_000 if thorough else max(1000, min(10_000, 10**6 // n_columns)))
+        self._grow_on, self._search_in = (5000, 20_000) if thorough else (500, 1000)
         self.asked: list[Summary] = [] if population.draw(self._drawn) else [self._drawn]
 
     def result(self) -> Overlap:
         """Return what is found in the rows drawn."""
         return measure_overlap(
-            self._sample, self._drawn, self._population.size, grow_on=self._grow_on
+            self._sample,
+            self._drawn,
+            self._population.size,
+            grow_on=self._grow_on,
+            search_in=self._search_in,
         )

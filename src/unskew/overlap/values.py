@@ -25,6 +25,8 @@ class Region(NamedTuple):
     where: BoolArray
     by_chance: float = 0.0
     """The part of its mass that an even draw would lack as well."""
+    unseen: bool = False
+    """Whether these are rows with values of one column that no sample row has."""
 
 
 class Values(NamedTuple):
@@ -74,13 +76,13 @@ def unseen_regions(
         frequent = draw.evidence(mass, squares) >= np.log(2 * n_values / CHANCE)
         found = unseen & frequent[theirs]
         if found.any():
-            yield Region(describe_unseen(codes, rows, column, found), found)
+            yield Region(describe_unseen(codes, rows, column, found), found, unseen=True)
         # 2) All the others together.
         rest = unseen & ~found
         absent = np.unique(theirs[found])
         lacking = draw.lacking(mine, theirs, number, except_for=absent)
         if lacking.log_tail(float(draw.mass[rest].sum())) <= np.log(CHANCE / 2 / len(columns)):
-            yield Region(describe_unseen(codes, rows, column, rest), rest, lacking.expected)
+            yield Region(describe_unseen(codes, rows, column, rest), rest, lacking.expected, True)
 
 
 def row_squares(

@@ -122,6 +122,10 @@ class Reservoir(Summary):
             marks = None if selected is None else selected[numbers]
             self._add(_Drawn(_decoded(take(numbers)), weights, marks, numbers, keys[numbers]))
 
+    def first(self, size: int) -> IntArray:
+        """Return the positions of the rows that a smaller reservoir would keep."""
+        return np.sort(np.argsort(self._settled().keys, kind="stable")[:size])
+
     def whole(self, n_rows: int) -> bool:
         """Whether these are all rows of a population of this size."""
         return len(self.weight) == n_rows

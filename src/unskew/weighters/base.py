@@ -60,7 +60,9 @@ class Weighter(WithParameters, ABC):
         What to do where the sample does not cover part of the population. "warn" warns if the
         method itself leaves more than 1 % uncovered, or if regions without sample rows hold more
         than 5 %; "raise" raises an ``OverlapError`` at these shares; a number does so at that share
-        of either. ``overlap_`` describes the regions. "ignore" skips the search and saves its time.
+        of either. A value that no sample row has, though chance does not explain it, is named in a
+        warning whatever its share. ``overlap_`` describes the regions. "ignore" skips the search
+        and saves its time.
     random_state : int, RandomState instance or None, default=0
         Controls all random choices: the same value gives the same weights. The rows that are drawn
         from the population are the same for every value, so that weighters can share them.
@@ -304,13 +306,12 @@ class Weighter(WithParameters, ABC):
         limits = (WARN_ABOVE, LIMIT) if isinstance(self.overlap, str) else (self.overlap,) * 2
         messages = [self._describe_uncovered()] if own > limits[0] else []
         messages += [str(self.overlap_)] if share > limits[1] else []
-        if not messages:
-            return
-        message, most = " ".join(messages), max(own, share)
-        if self.overlap == "warn" and most <= self.refused_above:
-            warn_caller(OverlapWarning(message, most, rules))
-        else:
+        named = () if share > limits[1] or self.overlap_ is None else self.overlap_.notes
+        message, most = " ".join([*messages, *named]), max(own, share)
+        if messages and (self.overlap != "warn" or most > self.refused_above):
             raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
+        if message:
+            warn_caller(OverlapWarning(message, most, rules))
 
     def _describe_uncovered(self) -> str:
         """Return what ``uncovered_`` means for this method, and what was done with it."""

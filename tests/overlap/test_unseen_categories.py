@@ -1,0 +1,87 @@
+"""A category with 4.1 % of the population and no sample row is named by every door."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from unskew import (
+    AutoWeights,
+    CalibrationWeights,
+    ClassifierWeights,
+    HistogramWeights,
+    OverlapWarning,
+    Unweighted,
+    diagnose,
+    estimate,
+    estimate_score,
+)
+
+TOWNS, SHARES = list("abcdefgh"), [0.3, 0.2, 0.15, 0.1, 0.09, 0.07, 0.049, 0.041]
+
+
+def survey(seed, without="h", m=1000, n=20_000):
+    random = np.random.default_rng(seed)
+    people = pd.DataFrame(
+        {"town": random.choice(TOWNS, n, p=SHARES), "age": random.normal(40, 12, n)}
+    )
+    answering = people[people["town"] != without]
+    return answering.sample(m, random_state=seed).reset_index(drop=True), people
+
+
+@pytest.mark.parametrize(
+    "weighter",
+    [AutoWeights(), CalibrationWeights(), ClassifierWeights("logistic"), HistogramWeights()],
+)
+def test_the_warning_of_a_fit_names_column_and_share(weighter):
+    sample, people = survey(0)
+    with pytest.warns(OverlapWarning, match=r"town = h: 4\.\d %.*0 of 1,000 sample rows"):
+        weighter.fit(sample, population=people)
+    assert [rule.text for rule in weighter.overlap_.unseen] == ["town = h"]
+
+
+def test_a_limit_that_allows_it_does_not_silence_it():
+    sample, people = survey(0)
+    with pytest.warns(OverlapWarning, match="town = h"):
+        Unweighted(overlap=0.2).fit(sample, population=people)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_diagnosis_names_it_and_calls_it_bias(seed):
+    sample, people = survey(seed)
+    found = diagnose(sample, people)
+    assert "except for town = h (4." in found.verdict.headline
+    assert found.verdict.status == "correctable"  # not at a cost: the rest needs hardly any weights
+    assert found.bias_left
+    weighed = diagnose(sample, people, np.ones(len(sample)))
+    assert "town = h" in weighed.verdict.headline
+    assert weighed.bias_left  # which no weights can change
+
+
+def test_what_chance_explains_is_no_bias():
+    """A category of 0.1 %, which an even draw of 300 rows lacks in three of four cases."""
+    random = np.random.default_rng(1)
+    people = pd.DataFrame({"town": random.choice(["a", "b", "c"], 20_000, p=[0.6, 0.399, 0.001])})
+    sample = people[people["town"] != "c"].sample(300, random_state=0)
+    found = diagnose(sample, people)
+    assert not found.overlap.unseen
+    assert not found.bias_left
+
+
+@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+def test_estimates_and_scores_note_it():
+    sample, people = survey(0)
+    y = 2 * sample["age"] + np.random.default_rng(0).normal(size=len(sample))
+    for found in (
+        estimate(sample, y, population=people),
+        estimate_score(
+            _Constant(), sample, y, population=people, method="weighted", scoring="r2", replicates=5
+        ),
+    ):
+        assert any("town = h: 4." in note for note in found.notes)
+        assert "town = h: 4." in str(found)
+
+
+class _Constant(RegressorMixin, BaseEstimator):
+    def predict(self, X):
+        return np.full(len(X), 80.0)
