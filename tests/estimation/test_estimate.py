@@ -1,6 +1,8 @@
 """Identities of ``estimate``: means, totals, shares, quantiles, groups."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from unskew import (
     Margins,
     Population,
     Unweighted,
+    diagnose,
     estimate,
 )
 
@@ -125,3 +128,42 @@ def test_the_population_is_read_once(data):
     found = estimate(X, y, population=once, weighter=MEANS, outcome="linear", by="g")
     again = estimate(X, y, population=population, weighter=MEANS, outcome="linear", by="g")
     assert found["x"].value == pytest.approx(again["x"].value)
+
+
+def test_the_result_carries_the_weights_behind_the_number(data):
+    X, y, population, _ = data
+    found = estimate(X, y, population=population)
+    assert found.value == pytest.approx(np.average(y, weights=found.weights))
+    assert found.weights is found.weighter.weights_
+    assert diagnose(X, population, found.weighter).weights is not None
+    plain = found.to_dict()
+    assert plain["weighter"] == str(found.weighter)
+    assert "weights" not in plain
+    for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert twin == found
+        assert twin.weights == pytest.approx(found.weights)
+        assert str(twin) == str(found)
+
+
+def test_unweighted_is_without_design_weights(data):
+    X, y, population, _ = data
+    design = np.where(X.a > 0, 3.0, 1.0)
+    found = estimate(X, y, population=population, weighter=MEANS, sample_weight=design)
+    assert found.unweighted == pytest.approx(y.mean())
+    assert found.design_weighted == pytest.approx(np.average(y, weights=design))
+    assert "with design weights alone" in str(found)
+    assert found.to_dict()["design_weighted"] == found.design_weighted
+    even = estimate(X, y, population=population, weighter=MEANS, sample_weight=2 * np.ones(len(X)))
+    assert even.design_weighted is None
+
+
+def test_a_total_says_whether_the_size_counts_as_known(data):
+    X, y, population, _ = data
+    weighted = Population(population.assign(w=2.0), weight="w")
+    common = {"statistic": "total", "population": weighted}
+    known = estimate(X, y, weighter=Unweighted(columns="shared"), **common)
+    assert "6,000, is the sum of its weights" in str(known)
+    assert "not counted: it is as known" in str(known)
+    assert "is counted." in str(estimate(X, y, weighter=MEANS, **common))
+    rows = estimate(X, y, population=population, weighter=MEANS, statistic="total")
+    assert "sum of its weights" not in str(rows)

@@ -2,16 +2,20 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsRegressor
-from tests.estimation.helpers import MEANS
+from tests.estimation.helpers import MEANS, QUIET
 
 from unskew import (
+    CalibrationWeights,
     EstimateWarning,
     InputError,
     LearnerError,
     Margins,
     ParameterError,
+    SparkSample,
     Unweighted,
+    diagnose,
     estimate,
 )
 
@@ -134,3 +138,36 @@ def test_what_cannot_be_answered_is_an_error(data):
     shares = Margins(shares={"g": {"x": 0.3, "y": 0.3, "z": 0.4}})
     with pytest.raises(InputError, match="size of the population is not known"):
         estimate(X, y, population=shares, statistic="total")
+
+
+def test_columns_by_name_are_no_features(data):
+    X, y, population, _ = data
+    design = np.linspace(1, 2, len(X))
+    frame = X.assign(answer=y, w=design)
+    named = estimate(frame, "answer", population=population, sample_weight="w")
+    given = estimate(X, y, population=population, sample_weight=design)
+    assert named.value == given.value
+    assert named.interval == given.interval
+    weights = CalibrationWeights(**QUIET).fit(frame, "answer", population=population,
+                                              sample_weight="w").weights_  # fmt: skip
+    assert_array_equal(
+        weights, CalibrationWeights(**QUIET).fit(X, y, population=population,
+                                                 sample_weight=design).weights_
+    )  # fmt: skip
+    gaps = frame.assign(answer=np.where(np.arange(len(X)) % 5, y, np.nan))
+    dropped = estimate(gaps, "answer", population=population, missing="drop")
+    assert dropped.n_rows == (np.arange(len(X)) % 5 > 0).sum()
+    assert diagnose(frame, population, y="answer", sample_weight="w").sample_rows == len(X)
+    with pytest.raises(InputError, match=r"y='anser' is not a column of X. Did you mean 'answer'"):
+        estimate(frame, "anser", population=population)
+    with pytest.raises(InputError, match=r"y='answer' names a column of X, and X has no names"):
+        estimate(X.to_numpy(), "answer", population=population)
+
+
+def test_a_sample_on_spark_gets_one_message():
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "columns": ["y", "x"]})()
+    for sample in (frame, SparkSample(frame)):
+        with pytest.raises(InputError, match="an estimate needs a sample in memory"):
+            estimate(sample, "y", population=np.zeros((5, 1)))
+        with pytest.raises(InputError, match="a diagnosis needs a sample in memory"):
+            diagnose(sample, np.zeros((5, 1)), y="y")

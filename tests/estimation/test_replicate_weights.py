@@ -7,10 +7,11 @@ from tests.estimation.helpers import MEANS
 
 from unskew import (
     CalibrationWeights,
-    InputError,
+    EstimateWarning,
     Margins,
     ParameterError,
     TreeWeights,
+    Unweighted,
     estimate,
     replicate_weights,
 )
@@ -56,13 +57,17 @@ def test_clusters_are_drawn_whole(data):
     assert 0.5 < drawn.any(axis=1).mean() < 0.75
 
 
-def test_replicates_without_weights_are_an_error():
+def test_replicates_without_weights_of_their_own_count_and_are_named():
     # One row in ten has the level that the margin asks for: often it is not drawn.
-    X = np.array([["a"]] * 9 + [["b"]])
+    frame = pd.DataFrame({"x0": ["a"] * 9 + ["b"]})
     margins = Margins({"x0": {"a": 5, "b": 5}})
-    frame = pd.DataFrame(X, columns=["x0"])
-    with pytest.raises(InputError, match="bootstrap replicates have no weights"):
-        replicate_weights(frame, population=margins, replicates=20)
+    strict = CalibrationWeights(on_infeasible="raise", columns="shared")
+    with pytest.warns(EstimateWarning, match="of 20 replicates have no weights of their own"):
+        columns = replicate_weights(frame, population=margins, weighter=strict, replicates=20)
+    assert columns.shape == (10, 20)
+    lost = columns[9] == 0  # the weights of the sample stand in, times how often rows were drawn
+    assert 3 <= lost.sum() <= 12
+    assert columns.sum(axis=0) == pytest.approx([10] * 20)
     with pytest.raises(ParameterError, match="replicates must be"):
         replicate_weights(frame, population=margins, replicates=1)
 
@@ -82,3 +87,18 @@ def test_a_largest_weight_is_that_of_each_row_as_often_as_it_is_drawn():
     assert (drawn <= 1).any()
     # Three of four clusters are drawn, each counts 4/3 times: a row at most four times.
     assert columns.max() <= 2.0 * 4 + 1e-9
+
+
+def test_a_row_that_stands_for_itself_is_in_every_replicate_of_a_census():
+    # Half of the population: the variance between replicates is halved (1 - 1/w with w = 2).
+    random = np.random.default_rng(0)
+    X, y = np.zeros((400, 1)), random.normal(size=400)
+    common = {"population": np.zeros((800, 1)), "weighter": Unweighted(), "replicates": 200}
+    apart = estimate(X, y, variance="bootstrap", **common)
+    inside = estimate(X, y, variance="bootstrap", finite_population=True, **common)
+    linear = estimate(X, y, variance="linear", finite_population=True, weighter=Unweighted(),
+                      population=np.zeros((800, 1)))  # fmt: skip
+    assert inside.standard_error == pytest.approx(apart.standard_error / 2**0.5, rel=0.15)
+    assert inside.standard_error == pytest.approx(linear.standard_error, rel=0.15)
+    whole = replicate_weights(X, finite_population=True, **common | {"population": X})
+    assert whole == pytest.approx(np.ones((400, 200)))

@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from tests.estimation.helpers import MEANS
 
 from unskew import (
+    CalibrationWeights,
     EstimateWarning,
     InputError,
     KernelMeanMatching,
@@ -65,6 +66,22 @@ def test_a_weighted_score_is_the_weighted_metric(data):
     assert found.unweighted == pytest.approx(roc_auc_score(y, scores))
     assert found.variance == "bootstrap"
     assert 0.005 < found.standard_error < 0.05
+
+
+def test_replicates_never_make_an_error(data):
+    # Two rows are far from the others, where the population's mean is: most replicates lack them.
+    model, X, y, population, _ = data
+    X, y = X[:60].copy(), y[:60]
+    X[:, 0], X[:2, 0] = np.linspace(0, 1, 60), 8.0
+    y[:] = np.arange(60) >= 58  # and often a class
+    strict = CalibrationWeights(features="means", on_infeasible="raise", overlap="ignore")
+    found = estimate_score(
+        model, X, y, population=population + np.array([2.0, 0.0]), scoring="roc_auc", replicates=40,
+        weighter=strict,
+    )  # fmt: skip
+    assert "of 40 replicates have no weights of their own" in str(found)
+    assert "replicates have no such score and are left out" in str(found)
+    assert found.standard_error > 0
 
 
 def test_scores_that_are_no_means_say_so(data):

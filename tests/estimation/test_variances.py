@@ -1,5 +1,8 @@
 """Standard errors of ``estimate``: identities, the bootstrap, a simulation."""
 
+import time
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ from tests.estimation.helpers import MEANS, QUIET
 
 from unskew import (
     CalibrationWeights,
+    EstimateWarning,
     FrequencyWeights,
     HistogramWeights,
     InputError,
@@ -178,3 +182,79 @@ def test_few_rows_have_the_degrees_of_freedom_of_their_weights():
     groups = np.where(np.arange(60) < 30, "a", "b")
     found = estimate(X, y, population=population, weighter=clone(MEANS), by=groups)
     assert max(one.degrees_of_freedom for one in found.values()) <= 30
+
+
+def test_a_row_outside_of_a_domain_does_not_inflate_its_error():
+    # Treated and untreated; an untreated row is nearly alone in what it is matched by.
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(size=200), np.zeros(200)])
+    arm, y = np.repeat(["a", "b"], 100), random.normal(size=200) + X[:, 0]
+    X[150, 1] = 1.0
+    X[:, 1] += 0.02 * random.normal(size=200)
+    population = random.normal(size=(2000, 2)) * [1.0, 0.02] + [0.2, 0.02]
+    common = {"population": population, "weighter": MEANS, "by": arm}
+    found = {
+        name: estimate(X, y, variance=name, **common)["a"].standard_error
+        for name in ("m_estimator", "hc3", "bootstrap")
+    }
+    assert found["hc3"] == pytest.approx(found["m_estimator"], rel=0.1)
+    assert found["hc3"] == pytest.approx(found["bootstrap"], rel=0.3)
+
+
+def test_domains_have_the_degrees_of_freedom_of_their_units():
+    rows = np.arange(40)
+    X, y = np.zeros((40, 1)), np.random.default_rng(0).normal(size=40)
+    strata, clusters = rows // 20, rows // 4  # five clusters in each of two strata
+    groups = np.where(rows < 12, "few", np.where(rows < 28, "both", "rest"))
+    with pytest.warns(EstimateWarning):
+        found = estimate(
+            X, y, population=X, weighter=Unweighted(), strata=strata, clusters=clusters, by=groups
+        )
+    assert found["few"].degrees_of_freedom <= 3 - 1
+    assert found["both"].degrees_of_freedom <= 4 - 2
+
+
+def test_the_effective_size_counts_clusters():
+    random = np.random.default_rng(0)
+    X, y = np.zeros((600, 1)), np.repeat(random.normal(size=200), 3)
+    common = {"population": X, "weighter": Unweighted(), "variance": "linear"}
+    houses = np.arange(600) // 3
+    # Copies count once: three rows of a house have the variance of one.
+    assert estimate(X, y, clusters=houses, **common).effective_sample_size == pytest.approx(
+        200 * 599 / 597, rel=0.01
+    )
+    assert estimate(X, y, **common).effective_sample_size == pytest.approx(600)
+    # Where all answers are alike nothing shows how alike houses are: rows count as copies.
+    alike = estimate(X, np.ones(600), clusters=houses, **common)
+    assert alike.effective_sample_size == pytest.approx(200)
+
+
+@pytest.mark.filterwarnings("ignore:The effective sample size")
+def test_many_groups_take_no_matrix_of_rows_and_groups():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20_000, 1)), random.normal(size=20_000)
+    groups = random.integers(2000, size=20_000)
+    common = {"population": random.normal(size=(2000, 1)), "weighter": MEANS}
+    estimate(X[:50], y[:50], **common)  # imports
+    tracemalloc.start()
+    found = estimate(X, y, by=groups, **common)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 160e6  # one matrix would be 320 MB
+    own = groups == 17
+    alone = estimate(X, y, by=own, **common)[True]
+    assert found[17].value == pytest.approx(alone.value)
+    assert found[17].standard_error == pytest.approx(alone.standard_error)
+
+
+def test_ten_thousand_strata_are_drawn_within_each():
+    design = Design.of(30_000, strata=np.random.default_rng(0).permutation(np.arange(30_000) // 3))
+    times = design.redraw(np.random.RandomState(0))
+    sums = np.bincount(design.strata, times)
+    assert sums == pytest.approx(np.full(10_000, 3.0))
+    assert set(times) == {0.0, 1.5, 3.0}
+    assert times.var() == pytest.approx(1.0, rel=0.05)
+    began = time.process_time()
+    for seed in range(20):
+        design.redraw(np.random.RandomState(seed))
+    assert time.process_time() - began < 2.0  # a loop over strata took 6 s

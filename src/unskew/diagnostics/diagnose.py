@@ -32,7 +32,7 @@ from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.margins import Margins
-from unskew.population.open_sample import match_columns
+from unskew.population.open_sample import match_columns, named_columns_apart
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -48,7 +48,7 @@ def diagnose(
     weights: Any = None,
     *,
     y: Any = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     columns: Sequence[str] | Sequence[int] | Literal["shared"] | None = None,
     judge: Literal["auto", "trees", "smooth"] = "auto",
     examined_rows: int = EXAMINED_ROWS,
@@ -77,10 +77,10 @@ def diagnose(
         rows held out: it is fitted five times, each time to four fifths of the sample and the
         population rows examined, unless its weights are cross-fitted. If it needs labels, give
         ``y`` too.
-    y : array-like of shape (n_samples,), optional
+    y : array-like of shape (n_samples,), or the name of a column of X, optional
         Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
         classes; dates and times are left out.
-    sample_weight : array-like of shape (n_samples,), optional
+    sample_weight : array-like of shape (n_samples,), or the name of a column of X, optional
         Design weights of the sample: "before" is with these. ``weights`` include them already, as
         those of weighters do.
     columns : None, list or "shared", optional
@@ -149,9 +149,10 @@ def _diagnose(
     population: Any,
     weights: Any,
     y: Any,
-    sample_weight: ArrayLike | None,
+    sample_weight: Any,
     settings: _Settings,
 ) -> Diagnosis:
+    X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a diagnosis")
     given = Sample.of(X, sample_weight=sample_weight)
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")

@@ -78,8 +78,11 @@ def each_estimate(
     point = target.point(weights, weighed.sums)
     variance_name = options.chosen(weighed, target.models is not None)
     variance = _variance(target, weighed, point, design, variance_name, options)
-    unweighted = target.plain().point(weighed.fit.sample.design, None)
-    sizes = _effective_sizes(target.group_weights(weights))
+    design_weights = weighed.fit.sample.design
+    unweighted = target.plain().point((design_weights > 0).astype(float), None)
+    by_design = target.plain().point(design_weights, None)
+    has_design = np.ptp(design_weights[design_weights > 0]) > 0
+    sizes = target.effective_sizes(weights) / variance.clustering
     doubts: FloatArray = np.zeros(len(point))
     cautions = (*weighed.notes, *variance.notes)
     if variance_name == "orthogonal" and target.models is not None:
@@ -87,6 +90,12 @@ def each_estimate(
         cautions += (
             "The interval allows for a bias as large as the difference from what the weights, or "
             "the outcome model, say alone.",
+        )
+    if target.statistic == "total" and weighed.fit.target.about.weighted:
+        counted = "counted" if "population" in variance.parts else "not counted: it is as known"
+        cautions += (
+            f"The population's size, {target.mass:,.0f}, is the sum of its weights. The error that "
+            f"it has if it is not known is {counted}.",
         )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
     found: dict[Any, Estimate] = {}
@@ -103,8 +112,10 @@ def each_estimate(
             effective_sample_size=float(sizes[number]),
             degrees_of_freedom=float(variance.degrees[number]),
             bias_allowed=float(doubts[number]),
+            design_weighted=float(by_design[number]) if has_design else None,
             n_rows=len(weights),
-            weighter=str(weighed.weighter),
+            weighter=weighed.weighter,
+            weights=weights,
             outcome=learner,
             variance=variance_name,
             assumptions=assumptions(weighed, learner),
@@ -131,7 +142,7 @@ def _variance(
     if name == "bootstrap":
         return bootstrapped(target, weighed, design, options.replicates, options.random_state)
     form: Any = None if name == "orthogonal" else name
-    return linearised(target, weighed, point, design, form, finite=options.finite)
+    return linearised(target, weighed, point, design, form)
 
 
 def intervals(
@@ -164,12 +175,6 @@ def intervals(
             if -ROUNDING <= share <= 1 + ROUNDING and sizes[number] > 0:
                 ends[number] = share_interval(share, halves[number], factor[number], sizes[number])
     return errors, [(float(low), float(high)) for low, high in ends]
-
-
-def _effective_sizes(weights: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = weights.sum(axis=0) ** 2 / (weights**2).sum(axis=0)
-    return np.nan_to_num(sizes, nan=0.0)
 
 
 def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def estimate(
     clusters: ArrayLike | str | None = None,
     finite_population: bool | None = None,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     missing: Literal["raise", "drop"] = "raise",
     cv: int | None = 5,
     replicates: int = 200,
@@ -59,9 +59,9 @@ def estimate(
     ----------
     X : array-like or dataframe of shape (n_samples, n_features)
         The sample: rows that were not drawn uniformly.
-    y : array-like of shape (n_samples,)
-        The number or class of each row of which the population's mean, total, share or quantile is
-        wanted.
+    y : array-like of shape (n_samples,), or str
+        The number or class of each row, of which the population's mean, total, share or quantile is
+        wanted; or the name of a column of X, which is then no feature.
     population : Population, Margins, or anything that :class:`unskew.Population` takes
         An unbiased reference sample of the population, or what is known of it.
     weighter : Weighter, optional
@@ -91,8 +91,8 @@ def estimate(
         given by margins, which count as exact.
     level : float, default=0.95
         Of the interval.
-    sample_weight : array-like of shape (n_samples,), optional
-        Design weights of the sample.
+    sample_weight : array-like of shape (n_samples,), or str, optional
+        Design weights of the sample, or the name of a column of X that has them.
     missing : {"raise", "drop"}, default="raise"
         What to do with rows whose y is missing. "drop" leaves them out before weighing: that they
         are missing then counts as part of the selection.

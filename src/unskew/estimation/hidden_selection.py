@@ -18,7 +18,7 @@ from unskew.estimation.targets import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.balanced_bounds import Bound, CellProgram, FeatureProgram, Program
-from unskew.numerics.design_variance import Design
+from unskew.numerics.design_variance import Design, Entries
 from unskew.numerics.odds_bounds import MeanProgram
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.weighters.linearisation import Balance
@@ -181,9 +181,7 @@ class HiddenSelection:
             form: Any = None if basis.variance == "orthogonal" else basis.variance
             weights, sums = basis.weighed.weights, basis.weighed.sums
             point = numbers.point(weights, sums)
-            made = linearised(
-                numbers, basis.weighed, point, basis.design, form, finite=options.finite
-            )
+            made = linearised(numbers, basis.weighed, point, basis.design, form)
         factor: FloatArray = np.asarray(student.ppf(0.5 + options.level / 2, made.degrees))
         return np.asarray(factor * np.sqrt(made.total))
 
@@ -206,16 +204,28 @@ class _PseudoNumbers:
         whole = self._target.point(weights, sums)[self._hidden.basis.number]
         return np.asarray(shares @ self._pseudo + (whole - shares @ self._hidden.all_values))
 
-    def deviations(self, weights: FloatArray, point: FloatArray) -> FloatArray:  # noqa: ARG002
+    def members(self, numbers: slice) -> Entries:
+        """Return which rows the bounds are about."""
+        rows, width = np.flatnonzero(self._hidden.own), self._pseudo[:, numbers].shape[1]
+        return Entries(np.tile(rows, width), np.repeat(np.arange(width), len(rows)))
+
+    def deviations(
+        self,
+        weights: FloatArray,
+        point: FloatArray,  # noqa: ARG002
+        numbers: slice,
+    ) -> FloatArray:
         """Return values whose weighted means have, to first order, the errors of the bounds."""
         shares, part = self._shares(weights)
-        centred = self._pseudo - shares @ self._pseudo
+        pseudo = self._pseudo[:, numbers]
+        centred = pseudo - shares @ pseudo
         return np.asarray(self._hidden.own[:, None] * centred / part)
 
-    def of_population(self, batch: pa.RecordBatch, sums: GroupSums) -> FloatArray:
+    def of_population(self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice) -> FloatArray:
         """Return what population rows contribute by the outcome models."""
-        one = self._target.of_population(batch, sums)[:, self._hidden.basis.number]
-        return np.repeat(one[:, None], self._pseudo.shape[1], axis=1)
+        number = self._hidden.basis.number
+        one = self._target.of_population(batch, sums, slice(number, number + 1))
+        return np.repeat(one, self._pseudo[:, numbers].shape[1], axis=1)
 
 
 def population_scale(weighed: Weighed) -> float:

@@ -14,7 +14,7 @@ from unskew.numerics.typing import BoolArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.population.labels import checked_labels, missing_labels
 from unskew.population.margins import Margins
-from unskew.population.open_sample import open_sample
+from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population
 from unskew.population.sample import Sample
 
@@ -25,13 +25,14 @@ def opened(population: Any) -> Population | Margins:
 
 
 def open_labelled(
-    X: Any, y: Any, sample_weight: ArrayLike | None, missing: str
+    X: Any, y: Any, sample_weight: ArrayLike | str | None, missing: str
 ) -> tuple[Sample, BoolArray | None]:
     """Return the sample with its labels, and which rows it has if some are left out."""
     if y is None:
         raise InputError(
             "y is None; give the values of the sample rows whose population mean is wanted."
         )
+    X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="an estimate")
     if missing not in ("raise", "drop"):
         raise ParameterError(f"missing must be 'raise' or 'drop'; got {missing!r}.")
     absent = missing_labels(y)

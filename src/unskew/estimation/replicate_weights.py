@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from unskew.errors import ParameterError
+from unskew.errors import EstimateWarning, ParameterError, warn_caller
 from unskew.estimation.inputs import opened
 from unskew.estimation.quantities import design_codes
-from unskew.estimation.replicates import MOST_FAILURES, Replicates
+from unskew.estimation.replicates import Replicates
 from unskew.estimation.weighing import default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
@@ -31,7 +30,7 @@ def replicate_weights(
     strata: ArrayLike | str | None = None,
     clusters: ArrayLike | str | None = None,
     finite_population: bool | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     random_state: Any = 0,
 ) -> FloatArray:
     r"""Return weights of bootstrap replicates, as survey offices publish them.
@@ -53,12 +52,18 @@ def replicate_weights(
     replicates : int, default=200
         How many.
     strata, clusters, finite_population, sample_weight, random_state
-        As in :func:`unskew.estimate`. With ``finite_population`` the population's sums are fixed.
+        As in :func:`unskew.estimate`. With ``finite_population`` the population's sums are fixed,
+        and a row that stands for itself alone is in every replicate.
 
     Returns
     -------
     ndarray of shape (n_samples, replicates)
         In the scale of the weighter's ``weights_``. A row that was not drawn has weight zero.
+
+    Warns
+    -----
+    EstimateWarning
+        If replicates have no weights of their own: those of the sample stand in for them.
 
     Notes
     -----
@@ -96,7 +101,7 @@ def fit_with_replicates(
     X: Any,
     y: Any,
     population: Any,
-    sample_weight: ArrayLike | None,
+    sample_weight: ArrayLike | str | None,
     *,
     replicates: int,
     strata: Any = None,
@@ -114,10 +119,9 @@ def fit_with_replicates(
     ]
     design = Design.of(len(given), *codes)
     weighed = weigh(weighter, given, opened(population), [], None, census=finite)
-    most = int(int(replicates) / (1 - MOST_FAILURES)) + 1  # a few may have no weights
-    drawn = Replicates(weighed, design, most, random_state)
-    found = [weights for weights, _ in islice(drawn, int(replicates))]
-    if len(found) < replicates:
-        drawn.check()
+    drawn = Replicates(weighed, design, int(replicates), random_state)
+    found = [weights for weights, _ in drawn]
+    for note in drawn.notes:
+        warn_caller(EstimateWarning(note))
     total = weighed.weights.sum()
     return np.column_stack([weights * (total / weights.sum()) for weights in found])

@@ -24,7 +24,7 @@ from unskew.weighters.inductive import InductiveWeighter
 
 MOST_BLOCKS = 400
 MOST_FAILURES = 0.1
-"""The share of replicates without weights above which there is no bootstrap."""
+"""The share of replicates without weights above which there is no certificate."""
 
 
 class Replicates:
@@ -75,30 +75,36 @@ class Replicates:
             for _ in range(self._n):
                 self._tried += 1
                 answers = self._redrawn()
-                yield answers, self._design.redraw(self._random)
+                # Of a census, a row that stands for itself alone is in every sample.
+                more = self._design.redraw(self._random) - 1.0
+                yield answers, 1.0 + np.sqrt(self._weighed.beyond_itself) * more
 
         with warnings.catch_warnings(), one_blas_thread():
             warnings.simplefilter("ignore")  # they repeat what the fit has said
-            for answers, weights in in_order(self._solve, drawn(), n_threads(None)):
-                if isinstance(weights, UnskewError):
-                    self._failed.append(weights)
-                else:
+            for answers, times, weights in in_order(self._solve, drawn(), n_threads(None)):
+                if not isinstance(weights, UnskewError):
                     yield weights, answers.sums
+                    continue
+                self._failed.append(weights)
+                known = self._weighed.weights * times
+                if not self._of_all_rows and known.any():
+                    yield known, answers.sums
 
     def _solve(
         self, drawn: tuple[_Answers, FloatArray]
-    ) -> tuple[_Answers, FloatArray | UnskewError]:
+    ) -> tuple[_Answers, FloatArray, FloatArray | UnskewError]:
         """Solve the weights of a replicate, or return why there are none."""
-        answers, counts = drawn
+        answers, times = drawn
         twin = copy.copy(self._weighed.weighter)
         try:
             sample = self._weighed.fit.sample
-            weights = twin._solve(sample.replicate(counts), answers.of_weighter)
+            weights = twin._solve(sample.replicate(times), answers.of_weighter)
             if self._of_all_rows and isinstance(twin, InductiveWeighter):
                 weights = twin._weigh(sample)
         except UnskewError as error:
-            return answers, error
-        return answers, weights if weights.any() else InputError("Every row has weight zero.")
+            return answers, times, error
+        empty = InputError("Every row has weight zero.")
+        return answers, times, weights if weights.any() else empty
 
     def check(self) -> None:
         """Raise if too many replicates have no weights."""
@@ -110,11 +116,16 @@ class Replicates:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out."""
+        """Which replicates have no weights of their own."""
         if not self._failed:
             return ()
-        lost = f"{len(self._failed)} of {self._tried} replicates"
-        return (f"{lost} have no weights and are left out.",)
+        lost = f"{len(self._failed)} of {self._tried} replicates have no weights of their own"
+        if self._of_all_rows:
+            return (f"{lost} and are left out.",)
+        return (
+            f"{lost} (such as: {self._failed[0]}) The weights of the sample stand in for them, "
+            "times how often each row was drawn.",
+        )
 
     def _answer_by_blocks(self) -> list[FloatArray]:
         """Return what blocks of the population's rows change of each number of the answers."""

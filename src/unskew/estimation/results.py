@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from unskew.numerics.typing import FloatArray
+
 if TYPE_CHECKING:
     from unskew.estimation.hidden_selection import Basis
     from unskew.estimation.sensitivity import Sensitivity
+    from unskew.weighters.base import Weighter
 
 ODDS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0)
 """The factors for which sensitivity is computed, where none are given."""
@@ -21,7 +24,7 @@ FEW_ROWS = 30
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number of the population, with an interval.
+    r"""A number of the population, with an interval.
 
     Attributes
     ----------
@@ -32,19 +35,25 @@ class Estimate:
     level : float
         How often such intervals contain the population's number, if the assumptions hold.
     unweighted : float
-        What the sample says as it is, with its design weights.
+        What the sample says as it is, every row counted once.
+    design_weighted : float or None
+        What it says with its design weights; None where it has none.
     statistic : str
         What is estimated.
     parts : dict from str to float
         The variance by where it comes from: the sample's rows, and the population's, where these
         are themselves a sample.
     effective_sample_size : float
-        Of the weights.
+        Of the weights, :math:`(\sum w)^2 / \sum w^2`; with clusters, over the design effect of
+        clustering: the variance by clusters over that if rows were drawn one by one, at least 1.
     degrees_of_freedom : float
         Of Student's distribution, from which the interval is; infinite for the normal one.
     n_rows : int
         Sample rows.
-    weighter : str
+    weighter : Weighter
+        Fitted: ``diagnose(X, population, found.weighter)`` judges the weights behind the number.
+    weights : ndarray of shape (n_rows,)
+        Of the sample's rows, in their order; not in :meth:`to_dict`.
     outcome : str or None
         The outcome model, if there is one.
     variance : str
@@ -80,13 +89,15 @@ class Estimate:
     effective_sample_size: float
     degrees_of_freedom: float
     n_rows: int
-    weighter: str
+    weighter: Weighter = field(compare=False)
+    weights: FloatArray = field(compare=False)
     outcome: str | None
     variance: str
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
     is_share: bool = False
     bias_allowed: float = 0.0
+    design_weighted: float | None = None
     _basis: Basis | str | None = field(default=None, repr=False, compare=False)
     """What it was made from; or why its sensitivity is not known from that."""
 
@@ -171,6 +182,8 @@ class Estimate:
 
     def __str__(self) -> str:
         text = f"{self.headline}, against {self._shown(self.unweighted)} unweighted"
+        if self.design_weighted is not None:
+            text += f" and {self._shown(self.design_weighted)} with design weights alone"
         total = sum(self.parts.values())
         if len(self.parts) > 1 and total > 0:
             share = self.parts["sample"] / total
@@ -212,8 +225,8 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, which JSON can hold."""
         names = [one.name for one in fields(self) if not one.name.startswith("_")]
-        plain = {name: getattr(self, name) for name in names}
-        plain["parts"] = dict(self.parts)
+        plain = {name: getattr(self, name) for name in names if name != "weights"}
+        plain |= {"weighter": str(self.weighter), "parts": dict(self.parts)}
         for name in ("interval", "assumptions", "notes"):
             plain[name] = list(plain[name])
         if plain["degrees_of_freedom"] == float("inf"):

@@ -26,6 +26,7 @@ from unskew.estimation.weighing import default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.open_sample import named_columns_apart
 from unskew.weighters.auto import AutoWeights
 from unskew.weighters.base import Weighter
 
@@ -72,7 +73,7 @@ def estimate_score(
     strata: ArrayLike | str | None = None,
     clusters: ArrayLike | str | None = None,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     replicates: int = 200,
     random_state: Any = 0,
 ) -> Estimate:
@@ -89,8 +90,8 @@ def estimate_score(
         clones of it are fitted.
     X : array-like or dataframe of shape (n_samples, n_features)
         The sample; the model predicts from all of its columns.
-    y : array-like of shape (n_samples,)
-        Its labels.
+    y : array-like of shape (n_samples,), or str
+        Its labels, or the name of a column of X that has them.
     population : Population, Margins, or anything that :class:`unskew.Population` takes
         An unbiased reference sample of the population.
     scoring : str or callable
@@ -137,6 +138,7 @@ def estimate_score(
     """
     if method not in OUTCOMES:
         raise ParameterError(f"method must be one of {', '.join(OUTCOMES)}; got {method!r}.")
+    X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a score")
     known = opened(population)
     given, _ = open_labelled(X, y, sample_weight, "raise")
     made = Predictions.of(model, X, given.labels, known, cv, random_state)
@@ -199,12 +201,12 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
     weighed = weigh(fitted, given, common["population"], [], None, census=False)
     weights = weighed.weights
     try:
-        value, plain = score(weights), score(given.design)
-        drawn = Replicates(weighed, design, common["replicates"], common["random_state"])
-        found = np.array([score(np.maximum(one, 0.0)) for one, _ in drawn])
+        value, plain = score(weights), score((given.design > 0).astype(float))
+        by_design = score(given.design) if np.ptp(given.design[given.design > 0]) else None
     except (ValueError, TypeError) as error:
         raise InputError(f"The score could not be computed: {error}") from error
-    drawn.check()
+    drawn = Replicates(weighed, design, common["replicates"], common["random_state"])
+    found, notes = _of_replicates(score, drawn)
     size = effective_sample_size(np.maximum(weights, 0.0))
     if size < FEW_ROWS:
         warn_caller(
@@ -225,13 +227,30 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
         effective_sample_size=size,
         degrees_of_freedom=float("inf"),
         n_rows=len(given),
-        weighter=str(weighed.weighter),
+        weighter=weighed.weighter,
+        weights=weights,
         outcome=None,
         variance="bootstrap",
         assumptions=assumptions(weighed, None),
-        notes=(*weighed.notes, *drawn.notes),
+        notes=(*weighed.notes, *notes),
+        design_weighted=by_design,
         _basis=(
             f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "
             f"for {', '.join(MEANS)}."
         ),
     )
+
+
+def _of_replicates(
+    score: Callable[[FloatArray], float], drawn: Replicates
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return the scores of replicates, NaN where there is none, and what to know of them."""
+    found = []
+    for weights, _ in drawn:
+        try:
+            found.append(score(np.maximum(weights, 0.0)))
+        except ValueError:  # such as of a replicate without a row of a class
+            found.append(float("nan"))
+    lost = int(np.isnan(found).sum())
+    also = (f"{lost} of {len(found)} replicates have no such score and are left out.",)
+    return np.array(found), drawn.notes + (also if lost else ())

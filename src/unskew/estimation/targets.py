@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.quantities import Groups, Outcome, Statistic
-from unskew.numerics.design_variance import weighted_quantile
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.design_variance import Entries, weighted_quantile
+from unskew.numerics.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,44 @@ class Target:
         return values if self.models is None else values - self.models.of_sample
 
     @cached_property
-    def _members(self) -> FloatArray:
-        """Which rows are in which group."""
-        if self.groups is None:
-            return np.ones((len(self.outcome.values), 1))
-        return (self.groups.of_sample[:, None] == np.arange(len(self.groups))).astype(float)
+    def _codes(self) -> IntArray:
+        """The group of each row."""
+        n_rows = len(self.outcome.values)
+        return np.zeros(n_rows, np.int64) if self.groups is None else self.groups.of_sample
+
+    @cached_property
+    def _rows(self) -> list[IntArray]:
+        """The rows of each group."""
+        ends = np.cumsum(np.bincount(self._codes, minlength=self._n_groups))
+        return np.split(np.argsort(self._codes, kind="stable"), ends[:-1])
+
+    @property
+    def _n_groups(self) -> int:
+        return 1 if self.groups is None else len(self.groups)
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        """Return the sums of each group, of one column or several: never rows times groups."""
+        if values.ndim == 1:
+            return np.bincount(self._codes, values, self._n_groups).astype(float)
+        return np.column_stack([self._sums(column) for column in values.T])
+
+    def _places(self, numbers: slice) -> tuple[IntArray, IntArray]:
+        """Return the group and the column of each of these numbers."""
+        width = self._values.shape[1]
+        return np.divmod(np.arange(self._n_groups * width)[numbers], width)
+
+    def members(self, numbers: slice = slice(None)) -> Entries:
+        """Return which rows each of these numbers is about."""
+        rows = [self._rows[group] for group in self._places(numbers)[0]]
+        columns = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
+        return Entries(np.concatenate(rows), columns)
 
     @property
     def is_share(self) -> bool:
         """Whether the numbers are shares."""
         return self.outcome.is_share and self.statistic != "quantile"
 
-    @property
+    @cached_property
     def labels(self) -> list[Any]:
         """The group and the class of each number."""
         groups = [None] if self.groups is None else self.groups.labels
@@ -69,23 +95,24 @@ class Target:
         """Return the same numbers without models."""
         return Target(self.outcome, self.statistic, self.q, self.groups, None, self.mass)
 
-    def group_weights(self, weights: FloatArray) -> FloatArray:
-        """Return the weights of each group's rows, a column for each number."""
-        width = len(self.labels) // self._members.shape[1]
-        return np.repeat(weights[:, None] * self._members, width, axis=1)
+    def effective_sizes(self, weights: FloatArray) -> FloatArray:
+        """Return the effective sample size of each number's group; zero without weight."""
+        squares = self._sums(weights**2)
+        sizes = self._sums(weights) ** 2 / np.where(squares > 0, squares, 1.0)
+        return np.repeat(sizes, self._values.shape[1])
 
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
         """Return the numbers; NaN for a group without weight."""
-        shares, members = weights / weights.sum(), self._members
+        shares = weights / weights.sum()
         if self.statistic == "quantile":
             assert self.q is not None
-            return np.array([self._quantile(shares * column, self.q) for column in members.T])
-        means = members.T @ (shares[:, None] * self._values)
+            return np.array([self._quantile(shares, g, self.q) for g in range(self._n_groups)])
+        means = self._sums(shares[:, None] * self._values)
         if self.statistic == "total":
             means *= self.mass
             return (means if self.models is None else means + _given(sums).sums).reshape(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means /= (shares @ members)[:, None]
+            means /= self._sums(shares)[:, None]
             if self.models is not None:
                 means += _given(sums).sums / _given(sums).mass[:, None]
         return means.reshape(-1)
@@ -112,62 +139,59 @@ class Target:
         With models the mean of their predictions over the population comes on top.
         """
         group, column = divmod(number, self._values.shape[1])
-        values, own = self._values[:, column], self._members[:, group]
+        values, own = self._values[:, column], (self._codes == group).astype(float)
         if self.statistic == "total":
             return self.mass * own * values, np.ones_like(own)
         return values, own
 
-    def _quantile(self, weights: FloatArray, q: float) -> float:
-        inside = weights > 0
-        if not inside.any():
+    def _quantile(self, weights: FloatArray, group: int, q: float) -> float:
+        rows = self._rows[group]
+        rows = rows[weights[rows] > 0]
+        if not len(rows):
             return float("nan")
-        return float(weighted_quantile(self.outcome.values[inside, 0], weights[inside], q))
+        return float(weighted_quantile(self.outcome.values[rows, 0], weights[rows], q))
 
-    def deviations(self, weights: FloatArray, point: FloatArray) -> FloatArray:
-        """Return values whose weighted means have, to first order, the errors of the numbers.
+    def deviations(
+        self, weights: FloatArray, point: FloatArray, numbers: slice = slice(None)
+    ) -> FloatArray:
+        """Return values whose weighted means have, to first order, the errors of these numbers.
 
         Their weighted means are zero. For a quantile they are errors of the share below it.
         """
-        shares, members, columns = weights / weights.sum(), self._members, []
-        for group in range(members.shape[1]):
-            own = members[:, group]
-            share = shares @ own
-            for column in range(self._values.shape[1]):
-                values = self._values[:, column]
-                if self.statistic == "total":
-                    values = self.mass * own * values
-                    columns.append(values - shares @ values)
-                    continue
-                if self.statistic == "quantile":
-                    values = (self.outcome.values[:, 0] <= point[group]).astype(float)
-                mean = (shares * own) @ values / share if share > 0 else 0.0
-                columns.append(own * (values - mean) / (share if share > 0 else 1.0))
-        return np.column_stack(columns)
+        shares, (rows, places) = weights / weights.sum(), self.members(numbers)
+        groups, columns = self._places(numbers)
+        values = self._values[rows, columns[places]]
+        if self.statistic == "quantile":
+            values = (self.outcome.values[rows, 0] <= point[numbers][places]).astype(float)
+        found = np.zeros((len(weights), len(groups)))
+        sums = np.bincount(places, shares[rows] * values, len(groups))
+        if self.statistic == "total":
+            found[rows, places] = self.mass * values
+            return found - self.mass * sums
+        part = np.maximum(self._sums(shares)[groups], np.finfo(float).tiny)
+        found[rows, places] = (values - (sums / part)[places]) / part[places]
+        return found
 
     def woodruff(self, weights: FloatArray, number: int, errors: FloatArray) -> FloatArray:
         """Return the quantiles at shares that lie ``errors`` beside q (Woodruff 1952)."""
         assert self.q is not None
-        own = weights * self._members[:, number]
         ends = np.clip(self.q + errors, 0.0, 1.0)
-        return np.array([self._quantile(own, float(end)) for end in ends])
+        return np.array([self._quantile(weights, number, float(end)) for end in ends])
 
-    def of_population(self, batch: pa.RecordBatch, sums: GroupSums) -> FloatArray:
+    def of_population(
+        self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice = slice(None)
+    ) -> FloatArray:
         """Return the deviations of the models' predictions at rows of the population."""
         assert self.models is not None
-        predicted = self.models.mean(batch)
+        groups, columns = self._places(numbers)
+        predicted = self.models.mean(batch)[:, columns]
         place = np.zeros(len(predicted), int) if self.groups is None else self.groups.of(batch)
-        columns = []
-        for group in range(self._members.shape[1]):
-            own = (place == group).astype(float)
-            share = sums.mass[group] / (sums.mass.sum() + sums.elsewhere)
-            for column in range(predicted.shape[1]):
-                if self.statistic == "total":
-                    total = sums.sums[group, column] / self.mass
-                    columns.append(self.mass * (own * predicted[:, column] - total))
-                else:
-                    mean = sums.sums[group, column] / max(sums.mass[group], np.finfo(float).tiny)
-                    columns.append(own * (predicted[:, column] - mean) / max(share, 1e-300))
-        return np.column_stack(columns)
+        own, found = place[:, None] == groups, sums.sums[groups, columns]
+        if self.statistic == "total":
+            return np.asarray(self.mass * own * predicted - found)
+        mass = np.maximum(sums.mass[groups], np.finfo(float).tiny)
+        share = mass / (sums.mass.sum() + sums.elsewhere)
+        return np.asarray(own * (predicted - found / mass) / np.maximum(share, 1e-300))
 
 
 def _given(sums: GroupSums | None) -> GroupSums:

@@ -11,10 +11,13 @@ from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
-from unskew.estimation.weighing import Weighed, scaled_to_population
-from unskew.numerics.design_variance import Design, Spread
+from unskew.estimation.weighing import Weighed
+from unskew.numerics.design_variance import Design, Entries, Spread
 from unskew.numerics.typing import FloatArray
 from unskew.weighters.linearisation import Form, Influence, KnownWeights, Linearisation
+
+MOST_NUMBERS = 1_000_000
+"""Of rows times groups that are held at once."""
 
 
 class Numbers(Protocol):
@@ -25,8 +28,11 @@ class Numbers(Protocol):
     @property
     def statistic(self) -> str: ...
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray: ...
-    def deviations(self, weights: FloatArray, point: FloatArray) -> FloatArray: ...
-    def of_population(self, batch: pa.RecordBatch, sums: GroupSums) -> FloatArray: ...
+    def members(self, numbers: slice) -> Entries: ...
+    def deviations(self, weights: FloatArray, point: FloatArray, numbers: slice) -> FloatArray: ...
+    def of_population(
+        self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice
+    ) -> FloatArray: ...
 
 
 class Variance(NamedTuple):
@@ -34,6 +40,8 @@ class Variance(NamedTuple):
 
     parts: dict[str, FloatArray]
     degrees: FloatArray
+    clustering: FloatArray
+    """The design effect of clusters: the variance by them over that of rows drawn one by one."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -43,21 +51,14 @@ class Variance(NamedTuple):
 
 
 def linearised(
-    target: Numbers,
-    weighed: Weighed,
-    point: FloatArray,
-    design: Design,
-    form: Form | None,
-    *,
-    finite: bool,
+    target: Numbers, weighed: Weighed, point: FloatArray, design: Design, form: Form | None
 ) -> Variance:
     """Return the variances of the sum of all rows' influence.
 
     Without a ``form``, weights count as known: with an outcome model that is right, errors of the
     weights are multiplied by its errors.
     """
-    weights = weighed.weights
-    line: Linearisation | None = KnownWeights(weights)
+    line: Linearisation | None = KnownWeights(weighed.weights)
     if form is not None:
         line = weighed.linearisation
     if line is None:
@@ -65,38 +66,66 @@ def linearised(
             f"The weights of {type(weighed.weighter).__name__} cannot be linearised. Use "
             'variance="bootstrap", or an outcome model.'
         )
-    values = target.deviations(weights, point)
-    influence = line.influence(values, form or "hc3")
+    n_rows = len(weighed.weights)
+    if weighed.drawn is not None:
+        n_rows = max(n_rows, len(weighed.drawn.weight))
+    step = max(MOST_NUMBERS // n_rows, 1)  # many groups a few at a time, not rows times groups
+    blocks = [slice(begin, begin + step) for begin in range(0, len(point), step)]
+    found = [_linearised(target, weighed, point, design, line, form or "hc3", b) for b in blocks]
+    parts = {name: np.concatenate([one.parts[name] for one in found]) for name in found[0].parts}
+    return Variance(
+        parts,
+        np.concatenate([one.degrees for one in found]),
+        np.concatenate([one.clustering for one in found]),
+        line.cautions,
+    )
+
+
+def _linearised(
+    target: Numbers,
+    weighed: Weighed,
+    point: FloatArray,
+    design: Design,
+    line: Linearisation,
+    form: Form,
+    numbers: slice,
+) -> Variance:
+    """Return the variances of some of the numbers."""
+    weights, inside = weighed.weights, target.members(numbers)
+    values = target.deviations(weights, point, numbers)
+    influence = line.influence(values, form, inside)
     of_sample = influence.sample
-    if finite:  # a row that stands for itself alone adds nothing
-        beyond = np.maximum(1.0 - 1.0 / np.maximum(scaled_to_population(weighed), 1e-300), 0.0)
-        of_sample = of_sample * np.sqrt(beyond)[:, None]
-    sizes = _sizes(influence, weights, values)
-    spread = design.spread(of_sample, centred=influence.centred, sizes=sizes)
+    if weighed.census:
+        of_sample *= np.sqrt(weighed.beyond_itself)[:, None]
+    sizes = _sizes(influence, weights, inside)
+    spread = design.spread(of_sample, centred=influence.centred, sizes=sizes, inside=inside)
+    clustering = design.clustering(of_sample, weights, inside)
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
-        noise = _population_spread(target, weighed, point, influence)
+        noise = _population_spread(target, weighed, point, influence, numbers)
         if noise is not None:
             spread += noise
             parts["population"] = noise.variance
-    return Variance(parts, spread.degrees, line.cautions)
+    return Variance(parts, spread.degrees, clustering)
 
 
-def _sizes(influence: Influence, weights: FloatArray, values: FloatArray) -> FloatArray | None:
+def _sizes(influence: Influence, weights: FloatArray, inside: Entries) -> FloatArray | None:
     """Return the sizes of the rows' contributions where few rows count, zeros where many do.
 
     With more rows the residuals say themselves how many count, and need no assumption.
     """
     if influence.sizes is None:
         return None
-    own = weights[:, None] * (values != 0)  # other rows are of other groups
+    rows, columns = inside
+    own, found = weights[rows], np.zeros_like(influence.sample)
     with np.errstate(divide="ignore", invalid="ignore"):
-        few = own.sum(axis=0) ** 2 / (own**2).sum(axis=0) < FEW_ROWS
-    return np.where(few, influence.sizes[:, None] * (values != 0), 0.0) if few.any() else None
+        few = np.bincount(columns, own) ** 2 / np.bincount(columns, own**2) < FEW_ROWS
+    found[rows, columns] = np.where(few[columns], influence.sizes, 0.0)
+    return found if few.any() else None
 
 
 def _population_spread(
-    target: Numbers, weighed: Weighed, point: FloatArray, influence: Influence
+    target: Numbers, weighed: Weighed, point: FloatArray, influence: Influence, numbers: slice
 ) -> Spread | None:
     """Return the variance that comes from the population's rows, which are a sample themselves."""
     drawn = weighed.drawn
@@ -112,15 +141,16 @@ def _population_spread(
         )
         return Spread(found.variance * (len(shares) / n_rows), found.degrees)
 
+    point = point[numbers]
     deviations, further = np.zeros((len(drawn.weight), len(point))), None
     if of_rows is not None:
-        deviations += of_rows(weighed.narrow(drawn.rows))
+        deviations += of_rows(weighed.drawn_rows)
         n_fitted = influence.n_population or weighed.n_rows
         if n_fitted < weighed.n_rows:  # the weights have seen a part of the rows
             further = spread(deviations, 1 / (1 / n_fitted - 1 / weighed.n_rows))
     if target.models is not None:
         assert weighed.sums is not None
-        deviations += target.of_population(drawn.rows, weighed.sums)
+        deviations += target.of_population(drawn.rows, weighed.sums, numbers)
     if target.statistic == "total":  # the population's size has an error, too
         deviations += point
     found = spread(deviations, weighed.n_rows)
@@ -133,10 +163,12 @@ def bootstrapped(
     """Return the variances between replicates whose weights were solved again."""
     replicates = Replicates(weighed, design, n_replicates, random_state)
     points = [target.point(weights, sums) for weights, sums in replicates]
-    replicates.check()
     variance = np.nanvar(np.array(points), axis=0, ddof=1)
+    weights = weighed.weights
+    known = linearised(target, weighed, target.point(weights, weighed.sums), design, None)
     return Variance(
         {"sample and population" if weighed.drawn is not None else "sample": variance},
-        np.full(len(variance), np.inf),
+        known.degrees,
+        known.clustering,
         replicates.notes,
     )

@@ -43,6 +43,8 @@ class Weighed:
     """Rows of the population; None where it has none, or is known without error."""
     n_rows: int
     """The population's."""
+    census: bool = False
+    """Whether the population is complete, and its own number is asked for."""
 
     @property
     def weights(self) -> FloatArray:
@@ -59,6 +61,20 @@ class Weighed:
         """What the sample lacks, where the weighter has looked."""
         overlap = self.weighter.overlap_
         return () if overlap is None else overlap.notes
+
+    @property
+    def beyond_itself(self) -> FloatArray:
+        """The share of each row's variance that counts: of a census, what it does not stand for."""
+        if not self.census:
+            return np.ones(len(self.weights))
+        whole = self.weights * (self.mass() / self.weights.sum())
+        return np.maximum(1.0 - 1.0 / np.maximum(whole, 1e-300), 0.0)
+
+    @cached_property
+    def drawn_rows(self) -> pa.RecordBatch:
+        """The rows that were drawn of the population, with the columns that were weighed by."""
+        assert self.drawn is not None
+        return self.narrow(self.drawn.rows)
 
     def mass(self) -> float:
         """Return the population's size, or raise that it is not known."""
@@ -94,7 +110,7 @@ def weigh(
         Whether the population has no sampling noise of its own.
     """
     if not given.in_memory:
-        raise InputError("X is a distributed table; an estimate needs a sample in memory.")
+        raise InputError("X is a distributed table; replicates need a sample in memory.")
     rows = isinstance(population, Population)
     drawn = Reservoir(NOISE_ROWS) if rows and not census else None
     asked: list[Summary] = [one for one in (sums, drawn) if one is not None]
@@ -109,10 +125,4 @@ def weigh(
             beside = Beside(weighed_by, asked)
     fit = fitted._fit(given, None, population, beside=beside)
     size = population.size if isinstance(population, Population) else 0
-    return Weighed(fitted, fit, sums, drawn, size)
-
-
-def scaled_to_population(weighed: Weighed) -> FloatArray:
-    """Return the weights in a scale in which they sum to the population's size."""
-    weights = weighed.weights
-    return np.asarray(weights * (weighed.mass() / weights.sum()))
+    return Weighed(fitted, fit, sums, drawn, size, census)

@@ -27,6 +27,13 @@ class Spread(NamedTuple):
         return Spread(total, degrees)
 
 
+class Entries(NamedTuple):
+    """Which rows each estimate is about, as places in a matrix of rows and estimates."""
+
+    rows: IntArray
+    columns: IntArray
+
+
 class Design(NamedTuple):
     """Which rows were drawn together: the unit and the stratum of each, numbered from zero."""
 
@@ -74,14 +81,15 @@ class Design(NamedTuple):
 
     def totals(self, influence: FloatArray) -> FloatArray:
         """Return the sum of each unit's rows."""
-        if len(influence) == self.n_units:
-            return influence[np.argsort(self.units)]
-        totals = np.zeros((self.n_units, influence.shape[1]))
-        np.add.at(totals, self.units, influence)
-        return totals
+        return _sums(influence, self.units)
 
     def spread(
-        self, influence: FloatArray, *, centred: bool = True, sizes: FloatArray | None = None
+        self,
+        influence: FloatArray,
+        *,
+        centred: bool = True,
+        sizes: FloatArray | None = None,
+        inside: Entries | None = None,
     ) -> Spread:
         r"""Return :math:`\sum_h \frac{n_h}{n_h-1} \sum_c (e_{hc} - \bar e_h)^2` of each column.
 
@@ -98,6 +106,9 @@ class Design(NamedTuple):
             The variances of the contributions. The degrees are then at most :math:`(\sum s)^2 /
             \sum s^2` over units (Satterthwaite; Bell and McCaffrey 2002): a large row whose
             residual happens to be small counts as the large one that it is.
+        inside : Entries, optional
+            The rows of domains. The degrees are at most the units with rows in it less the strata
+            with rows in it; at zero there is no interval.
 
         Examples
         --------
@@ -110,23 +121,42 @@ class Design(NamedTuple):
         """
         totals = self.totals(influence)
         layers = np.bincount(self.strata)
-        means = np.zeros((len(layers), totals.shape[1]))
-        np.add.at(means, self.strata, totals)
-        means /= layers[:, None]
-        factors = layers / (layers - 1)
-        if not centred:
-            means, factors = np.zeros_like(means), np.ones_like(factors)
-        squares = (totals - means[self.strata]) ** 2 * factors[self.strata, None]
+        factors = (layers / (layers - 1))[self.strata, None] if centred else 1.0
+        if centred:
+            means = _sums(totals, self.strata) / layers[:, None]
+            totals = totals - (means if len(means) == 1 else means[self.strata])
+        squares = totals**2 * factors
         variance = squares.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = 3 * variance**2 / (squares**2).sum(axis=0)
-        most = self.n_units - len(layers)
-        degrees = np.clip(degrees, 1.0, most)
+        most = np.full(totals.shape[1], self.n_units - len(layers))
+        if inside is not None:
+            width, units = len(most), self.units[inside.rows]
+            most = _n_distinct(units, inside.columns, width)
+            most = most - _n_distinct(self.strata[units], inside.columns, width)
+        degrees = np.minimum(np.maximum(degrees, 1.0), most)
         if sizes is not None:
             known = self.totals(sizes)
             with np.errstate(divide="ignore", invalid="ignore"):
                 degrees = np.fmin(degrees, known.sum(axis=0) ** 2 / (known**2).sum(axis=0))
-        return Spread(variance, np.where(variance > 0, degrees, np.inf))
+        return Spread(variance, np.where((variance > 0) | (most < 1), degrees, np.inf))
+
+    def clustering(self, influence: FloatArray, weights: FloatArray, inside: Entries) -> FloatArray:
+        """Return the variance by units over that of rows drawn one by one, at least one.
+
+        Where it is not known, as all contributions are zero, rows of a unit count as copies: it is
+        the effective number of rows over that of units.
+        """
+        if self.n_units == len(self.units):
+            return np.ones(influence.shape[1])
+        rows = Design(np.arange(len(self.units)), self.strata[self.units])
+        by_rows, by_units = rows.spread(influence).variance, self.spread(influence).variance
+        own = np.zeros_like(influence)
+        own[inside] = weights[inside.rows]
+        copies = (self.totals(own) ** 2).sum(axis=0) / (own**2).sum(axis=0)
+        known = by_rows > 0
+        found = np.where(known, by_units / np.where(known, by_rows, 1.0), copies)
+        return np.maximum(np.nan_to_num(found, nan=1.0), 1.0)
 
     def redraw(self, random: np.random.RandomState) -> FloatArray:
         """Return how often each row counts in a bootstrap replicate (Rao and Wu 1988).
@@ -134,13 +164,29 @@ class Design(NamedTuple):
         Of the n units of a stratum, n − 1 are drawn with replacement, and each counts n/(n − 1)
         times, which gives the right variance for strata of any size.
         """
-        counts = np.zeros(self.n_units)
-        for stratum in range(int(self.strata.max()) + 1):
-            members = np.flatnonzero(self.strata == stratum)
-            drawn = random.randint(len(members), size=len(members) - 1)
-            times = np.bincount(drawn, minlength=len(members))
-            counts[members] = times * (len(members) / (len(members) - 1))
-        return counts[self.units]
+        sizes = np.bincount(self.strata)
+        order = np.argsort(self.strata, kind="stable")  # units of a stratum beside one another
+        begin = np.cumsum(sizes) - sizes
+        drawn = random.randint(np.repeat(sizes, sizes - 1)) + np.repeat(begin, sizes - 1)
+        times = np.empty(self.n_units)
+        times[order] = np.bincount(drawn, minlength=self.n_units)
+        return (times * (sizes / (sizes - 1))[self.strata])[self.units]
+
+
+def _n_distinct(codes: IntArray, columns: IntArray, width: int) -> IntArray:
+    """Return how many codes each column has."""
+    return np.bincount(np.unique(codes * width + columns) % width, minlength=width)
+
+
+def _sums(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the sums of rows with the same code, of which each from zero on occurs."""
+    if (np.diff(codes) == 1).all():
+        return values  # each row is alone
+    if not codes.any():
+        return values.sum(axis=0, keepdims=True)
+    order = np.argsort(codes, kind="stable")
+    begin = np.searchsorted(codes[order], np.arange(int(codes.max()) + 1))
+    return np.asarray(np.add.reduceat(values[order], begin, axis=0))
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, q: FloatArray | float) -> FloatArray:

@@ -24,7 +24,7 @@ from unskew.theory.form_test import FormTest, TheirRows, check_form, sum_of_squa
 from unskew.theory.not_covered import not_covered
 from unskew.theory.partitions import why_no_region
 from unskew.theory.regions import ParameterRegion, Region
-from unskew.weighters.linearisation import Linearisation, undamped
+from unskew.weighters.linearisation import Linearisation, left_by
 
 
 class Parameters(NamedTuple):
@@ -89,7 +89,7 @@ def _root(
     if line.unbiased and line.has_leverage:
         # As a jackknife would: such rows have moved the parameters towards themselves.
         leverage = shares * np.einsum("ij,ij->i", values, responses)
-        own /= undamped(leverage, "hc3")[:, None]
+        own /= left_by(leverage)[:, None]
     covariance = sum_of_squares(own, influence.centred)
     if influence.population is not None and theirs is not None:
         parts = influence.population(theirs.batch)

@@ -181,12 +181,12 @@ class Weighter(WithParameters, ABC):
             The sample: rows that were not drawn uniformly. A Spark DataFrame is taken as a
             :class:`unskew.SparkSample`, whose rows stay where they are.
         y : array-like of shape (n_samples,), optional
-            Their labels, for weighters that use them; the name of a column for a sample on Spark.
+            Their labels, for weighters that use them; or the name of a column of X, which is then
+            no feature.
         population : Population, Margins, or anything that :class:`unskew.Population` takes
             An unbiased reference sample of the population, with the same columns.
         sample_weight : array-like of shape (n_samples,), optional
-            Design weights of the sample, which the weights include; the name of a column for a
-            sample on Spark.
+            Design weights of the sample, which the weights include; or the name of a column of X.
 
         Returns
         -------

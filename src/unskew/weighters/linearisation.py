@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.calibration import pseudo_inverse
+from unskew.numerics.design_variance import Entries
 from unskew.numerics.row_features import weighted_moments
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
@@ -54,8 +56,8 @@ class Influence(NamedTuple):
     population are one sample, in which also the side of a row is random, and they vary about zero.
     """
     sizes: FloatArray | None = None
-    """The variances of the contributions of sample rows if all values had the same one; None where
-    that is not known."""
+    """The variances of the contributions of the rows inside if all values had the same one; None
+    where that is not known."""
 
 
 class Balance(NamedTuple):
@@ -88,7 +90,7 @@ class Linearisation(ABC):
     has_leverage: bool = True
 
     @abstractmethod
-    def influence(self, values: FloatArray, form: Form) -> Influence:
+    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence on the weighted means of ``values``.
 
         Parameters
@@ -96,6 +98,9 @@ class Linearisation(ABC):
         values : ndarray of shape (n_rows, n_means)
             Of the sample's rows, with weighted means of zero.
         form : {"linear", "m_estimator", "hc3"}
+        inside : Entries, optional
+            Which rows each mean is about; all by default. The values of others are zero by
+            definition: they have no noise that leverage could have damped.
         """
 
     def balance(self) -> Balance | None:
@@ -121,10 +126,10 @@ class KnownWeights(Linearisation):
     def __init__(self, weights: FloatArray) -> None:
         self._shares = weights / weights.sum()
 
-    def influence(self, values: FloatArray, form: Form) -> Influence:
+    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows with fixed weights."""
-        scale = self._shares / undamped(self._shares, form)
-        return Influence(scale[:, None] * values, None, sizes=scale**2)
+        found = self._shares[:, None] * values
+        return Influence(found, None, sizes=undamp(found, self._shares, form, inside, self._shares))
 
     def balance(self) -> Balance:
         """Return that known weights keep nothing but their total."""
@@ -164,15 +169,11 @@ class CalibratedWeights(Linearisation):
         self._of_batch = of_batch
         self._design, self._slopes = design, slopes
 
-    def influence(self, values: FloatArray, form: Form) -> Influence:
+    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows, by a regression of the values on the features."""
         weights = self._design if form == "linear" else self._slopes
-        gram = weighted_moments(self._features, weights).gram
-        gram.flat[len(gram) + 1 :: len(gram) + 1] += self._penalty  # not of the intercept
-        inverse = pseudo_inverse(gram)
-        slope = inverse @ (self._features.T @ (weights[:, None] * values))
-        leverage = weights * np.einsum("ij,ij->i", self._features @ inverse, self._features)
-        scale = self._shares / undamped(leverage, form)
+        inverse, leverage = self._regression(form)
+        slope = inverse @ ((weights[:, None] * self._features).T @ values)
         of_batch = self._of_batch
 
         def population(batch: pa.RecordBatch) -> FloatArray:
@@ -181,9 +182,19 @@ class CalibratedWeights(Linearisation):
             fitted[np.isnan(fitted).any(axis=1)] = 0.0
             return fitted
 
-        residuals = values - self._features @ slope
-        sizes = scale**2 * left_by(leverage)
-        return Influence(scale[:, None] * residuals, population, sizes=sizes)
+        found = self._shares[:, None] * (values - self._features @ slope)
+        sizes = undamp(found, leverage, form, inside, self._shares)
+        return Influence(found, population, sizes=sizes)
+
+    @cache  # noqa: B019  (once for all groups; it lives as long as the rows)
+    def _regression(self, form: Form) -> tuple[FloatArray, FloatArray]:
+        """Return the inverse of the regression's matrix, and the leverage of each row."""
+        weights = self._design if form == "linear" else self._slopes
+        gram = weighted_moments(self._features, weights).gram
+        gram.flat[len(gram) + 1 :: len(gram) + 1] += self._penalty  # not of the intercept
+        inverse = pseudo_inverse(gram)
+        products = np.einsum("ij,ij->i", self._features @ inverse, self._features)
+        return inverse, weights * products
 
     def balance(self) -> Balance:
         """Return the features, which are centred at the population's means."""
@@ -232,38 +243,55 @@ class CellShares(Linearisation):
                 "which is too small.",
             )
 
-    def influence(self, values: FloatArray, form: Form) -> Influence:
+    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows, by the means of the cells."""
-        n_cells, inside = len(self._targets), self._cells >= 0
-        cells, design = self._cells[inside], self._design[inside]
+        n_cells, kept = len(self._targets), self._cells >= 0
+        cells, design = self._cells[kept], self._design[kept]
         counts = np.bincount(cells, weights=design, minlength=n_cells)
         divisor = np.maximum(counts, np.finfo(float).tiny)
         means = np.zeros((n_cells, values.shape[1]))
         for column in range(values.shape[1]):
-            sums = np.bincount(cells, weights=design * values[inside, column], minlength=n_cells)
+            sums = np.bincount(cells, weights=design * values[kept, column], minlength=n_cells)
             means[:, column] = sums / divisor
         fitted, leverage = np.zeros_like(values), np.zeros(len(values))
-        fitted[inside], leverage[inside] = means[cells], design / divisor[cells]
-        scale = self._shares / undamped(leverage, form)
+        fitted[kept], leverage[kept] = means[cells], design / divisor[cells]
         centred = means - self._targets @ means
         of_batch = self._of_batch
 
         def population(batch: pa.RecordBatch) -> FloatArray:
             return np.column_stack([of_batch(batch, column) for column in centred.T])
 
-        sizes = scale**2 * left_by(leverage)
-        return Influence(scale[:, None] * (values - fitted), population, sizes=sizes)
+        found = self._shares[:, None] * (values - fitted)
+        sizes = undamp(found, leverage, form, inside, self._shares)
+        return Influence(found, population, sizes=sizes)
 
     def balance(self) -> Balance:
         """Return the cells."""
         return Balance(None, self._targets, self._cells)
 
 
-def undamped(leverage: FloatArray, form: Form) -> FloatArray:
-    """Return what residuals are divided by, which leverage has damped; one but for "hc3"."""
-    if form != "hc3":
-        return np.ones_like(leverage)
-    return left_by(leverage)
+def undamp(
+    influence: FloatArray,
+    leverage: FloatArray,
+    form: Form,
+    inside: Entries | None,
+    shares: FloatArray,
+) -> FloatArray:
+    """Divide what leverage has damped, for "hc3", and return the sizes of contributions inside.
+
+    A row of a domain has at least its share of the domain's weight as leverage, as the domain's
+    mean has been taken off.
+    """
+    rows, columns = inside or (np.arange(len(leverage)), None)
+    if columns is None or len(rows) == influence.size:
+        left = left_by(leverage)
+        influence /= left[:, None] if form == "hc3" else 1.0
+        left = left[rows]
+    else:
+        own = shares[rows] / np.bincount(columns, shares[rows], influence.shape[1])[columns]
+        left = left_by(np.maximum(leverage[rows], own))
+        influence[rows, columns] /= left if form == "hc3" else 1.0
+    return np.asarray(shares[rows] ** 2 / (left if form == "hc3" else 1.0 / left))
 
 
 def left_by(leverage: FloatArray) -> FloatArray:

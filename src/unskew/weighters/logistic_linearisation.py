@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from unskew.errors import ParameterError
 from unskew.numerics.calibration import pseudo_inverse
+from unskew.numerics.design_variance import Entries
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.weighters.linearisation import Form, Influence, Linearisation, undamped
+from unskew.weighters.linearisation import Form, Influence, Linearisation, undamp
 from unskew.weighters.ratio_models import LogisticModels
 from unskew.weighters.value_folds import AVERAGE
 
@@ -61,7 +62,7 @@ class LogisticWeights(Linearisation):
                 f"The penalty {models.penalty:g} counts as given, and its bias is not counted.",
             )
 
-    def influence(self, values: FloatArray, form: Form) -> Influence:
+    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows, through the estimating equations of the coefficients."""
         if form == "linear":
             raise ParameterError(
@@ -73,7 +74,8 @@ class LogisticWeights(Linearisation):
         own_share = models.mixture if pooled else float(models.rate)
         # Of one sample with random sides, the equations sum to zero over both sides only.
         centred = not (pooled and form == "m_estimator")
-        found = (shares / undamped(shares, form))[:, None] * values
+        found = shares[:, None] * values
+        undamp(found, shares, form, inside, shares)
         effects: list[tuple[FloatArray, FloatArray]] = []
         for number, (beta, curvature) in enumerate(
             zip(models.coefficients, models.curvatures, strict=True)
@@ -92,7 +94,9 @@ class LogisticWeights(Linearisation):
                 leverage = np.einsum("ij,ij->i", features @ inverse, features)
                 leverage *= own_share * mass * chance * (1.0 - chance)
             steps -= mean if centred else 0.0
-            found -= (mass / undamped(leverage, form))[:, None] * steps
+            steps *= mass[:, None]
+            undamp(steps, leverage, form, inside, mass)
+            found -= steps
             # At the solution the equations of both sides and of the penalty sum to zero.
             theirs = -(mean + effect[1:].T @ (float(models.penalty) * beta[1:]))
             effects.append((effect, theirs if centred else np.zeros_like(theirs)))
