@@ -307,8 +307,11 @@ def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
 def _moments_of(features: FloatArray, roots: FloatArray, blocks: Sequence[slice]) -> Moments:
     sums, gram = np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2)
     for rows in blocks:
-        scaled = features[rows] * roots[rows, None]
-        sums += roots[rows] @ scaled
+        some, root = features[rows], roots[rows]
+        if not root.all():  # rows without weight are not worth a product
+            some, root = some[root != 0], root[root != 0]
+        scaled = some * root[:, None]
+        sums += root @ scaled
         gram += scaled.T @ scaled
     return Moments(sums, gram)
 

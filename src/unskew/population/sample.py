@@ -7,7 +7,7 @@ feature spaces, and an order of its rows that does not depend on how they were s
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unskew.errors import InputError, OverlapError
 from unskew.numerics.ordering import order_by
+from unskew.numerics.row_keys import row_keys
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes
@@ -27,6 +28,9 @@ from unskew.population.labels import checked_labels
 from unskew.population.rows import Rows, as_rows
 from unskew.population.rules import Rule
 from unskew.population.summaries import RowBlock, SummaryType
+
+BLOCK = 2**14
+"""Rows of which features are computed at a time."""
 
 
 class Points(NamedTuple):
@@ -148,6 +152,13 @@ class Sample:
             keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
         return order_by(keys)
 
+    def drawn(self, most: int | None = None) -> IntArray:
+        """Return the positions of rows that count, in that order: all, or a uniform draw."""
+        counted = self.order[self.design[self.order] > 0]
+        if most is None or len(counted) <= most:
+            return counted
+        return counted[np.sort(np.argpartition(row_keys(0, 0, len(counted)), most)[:most])]
+
     @cached_property
     def ordered(self) -> Sample:
         """The sample in that order."""
@@ -168,6 +179,16 @@ class Sample:
         taken = Sample(rows, labels, self.design[positions], None, all_rows, self._like)
         taken.outcome = None if self.outcome is None else self.outcome[positions]
         return taken
+
+    def blocks(self) -> Iterator[Sample]:
+        """Yield consecutive rows, so few at a time that features of them take little memory."""
+        for begin in range(0, len(self), BLOCK):
+            rows, all_rows = (
+                replace(one, table=one.table.slice(begin, BLOCK))
+                for one in (self.rows, self.all_rows)
+            )
+            design = self.design[begin : begin + BLOCK]
+            yield Sample(rows, None, design, None, all_rows, self._like)
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the sample with these of its columns to weigh by."""

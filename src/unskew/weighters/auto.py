@@ -29,7 +29,7 @@ from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.pool import LIMIT, Pool
-from unskew.weighters.reservoir_size import reservoir_rows
+from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
@@ -63,7 +63,8 @@ class AutoWeights(InductiveWeighter):
         The number of folds; see :class:`unskew.ClassifierWeights`.
     population_rows : int or "auto", default="auto"
         How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
-        for each sample row, whichever is larger, within 1 GB.
+        for each sample row, whichever is larger, within 1 GB: a large sample trains the models
+        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed.
     <Weighter parameters>
 
     Attributes
@@ -79,8 +80,9 @@ class AutoWeights(InductiveWeighter):
         How far the pool's held-out loss is below that of equal weights, and its standard error.
     n_capped_ : int
         Sample rows whose weight ``max_weight`` has cut.
-    population_rows_ : int
-        How many population rows were drawn.
+    sample_rows_, population_rows_ : int
+        How many rows of the sample have trained the models, and how many population rows, drawn
+        uniformly. All sample rows have, unless both sides would take more than 1 GB.
     uncovered_ : float
         The share of the population with values that no sample row has. They train no model.
 
@@ -145,16 +147,20 @@ class AutoWeights(InductiveWeighter):
 
     def _question(self, sample: Sample, about: About) -> Question[Summaries]:
         self._named_candidates()  # checked before the pass
-        width = len(sample.rows.table.column_names)
-        rows = reservoir_rows(self.population_rows, sample.size, width)
+        _, rows = self._learned_from(sample)
         asked: list[Summary] = [Reservoir(rows), Total()]
         if self.calibrate_to is not None:
             asked.append(FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means())))
         return Question(Summaries(asked), about)
 
+    def _learned_from(self, sample: Sample) -> tuple[int, int]:
+        """Return how many rows of sample and population train the models, at most."""
+        return rows_within(self.population_rows, len(sample), width_of_models(sample.codes))
+
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         drawn, total, *sums = answer.summary.parts
-        rows = TwoSamples.of(sample, drawn)
+        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0])
+        self.sample_rows_ = rows.n_mine
         self.uncovered_ = rows.uncovered
         self.population_rows_ = len(drawn.weight)
         self.codes_, self.marked_ = sample.codes, rows.marked

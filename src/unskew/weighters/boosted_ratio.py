@@ -47,7 +47,7 @@ class BoostedModels(RatioModels):
 
         self.bins = TreeBins().fit(rows)
         encoded = self.bins.transform(rows.values)
-        self.models, staged = [], []
+        self.models, held_out = [], list[IntArray]()
         shares = np.concatenate(rows.shares)
         losses = np.zeros(MAX_TREES + 1)
         for number in range(n_folds):
@@ -65,20 +65,19 @@ class BoostedModels(RatioModels):
             model.fit(encoded[train], ~rows.is_mine[train], rebalanced(rows, train))
             self.models.append(model)
             inside = np.flatnonzero(dealt == number) if n_folds > 1 else train
-            scores = np.zeros((MAX_TREES + 1, len(inside)))
-            if len(inside):
-                for stage, score in enumerate(model.staged_decision_function(encoded[inside])):
-                    scores[stage + 1] = score
             sign = np.where(rows.is_mine[inside], 1.0, -1.0)
-            losses += softplus(sign * scores) @ shares[inside]
-            staged.append((inside, scores))
+            losses[0] += np.log(2.0) * shares[inside].sum()
+            stages = model.staged_decision_function(encoded[inside]) if len(inside) else ()
+            for stage, score in enumerate(stages, start=1):
+                losses[stage] += softplus(sign * score) @ shares[inside]
+            held_out.append(inside)
         self.n_models = n_folds
         self.n_trees = MAX_TREES if n_folds == 1 else int(np.argmin(losses))
-        held_out = np.zeros(len(encoded))
-        for inside, by_stage in staged:
-            held_out[inside] = by_stage[self.n_trees]
+        scores = np.zeros(len(encoded))
+        for number, inside in enumerate(held_out):
+            scores[inside] = self._scores(number, encoded[inside])
         self.tilt = Tilt()
-        return self.tilt.fit(rows, held_out, dealt, n_folds)
+        return self.tilt.fit(rows, scores, dealt, n_folds)
 
     def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
         """Return the codes."""
@@ -86,12 +85,15 @@ class BoostedModels(RatioModels):
 
     def predict(self, number: int, encoded: FloatArray) -> FloatArray:
         """Return the log odds after the chosen number of trees, tilted."""
-        scores = np.zeros(len(encoded))
-        if self.n_trees and len(encoded):
-            stages = self.models[number].staged_decision_function(self.bins.transform(encoded))
-            with one_thread(when=encoded.size < FEW_ENTRIES):
-                scores = np.asarray(next(islice(stages, self.n_trees - 1, None)))
-        return self.tilt.of(number, encoded, scores)
+        return self.tilt.of(number, encoded, self._scores(number, self.bins.transform(encoded)))
+
+    def _scores(self, number: int, bins: FloatArray) -> FloatArray:
+        """Return the log odds of rows after the chosen number of trees."""
+        if not self.n_trees or not len(bins):
+            return np.zeros(len(bins))
+        stages = self.models[number].staged_decision_function(bins)
+        with one_thread(when=bins.size < FEW_ENTRIES):
+            return np.asarray(next(islice(stages, self.n_trees - 1, None)))
 
 
 class TreeBins:
@@ -172,10 +174,10 @@ class Tilt:
     def _inputs(self, codes: FloatArray, scores: FloatArray) -> FloatArray:
         """Return one and the score, which have no penalty, and the other features."""
         features = self.features.transform(codes)
-        return np.column_stack([features[:, 0], scores, features[:, 1:]])
+        return np.insert(features, 1, scores, axis=1)
 
     def _problem(self, rows: TwoSamples, inputs: FloatArray, train: IntArray) -> LogisticProblem:
         """Return the problem of separating both sides, each with half of the mass."""
-        mass = rebalanced(rows, train) / len(train)
-        mine = train < rows.n_mine
-        return LogisticProblem(inputs[train], mass, 2 * mass[mine] @ inputs[train[mine]], n_free=2)
+        mass = np.zeros(len(inputs))  # zero costs less than a copy of the other rows
+        mass[train] = rebalanced(rows, train) / len(train)
+        return LogisticProblem(inputs, mass, 2 * (mass * rows.is_mine) @ inputs, n_free=2)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.feature_rules import FeatureRules
-from unskew.population.features import FeatureSet, Levels
+from unskew.population.features import FeatureSet
 from unskew.population.sample import Sample
 
 
@@ -135,19 +135,19 @@ class Imbalance:
         terms = FeatureRules(sample.with_design(np.ones(len(sample)))).means()
         features = FeatureSet(sample.codes, terms)
         self.names, self.n_rows = features.names, np.count_nonzero(sample.design)
-        is_level = np.repeat(
-            [isinstance(term, Levels) for term in terms], [len(term.names) for term in terms]
-        )
+        share = weight / weight.sum()
         with np.errstate(over="ignore", invalid="ignore"):
-            self.mine = features.of_codes(sample.values, sample.batch)
-            theirs = features.of_codes(values, batch)
-            theirs[:, is_level] = np.nan_to_num(theirs[:, is_level], nan=0.0)  # none of them
-            present = ~np.isnan(theirs)
-            share = weight / weight.sum()
-            self.means = share @ np.where(present, theirs, 0.0) / (share @ present)
-            squares = np.where(present, theirs - self.means, 0.0) ** 2
-            spread = np.sqrt(share @ squares / (share @ present))
-        self.spread = np.where(spread > 0, spread, np.nan)
+            self.mine = features.of_rows(sample.values, sample.batch)
+            theirs = features.of_rows(values, batch)  # a row with another level has none of these
+            numbers, present = theirs.matrix, ~np.isnan(theirs.matrix)
+            numbers[~present] = 0.0
+            known = share @ present
+            self.means = theirs.sums(share)
+            variance = self.means * (1 - self.means)  # of an indicator
+            means = self.means[theirs.columns] = self.means[theirs.columns] / known
+            squares = np.where(present, numbers - means, 0.0) ** 2
+            variance[theirs.columns] = share @ squares / known
+        self.spread = np.sqrt(np.where(variance > 0, variance, np.nan))
 
     def candidate(
         self, name: str, weights: FloatArray, loss: float = np.nan, exponent: float = np.nan
@@ -155,7 +155,7 @@ class Imbalance:
         """Describe weights of the sample's rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             share = weights / weights.sum()
-            left = np.abs(share @ self.mine - self.means) / self.spread
+            left = np.abs(self.mine.sums(share) - self.means) / self.spread
         place = int(np.nanargmax(left)) if np.isfinite(left).any() else None
         return Candidate(
             name,

@@ -28,7 +28,7 @@ from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_linearisation import LogisticWeights, NewRows
 from unskew.weighters.logistic_passes import MAX_PASSES, fit_by_passes
 from unskew.weighters.ratio_models import LogisticModels, RatioModels
-from unskew.weighters.reservoir_size import reservoir_rows
+from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.two_samples import TwoSamples, hash_values
 
 LIMIT = 8.0
@@ -76,9 +76,10 @@ class ClassifierWeights(InductiveWeighter):
         where that would be more than 300 features.
     population_rows : int or "auto", default="auto"
         How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
-        for each sample row, whichever is larger, within 1 GB. None, of "logistic" only, draws as
-        many to choose ``penalty`` and ``rate``, and then fits over all rows of the population, by a
-        pass for each Newton step.
+        for each sample row, whichever is larger, within 1 GB: a large sample trains the models
+        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed. None,
+        of "logistic" only, draws as many to choose ``penalty`` and ``rate``, and then fits over all
+        rows of the population, by a pass for each Newton step.
     max_weight : float, optional
         The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
     <Weighter parameters>
@@ -97,8 +98,9 @@ class ClassifierWeights(InductiveWeighter):
     effective_sample_size_ : float
     calibrated_ : bool
         Whether the map of ``calibration`` was kept.
-    population_rows_ : int
-        How many population rows were drawn.
+    sample_rows_, population_rows_ : int
+        How many rows of the sample have trained the models, and how many population rows, drawn
+        uniformly. All sample rows have, unless both sides would take more than 1 GB.
     passes_ : int
         How often the population was read, with ``population_rows=None``.
     penalty_, rate_ : float or "odds"
@@ -189,13 +191,17 @@ class ClassifierWeights(InductiveWeighter):
 
     def _question(self, sample: Sample, about: About) -> Summaries:  # noqa: ARG002
         self._check_classifier()
-        width = len(sample.rows.table.column_names)
-        rows = reservoir_rows(self.population_rows, sample.size, width)
+        _, rows = self._learned_from(sample)
         return Summaries([Reservoir(rows), Total()])
+
+    def _learned_from(self, sample: Sample) -> tuple[int, int]:
+        """Return how many rows of sample and population train the models, at most."""
+        return rows_within(self.population_rows, len(sample), width_of_models(sample.codes))
 
     def _solve(self, sample: Sample, answer: Summaries) -> FloatArray:
         drawn, total = answer.parts
-        rows = TwoSamples.of(sample, drawn)
+        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0])
+        self.sample_rows_ = rows.n_mine
         self.uncovered_ = rows.uncovered
         self.population_rows_ = len(drawn.weight)
         self.codes_ = sample.codes

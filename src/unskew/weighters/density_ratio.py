@@ -46,7 +46,7 @@ from unskew.weighters.kernel_points import (
     median_distance,
     one_kernel,
 )
-from unskew.weighters.reservoir_size import reservoir_rows
+from unskew.weighters.reservoir_size import rows_within
 from unskew.weighters.saved_state import check_numbers
 
 BANDWIDTH_FACTORS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
@@ -198,7 +198,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         n_columns = points.space.n_features
         if self.loss == "kl":  # which holds the basis at all rows, and copies of it
             n_columns += 4 * self.n_centres
-        rows = reservoir_rows(self.population_rows, len(points.rows), n_columns)
+        _, rows = rows_within(self.population_rows, len(points.rows), n_columns)
         return Question(Reservoir(rows), points)
 
     def _solve(self, sample: Sample, answer: Question[Reservoir]) -> FloatArray:

@@ -90,7 +90,7 @@ class InductiveWeighter(Weighter, ABC):
         if not len(new):
             return np.empty(0)
         self._match(new)
-        weights = self._weigh(new) * self.scale_
+        weights = np.concatenate([self._weigh(rows) for rows in new.blocks()]) * self.scale_
         if self._least_weight == 0:
             check_weight_values(weights, name=f"The weights of {type(self).__name__}")
         codes = self._codes()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
 from unskew.numerics.ratio_loss import Sided, ratio_loss
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.sample import BLOCK
 from unskew.weighters.selection_features import SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
 from unskew.weighters.value_folds import AVERAGE
@@ -50,6 +52,11 @@ class RatioModels(ABC):
 
     def log_ratio(self, codes: FloatArray, table: pa.Table, numbers: IntArray) -> FloatArray:
         """Return the logarithm of the ratio by the model of this number, or their average."""
+        if len(codes) > BLOCK:  # features of all rows would be many times as large as their codes
+            parts = [slice(begin, begin + BLOCK) for begin in range(0, len(codes), BLOCK)]
+            return np.concatenate(
+                [self.log_ratio(codes[p], table.slice(p.start, BLOCK), numbers[p]) for p in parts]
+            )
         encoded = self.encode(codes, table)
         found = np.zeros(len(codes))
         for number in range(self.n_models):
@@ -88,6 +95,13 @@ def rebalanced(rows: TwoSamples, train: IntArray) -> FloatArray:
         if side.any():
             weight[side] *= len(train) / (2 * weight[side].sum())
     return weight
+
+
+def _only(shares: FloatArray, rows: IntArray) -> FloatArray:
+    """Return the shares of some rows, which sum to one, and zero for all others."""
+    found = np.zeros(len(shares))
+    found[rows] = shares[rows] / shares[rows].sum()
+    return found
 
 
 class LogisticModels(RatioModels):
@@ -253,6 +267,10 @@ class _LogisticFits:
             trained.append(covered * float(self.rows.shares.theirs[theirs].sum()))
         return curvatures, trained
 
+    @cached_property
+    def _kept_features(self) -> FloatArray:
+        return self.features if len(self.kept) == len(self.features) else self.features[self.kept]
+
     def _problem(self, number: int, pooled: bool) -> LogisticProblem:
         """Return the problem outside of a fold; pooled, its population is that of both sides."""
         if (number, pooled) not in self._problems:
@@ -261,11 +279,12 @@ class _LogisticFits:
             )
             mine, theirs = train[train < self.rows.n_mine], train[train >= self.rows.n_mine]
             shares = np.concatenate(self.rows.shares)
-            own, other = (shares[side] / shares[side].sum() for side in (mine, theirs))
-            means = own @ self.features[mine]
+            own, other = (_only(shares, side) for side in (mine, theirs))
             if pooled:
                 mixture = self.model.mixture
-                other = np.concatenate([mixture * own, (1 - mixture) * other])
-                theirs = train
-            self._problems[number, pooled] = LogisticProblem(self.features[theirs], other, means)
+                other = mixture * own + (1 - mixture) * other
+            # A share of zero costs less than a copy of the other rows, for each fold.
+            means = own[self.kept] @ self._kept_features
+            problem = LogisticProblem(self._kept_features, other[self.kept], means)
+            self._problems[number, pooled] = problem
         return self._problems[number, pooled]

@@ -23,6 +23,8 @@ HINGE_SCALE = 0.5
 ratio of two normal distributions is then recovered with correlations of 1.00 and .98 in one and
 five dimensions, against .99 and .96 without."""
 MAX_FEATURES = 300
+MOST_A_NUMBER = len(KNOTS[0]) + 2
+"""The features of a number: itself, its hinges and whether it is missing."""
 LARGEST = 1e50
 """Standard deviations from the population's mean."""
 MAX_LEVELS = 40

@@ -61,9 +61,9 @@ class TwoSamples:
     whole: tuple[FloatArray, pa.RecordBatch, FloatArray]
 
     @classmethod
-    def of(cls, sample: Sample, drawn: Reservoir) -> TwoSamples:
-        """Encode the sample and the rows drawn from the population."""
-        counted = sample.order[sample.design[sample.order] > 0]
+    def of(cls, sample: Sample, drawn: Reservoir, most: int | None = None) -> TwoSamples:
+        """Encode the sample, or as many of its rows, and the rows drawn from the population."""
+        counted = sample.drawn(most)
         ordered = sample.take(counted)
         # A category that only rows without weight have keeps its code.
         ordered._codes_and_values = sample.codes, sample.values[counted]
@@ -71,9 +71,12 @@ class TwoSamples:
         theirs, unseen = sample.codes.transform(batch, side="population")
         mass, uncovered, marked = float(weight.sum()), 0.0, None
         kept = np.ones(len(weight), dtype=bool) if unseen is None else ~unseen
-        if len(counted) < len(sample):
-            kept &= _are_among(theirs, ordered)
+        weighted = sample.values[sample.design > 0]
+        if len(weighted) < len(sample):
+            kept &= _are_among(theirs, weighted, sample.codes)
         uncovered = float(weight[~kept].sum()) / mass
+        if len(counted) < len(weighted):  # what only the others cover is weighed as unknown
+            kept &= _are_among(theirs, ordered.values, sample.codes)
         if not kept.any():
             raise OverlapError(nothing_covered(sample.codes), 1.0)
         if drawn.selected is not None:
@@ -143,11 +146,11 @@ def hash_values(codes: FloatArray) -> Words:
     return hash_rows([np.ascontiguousarray(column) for column in codes.T])
 
 
-def _are_among(theirs: FloatArray, sample: Sample) -> BoolArray:
+def _are_among(theirs: FloatArray, mine: FloatArray, codes: ColumnCodes) -> BoolArray:
     """Return which rows have no category, or missing value, that no row of the sample has."""
     found = np.ones(len(theirs), dtype=bool)
-    for place, column in enumerate(sample.values.T):
-        if sample.codes.counts_categories(place):
+    for place, column in enumerate(mine.T):
+        if codes.counts_categories(place):
             found &= np.isin(theirs[:, place], column) | np.isnan(theirs[:, place])
         if not np.isnan(column).any():
             found &= ~np.isnan(theirs[:, place])
