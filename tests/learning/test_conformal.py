@@ -23,6 +23,7 @@ from unskew import (
     InfiniteIntervalWarning,
     KnownProbability,
     Margins,
+    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
@@ -153,6 +154,36 @@ def test_tied_scores_are_all_inside():
     frozen = FrozenEstimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 0.0]))
     model = ConformalRegressor(frozen, Unweighted()).fit(X, y, population=Population(X))
     assert model.predict_interval([[0.0]], coverage=0.1) == pytest.approx(np.array([[-1.0, 1.0]]))
+
+
+def test_a_frozen_model_is_not_trained_and_takes_design_weights():
+    random = np.random.default_rng(1)
+    X, design = random.normal(size=(60, 1)), random.uniform(1, 5, 60)
+    y = X[:, 0] + random.normal(size=60)
+    fitted = LinearRegression().fit(X, 2 * X[:, 0])
+    for learner in (FrozenEstimator(fitted), make_pipeline(FrozenEstimator(fitted))):
+        model = ConformalRegressor(learner, Unweighted())
+        model.fit(X, y, population=Population(X), sample_weight=design)
+        assert np.array_equal(model.predict(X), fitted.predict(X))
+        rows = model.calibration_rows_
+        own = design[rows] / design.mean()
+        assert model.effective_sample_size_ == pytest.approx(own.sum() ** 2 / (own @ own))
+        misses = np.abs(y[rows] - fitted.predict(X[rows]))
+        order = np.argsort(misses)
+        reached = np.cumsum(own[order]) / (own.sum() + 1)  # the row to predict weighs one
+        width = misses[order][np.searchsorted(reached, 0.8)]
+        low, high = model.predict_interval(X[:1], coverage=0.8)[0]
+        assert (high - low) / 2 == pytest.approx(width)
+
+
+@pytest.mark.parametrize("score", ["scaled", "quantile"])
+def test_a_frozen_model_is_not_trained_for_another_purpose(score):
+    X = np.arange(20.0).reshape(-1, 1)
+    frozen = FrozenEstimator(LinearRegression().fit(X, X[:, 0]))
+    with pytest.raises(ParameterError, match="FrozenEstimator stays as it is"):
+        ConformalRegressor(frozen, Unweighted(), conformity_score=score).fit(
+            X, X[:, 0], population=Population(X)
+        )
 
 
 def test_scaled_residuals_are_wide_where_labels_are_noisy():

@@ -278,3 +278,57 @@ def test_margins_from_rows():
         Margins.from_population(rows, ["town"])
     with pytest.raises(InputError, match="1 missing numbers"):
         Margins.from_population(rows.assign(age=[1, None, 2]), ["age"])
+
+
+NUMBERS = [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"], list(np.array([1, 2, 3], np.float32))],
+    ids=["int", "float", "text", "float32"],
+)
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Categorical(NUMBERS),
+        pd.Categorical(np.array(NUMBERS, np.float32)),
+        pd.Categorical(["1", "2", "3", "3"]),
+        np.array(NUMBERS, np.float32),
+        NUMBERS,
+        ["1", "2", "3", "3"],
+    ],
+    ids=["categories", "float32 categories", "text categories", "float32", "int", "text"],
+)
+def test_numbers_match_levels_in_any_type(column, labels):
+    known = Margins({"a": dict(zip(labels, [50, 30, 20], strict=True))})
+    weighter = CalibrationWeights().fit(pd.DataFrame({"a": column}), population=known)
+    assert weighter.weights_ == pytest.approx([2.0, 1.2, 0.4, 0.4])
+
+
+def test_single_precision_on_either_side():
+    tenths = np.array([0.1, 0.2, 0.3, 0.3])
+    for column in (tenths, np.float32(tenths), pd.Categorical(np.float32(tenths))):
+        for labels in (tenths[:3], np.float32(tenths[:3])):
+            known = Margins({"a": dict(zip(labels, [50, 30, 20], strict=True))})
+            weighter = CalibrationWeights().fit(pd.DataFrame({"a": column}), population=known)
+            assert weighter.weights_ == pytest.approx([2.0, 1.2, 0.4, 0.4])
+
+
+def test_categories_of_booleans():
+    frame = pd.DataFrame({"a": pd.Categorical([True, False, True])})
+    weighter = CalibrationWeights().fit(frame, population=Margins({"a": {True: 3, False: 7}}))
+    assert weighter.weights_ == pytest.approx([0.45, 2.1, 0.45])
+
+
+def test_the_message_counts_the_rows_of_each_value():
+    frame = pd.DataFrame({"a": pd.Categorical([1, 4, 4, 5])})
+    expected = r"has 4 in column 'a' \(2 rows\).*it has 1, 2\. It lacks the values of 1 further"
+    with pytest.raises(InputError, match=expected):
+        CalibrationWeights().fit(frame, population=Margins({"a": {1: 3, 2: 7}}))
+
+
+def test_numbers_and_text_as_categories_are_told_apart():
+    codes, text = pd.Categorical([1, 2]), pd.Categorical(["1", "2"])
+    with pytest.raises(InputError, match="holds categories that are numbers in the sample"):
+        CalibrationWeights().fit(pd.DataFrame({"a": codes}), population=pd.DataFrame({"a": text}))

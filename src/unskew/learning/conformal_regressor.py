@@ -20,7 +20,7 @@ from unskew.learning.bands import (
 )
 from unskew.learning.committee import Committee
 from unskew.learning.conformal import Conformal
-from unskew.learning.trainer import TrainingRows, learner_name
+from unskew.learning.trainer import TrainingRows, is_frozen, learner_name
 from unskew.numerics.typing import FloatArray
 
 
@@ -112,6 +112,13 @@ class ConformalRegressor(RegressorMixin, Conformal):
                     "The 'estimator' parameter of ConformalRegressor must be a regressor with "
                     f"predict. Got {learner_name(learner)} instead.{hint}"
                 )
+        lacking = self.scale_estimator is None or self.conformity_score == "quantile"
+        if self.conformity_score != "absolute" and is_frozen(self.estimator) and lacking:
+            raise ParameterError(
+                f'conformity_score="{self.conformity_score}" trains the estimator once more, and a '
+                "FrozenEstimator stays as it is. Give scale_estimator= with "
+                'conformity_score="scaled", or two quantiles: estimator=(lower, upper).'
+            )
         low, high = self.quantiles if len(self.quantiles) == 2 else (1.0, 0.0)
         if not 0 < low < high < 1:
             raise ParameterError(

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import sklearn
 from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import _num_samples, _safe_indexing
@@ -129,7 +130,7 @@ class TrainingRows(NamedTuple):
     def train(self, learner: Any, y: Any = None) -> Any:
         """Return a fitted clone, on other labels if they are given."""
         weights = {}
-        if self.design is not None:
+        if self.design is not None and not is_frozen(learner):
             keyword = weight_keyword(learner)
             if keyword is None:
                 raise LearnerError(
@@ -152,6 +153,12 @@ def train(learner: Any, X: Any, y: Any, population: Any = None, **weights: Float
 def weighs_itself(learner: Any) -> bool:
     """Whether a learner weighs its sample by a population, as ``Reweighted`` does."""
     return bool(has_fit_parameter(learner, "population"))
+
+
+def is_frozen(learner: Any) -> bool:
+    """Whether a learner, or the last step of a pipeline, is trained already and stays as it is."""
+    steps = getattr(learner, "steps", None)
+    return is_frozen(steps[-1][1]) if steps else isinstance(learner, FrozenEstimator)
 
 
 def learner_name(learner: Any) -> str:

@@ -198,6 +198,13 @@ def check_kinds(
                 "Convert it to numbers, text or dates, or leave it out."
             )
     raise TypeMismatchError(
-        f"Column '{column}' holds {kind_of(sample)} in the sample (type {sample}) and "
-        f"{kind_of(other)} in the {side} (type {other}). Convert one of them."
+        f"Column '{column}' holds {_words(sample)} in the sample (type {sample}) and "
+        f"{_words(other)} in the {side} (type {other}). Convert one of them."
     )
+
+
+def _words(kind: pa.DataType) -> str:
+    """Return what a column of this type holds; of categories, whether they are text."""
+    if types.is_dictionary(kind) and kind_of(kind.value_type) != Kind.CATEGORY:
+        return f"categories that are {kind_of(kind.value_type)}"
+    return kind_of(kind)

@@ -105,6 +105,9 @@ def _match_column(
     name: str, labels: list[Any], column: pa.Array, borders: Any
 ) -> tuple[pa.Array, Bands | None, IntArray]:
     """Return the labels as values, the bands if there are any, and each sample row's label."""
+    coded = pa.types.is_dictionary(column.type) and kind_of(column.type.value_type) == Kind.NUMBER
+    if coded:  # a category of numbers: 1 and 1.0 are the same
+        column = column.dictionary_decode()
     kind = kind_of(column.type)
     if kind == Kind.CATEGORY:
         texts, found = _match_text(name, labels, column)
@@ -118,11 +121,13 @@ def _match_column(
     is_bool = pa.types.is_boolean(column.type)
     present = [label for label in labels if label is not None]
     exact = [_as_number(label, is_bool=is_bool) for label in present]
+    if pa.types.is_float32(column.type):  # a label is as exact as the values
+        exact = [None if one is None else float(np.float32(one)) for one in exact]
     points = dict[Any, float | None](zip(present, exact, strict=True))
     bands = None
-    if borders is not None:
+    if borders is not None and not coded:
         bands = bands_between(borders, present, name)
-    elif None in exact:
+    elif None in exact and not coded:
         bands = parse_bands(present, name)
     if bands is not None:
         places = [
@@ -131,7 +136,7 @@ def _match_column(
         found = np.array([*places, -1])[bands.of(numbers)]
         points = {labels[at]: _inside(bands, place) for place, at in enumerate(places)}
     else:
-        table = {value: labels.index(label) for label, value in points.items()}
+        table = {v: labels.index(label) for label, v in points.items() if v is not None}
         keys = np.array(sorted(table), dtype=float)
         found = looked_up(keys, np.array([table[key] for key in keys.tolist()]), numbers)
     if None in labels:
@@ -144,10 +149,7 @@ def _match_text(name: str, labels: list[Any], column: pa.Array) -> tuple[pa.Arra
     texts = pa.array([_as_text(label) for label in labels], pa.large_string())
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    values = column.dictionary
-    if kind_of(values.type) == Kind.NUMBER:  # a category of numbers
-        values = as_doubles(values)
-    values = values.cast(pa.large_string())
+    values = column.dictionary.cast(pa.large_string())
     table = {text: place for place, text in enumerate(texts.to_pylist())}
     places = np.array([table.get(text, -1) for text in [*values.to_pylist(), None]])
     indices = column.indices.fill_null(len(values)) if column.null_count else column.indices
@@ -161,7 +163,8 @@ def _check_found(name: str, labels: list[Any], found: IntArray, column: pa.Array
     lost = np.flatnonzero(found < 0)
     if not len(lost):
         return
-    value = column[int(lost[0])].as_py()
+    values = column.take(pa.array(lost)).to_pylist()
+    value, count = values[0], values.count(values[0])
     if value is None or value != value:
         raise InputError(
             f"{len(lost)} sample rows have no value in column '{name}', and its margin says "
@@ -173,9 +176,14 @@ def _check_found(name: str, labels: list[Any], found: IntArray, column: pa.Array
     hint = next((label for label in labels if near and str(label).strip().lower() == near[0]), None)
     meant = "" if hint is None else f" Did you mean {hint!r}?"
     shown = ", ".join(repr(label) for label in labels[:10]) + (" …" if len(labels) > 10 else "")
+    more = (
+        ""
+        if count == len(lost)
+        else f" It lacks the values of {len(lost) - count} further rows, too."
+    )
     raise InputError(
-        f"The sample has {value!r} in column '{name}' ({len(lost)} rows), which the margin does "
-        f"not list: it has {shown}.{meant} Rename the level, or leave these rows out."
+        f"The sample has {value!r} in column '{name}' ({count} rows), which the margin does "
+        f"not list: it has {shown}.{meant}{more} Rename the level, or leave these rows out."
     )
 
 

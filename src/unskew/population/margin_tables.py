@@ -97,6 +97,8 @@ def _of_frame(table: Any, columns: Key, where: str) -> Any:
 
 def _plain(label: Any) -> Any:
     """Return a label as a Python value; a missing one is None."""
+    if isinstance(label, np.floating) and label.itemsize < 8:
+        label = float(str(label))  # 0.1 in single precision is meant as 0.1
     if isinstance(label, np.generic):
         label = label.item()
     return None if label is None or label != label else label

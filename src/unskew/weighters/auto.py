@@ -166,7 +166,7 @@ class AutoWeights(InductiveWeighter):
         self.codes_, self.marked_ = sample.codes, rows.marked
         self.folds_ = rows.folds(self.cv)
         dealt = rows.dealt(self.folds_)
-        rate = len(sample) / max(total.rows, 1)
+        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
         named = self._named_candidates()
         self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
         held_out = [

@@ -384,7 +384,8 @@ class CellLocator:
     @cached_property
     def groups(self) -> NearestGroups:
         """The groups of sample rows with which uncovered rows count."""
-        covered = np.flatnonzero(self._occupied[self._counted_cells])
+        occupied = self._occupied[self._counted_cells] & (self._counted.design > 0)
+        covered = np.flatnonzero(occupied)
         return NearestGroups(
             self._counted.take(covered), self._counted_cells[covered], self.n_cells
         )

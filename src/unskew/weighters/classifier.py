@@ -208,7 +208,9 @@ class ClassifierWeights(InductiveWeighter):
         self.marked_ = rows.marked
         self.folds_ = rows.folds(self.cv)
         dealt = rows.dealt(self.folds_)
-        self.models_ = self._ratio_models(sample, None, len(sample) / max(total.rows, 1))
+        self.models_ = self._ratio_models(
+            sample, None, np.count_nonzero(sample.design) / max(total.rows, 1)
+        )
         scores = rows.split(self.models_.fit(rows, dealt, self.folds_.n_folds))
         self._describe_models()
         self._refuse_separation(scores, rows)

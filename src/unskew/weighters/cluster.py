@@ -75,21 +75,23 @@ class ClusterWeights(CellWeighter):
     }
 
     def _cells(self, sample: Sample) -> list[Cells]:
-        space, points = sample.points(self.scaling)
+        counting = sample.take(np.flatnonzero(sample.design > 0))  # the others move nothing
+        space, points = counting.points(self.scaling)
         space.check_distances(points, side="sample")
         default = self.clusterer is None
-        clusterer = self._default(points[sample.design > 0]) if default else clone(self.clusterer)
+        clusterer = self._default(points) if default else clone(self.clusterer)
         try:
             weighted = has_fit_parameter(clusterer, "sample_weight")
-            design = {"sample_weight": sample.design} if weighted else {}
+            design = {"sample_weight": counting.design} if weighted else {}
             clusterer.fit(points, **design)
         except ValueError as error:
             raise ParameterError(
                 f"{type(clusterer).__name__} could not cluster the sample "
-                f"(n_samples={len(sample)}): {error}"
+                f"(n_samples={len(counting)}): {error}"
             ) from error
         partition = _partition(clusterer, points)
-        return [Cells(space, partition, points, np.arange(len(sample)), clusterer)]
+        values = space.transform(sample.batch, side="sample").values
+        return [Cells(space, partition, values, np.arange(len(sample)), clusterer)]
 
     def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:  # noqa: ARG002
         self.clusterer_ = counted[0].learned

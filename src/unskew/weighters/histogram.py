@@ -84,7 +84,7 @@ class HistogramWeights(CellWeighter):
             for position, name in enumerate(encoder.names)
         ]
         codes = [grid.codes(column) for grid, column in zip(grids, values.T, strict=True)]
-        pieces = [len(np.unique(code)) for code in codes]
+        pieces = [len(np.unique(code[sample.design > 0])) for code in codes]
         learned = [
             [n for n, grid in zip(pieces, grids, strict=True) if isinstance(grid, kind)]
             for kind in (Buckets, Values)
@@ -169,7 +169,7 @@ class HistogramWeights(CellWeighter):
 
 def _borders(column: FloatArray, design: FloatArray, buckets: int, strategy: str) -> FloatArray:
     """Return where the buckets of a column meet: halfway between neighbouring sample values."""
-    present = ~np.isnan(column)
+    present = ~np.isnan(column) & (design > 0)
     values, place = np.unique(column[present], return_inverse=True)
     if len(values) < 2:
         return np.empty(0)

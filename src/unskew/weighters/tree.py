@@ -176,7 +176,7 @@ class TreeWeights(CellWeighter):
         random = check_random_state(self.random_state)
         grown, counted = self._halves(sample, random)
         self._check_leaf_size(least, len(grown))
-        task = _task_of(sample.labels) if self.task == "auto" else self.task
+        task = _task_of(sample.labels[grown]) if self.task == "auto" else self.task
         grower = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
         tree = grower(
             min_samples_leaf=least,
@@ -195,9 +195,9 @@ class TreeWeights(CellWeighter):
 
     def _halves(self, sample: Sample, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""
-        if not self.honest:
-            return np.arange(len(sample)), np.arange(len(sample))
         rows = np.flatnonzero(sample.design > 0)  # the others count for nothing in either half
+        if not self.honest:
+            return rows, np.arange(len(sample))
         if len(rows) < 2:
             raise InputError(
                 "An honest tree needs two rows or more with a positive sample_weight; got "
