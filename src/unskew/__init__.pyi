@@ -16,6 +16,7 @@ from unskew.errors import LearnerError as LearnerError
 from unskew.errors import OverlapError as OverlapError
 from unskew.errors import OverlapWarning as OverlapWarning
 from unskew.errors import ParameterError as ParameterError
+from unskew.errors import RoundingWarning as RoundingWarning
 from unskew.errors import SkippedFilesWarning as SkippedFilesWarning
 from unskew.errors import UnreadableFileError as UnreadableFileError
 from unskew.errors import UnseenValueWarning as UnseenValueWarning

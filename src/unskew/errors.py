@@ -284,6 +284,25 @@ class ColumnWarning(UserWarning):
         return type(self), (str(self), self.columns)
 
 
+class RoundingWarning(UserWarning):
+    """A column is rounded on one side, sample or population, and not on the other.
+
+    Where rows of the two are compared, both are rounded: ``rounded_`` on the weighter says to what.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from unskew import ClassifierWeights, RoundingWarning
+    >>> incomes = np.random.default_rng(0).lognormal(8, 0.5, size=(2000, 1))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weighter = ClassifierWeights().fit(incomes[:500], population=incomes.round(-2))
+    >>> [warning.category.__name__ for warning in caught]
+    ['RoundingWarning']
+    """
+
+
 class LabelShiftWarning(UserWarning):
     """Sample and population differ in more than the shares of the classes.
 

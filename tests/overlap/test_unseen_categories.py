@@ -20,7 +20,7 @@ from unskew import (
 TOWNS, SHARES = list("abcdefgh"), [0.3, 0.2, 0.15, 0.1, 0.09, 0.07, 0.049, 0.041]
 
 
-def survey(seed, without="h", m=1000, n=20_000):
+def survey(seed, without="h", m=1000, n=5000):
     random = np.random.default_rng(seed)
     people = pd.DataFrame(
         {"town": random.choice(TOWNS, n, p=SHARES), "age": random.normal(40, 12, n)}
@@ -46,11 +46,11 @@ def test_a_limit_that_allows_it_does_not_silence_it():
         Unweighted(overlap=0.2).fit(sample, population=people)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_diagnosis_names_it_and_calls_it_bias(seed):
     sample, people = survey(seed)
-    found = diagnose(sample, people)
-    assert "except for town = h (4." in found.verdict.headline
+    found, share = diagnose(sample, people), (people["town"] == "h").mean()
+    assert f"except for town = h ({share:.1%}".replace("%", " %") in found.verdict.headline
     assert found.verdict.status == "correctable"  # not at a cost: the rest needs hardly any weights
     assert found.bias_left
     weighed = diagnose(sample, people, np.ones(len(sample)))

@@ -21,6 +21,7 @@ from unskew.diagnostics.features import (
     FeatureBalance,
 )
 from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.numerics.grids import Grid, common_grid
 from unskew.numerics.typing import FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
@@ -42,6 +43,10 @@ class _Side(NamedTuple):
     def mass(self) -> float:
         """The share of the rows in which the value is present."""
         return float(self.share.sum())
+
+    def on(self, grid: Grid | None) -> _Side:
+        """Return the values as they are rounded on one side; as they are, without a grid."""
+        return self if grid is None else self._replace(values=grid.nearest(self.values))
 
     def counted(self, borders: FloatArray, n_bins: int) -> FloatArray:
         """Return the share of each bin; a border belongs to the bin below it."""
@@ -85,7 +90,9 @@ def measure_balance(
         else:
             kind = "time" if codes.kinds[column] == Kind.TIME else "number"
             population = _side(drawn[:, column], drawn_weight)
-            measured = _number_balance(counted, sides, population)
+            grid = common_grid(sample.values[:, column], drawn[:, column])
+            measured = _number_balance(counted, sides, population, grid)
+            sides, population = [one.on(grid) for one in sides], population.on(grid)
             distribution = _number_distribution(codes, column, sides, population)
         differences, lines, unlisted = measured
         lines = tuple(sorted(lines, key=lambda line: -abs(line.before or 0.0)))
@@ -111,8 +118,10 @@ def _line(category: str | None, differences: Sequence[float | None]) -> BalanceL
     return BalanceLine(category, differences[0], differences[1] if len(differences) > 1 else None)
 
 
-def _number_balance(totals: NumberTotals, sides: Sequence[_Side], population: _Side) -> _Balance:
-    each = [_number_difference(side, totals, population) for side in sides]
+def _number_balance(
+    totals: NumberTotals, sides: Sequence[_Side], population: _Side, grid: Grid | None
+) -> _Balance:
+    each = [_number_difference(side, totals, population, grid) for side in sides]
     means = [mean for mean, _ in each]
     lines = [] if means == [None] * len(means) else [_line(None, means)]
     lines += _missing_line(sides, totals.mass / (totals.mass + totals.missing))
@@ -120,7 +129,7 @@ def _number_balance(totals: NumberTotals, sides: Sequence[_Side], population: _S
 
 
 def _number_difference(
-    side: _Side, totals: NumberTotals, population: _Side
+    side: _Side, totals: NumberTotals, population: _Side, grid: Grid | None
 ) -> tuple[float | None, Difference]:
     missing = _missing_difference(side.mass, totals.mass / (totals.mass + totals.missing))
     if not side.mass or not totals.mass:
@@ -134,7 +143,7 @@ def _number_difference(
     return difference, replace(
         missing,
         variance_ratio=(deviation / totals.deviation) ** 2 if totals.deviation else None,
-        distance=kolmogorov_smirnov(side.values, weight, *population),
+        distance=kolmogorov_smirnov(side.on(grid).values, weight, *population.on(grid)),
         correctable_difference=max(abs(difference), missing.correctable_difference or 0.0),
     )
 

@@ -12,7 +12,7 @@ from unskew.diagnostics.columns import centre_and_scale
 from unskew.numerics.row_hash import hash_rows
 from unskew.numerics.shared_rows import have_rows_in_common, pair_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.overlap import bounded
+from unskew.overlap import align, bounded
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
@@ -68,6 +68,7 @@ class Sides:
         mine = codes.transform(sample.batch, side="sample").values
         theirs = codes.transform(drawn.rows, side="population").values
         pairs = _pairs(mine, theirs, drawn.selected)
+        mine, theirs, _ = align(codes, mine, theirs)
         mass = drawn.weight / drawn.weight.sum()
         other = pairs < 0
         own = np.bincount(pairs[~other], mass[~other], minlength=len(mine))

@@ -91,7 +91,7 @@ def reach_verdict(
         rules = tuple(f"{rule}." for rule in overlap.rules[:3])
         limit = "No weights make the sample represent these rows."
         return Verdict("not correctable", headline, (*rules, tests, limit), cause="overlap")
-    left_out = _left_out_sentences(bias)
+    left_out = (*_left_out_sentences(bias), *overlap.rounded)
     if weights is None:
         found = _without_weights(bias, tests, overlap, forecast.expected_share)
         return replace(found, sentences=(*found.sentences, *left_out))

@@ -60,7 +60,8 @@ class Weighed:
     def notes(self) -> tuple[str, ...]:
         """What the sample lacks, where the weighter has looked."""
         overlap = self.weighter.overlap_
-        return () if overlap is None else overlap.notes
+        lacking = () if overlap is None else overlap.lacking
+        return (*lacking, *self.weighter.rounded_)
 
     @property
     def beyond_itself(self) -> FloatArray:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,10 @@ the best split on."""
 BORDER = 0.1
 """The share of a box next to its borders in which points that the tree has not seen are allowed: a
 tree puts borders only where the points that it saw end. Not tuned."""
+
+NEAR, WIDE = 10, 1 / 3
+"""A gap is wide if it is more than this part of what the nearest points on either side span. Where
+points are spread evenly, that happens at a heap in 1 of 300 cases."""
 
 
 def empty_boxes(
@@ -184,10 +189,29 @@ class _Search:
         large = [box for box, most in zip(boxes, points, strict=True) if most >= self._needed(box)]
         for box in sorted(large, key=lambda box: (-box.share, len(box.conditions))):
             added = box.holds(self.others) & left
-            if self.is_large(box, added):
+            if self.is_large(box, added) and self._is_wide(box):
                 kept.append(box)
                 left &= ~added
         return kept
+
+    def _is_wide(self, box: Box) -> bool:
+        """Whether a gap between two values of a feature is wide beside the spacing of the points.
+
+        Others that are heaped at round values lie between two points as near as points are to each
+        other: that is no gap, however many they are.
+        """
+        for low, high in combinations(box.conditions, 2):
+            if low.feature != high.feature:
+                continue
+            low, high = (low, high) if low.above else (high, low)
+            rest = [c for c in box.conditions if c.feature != low.feature]
+            mine = self.points.columns[low.feature]
+            mine = np.sort(mine[all_hold(rest, self.points)] if rest else mine)
+            place = int(np.searchsorted(mine, low.border, side="right"))
+            near = mine[max(0, place - NEAR) : place + NEAR]
+            if high.gap[1] - low.border < WIDE * float(near[-1] - near[0]):
+                return False
+        return True
 
     def _without_useless(self, path: Sequence[Condition], points: Features) -> list[Condition]:
         """Drop conditions that exclude no point, first the one whose removal adds the most mass."""

@@ -2,6 +2,7 @@
 
 from unskew.overlap.measure import bounded, measure_overlap
 from unskew.overlap.overlap import LIMIT, Overlap, OverlapRule
+from unskew.overlap.rounding import align
 from unskew.overlap.search import OverlapSearch
 from unskew.overlap.words import warn_of_unseen
 
@@ -10,6 +11,7 @@ __all__ = [
     "Overlap",
     "OverlapRule",
     "OverlapSearch",
+    "align",
     "bounded",
     "measure_overlap",
     "warn_of_unseen",

@@ -13,6 +13,7 @@ from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_row
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import Overlap, OverlapRule
+from unskew.overlap.rounding import align
 from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
 from unskew.overlap.words import Label, describe_box
 from unskew.population.encode import ColumnCodes
@@ -56,8 +57,9 @@ def measure_overlap(
     whole = drawn.whole(n_rows)
     error = _error(mass, whole)
     sample = sample.take(np.flatnonzero(sample.design > 0))
-    codes, mine, design = sample.codes, sample.values, sample.design
+    codes, design = sample.codes, sample.design
     theirs = codes.transform(rows, side="population").values
+    mine, theirs, rounded = align(codes, sample.values, theirs)
     columns = [
         values_of(codes, column, mine[:, column], theirs[:, column], rows.column(column))
         for column in range(len(codes.names))
@@ -101,6 +103,7 @@ def measure_overlap(
         unexplained=float(mass @ (uncovered - explained)),
         method=_METHOD,
         by_chance=float(mass @ np.maximum(unseen - uncovered, 0.0)),
+        rounded=tuple(rounded.values()),
     )
 
 

@@ -80,6 +80,8 @@ class Overlap:
     by_chance : float
         The share of the population's mass with values that no sample row has, but as few of them as
         an even draw of the sample's size would lack: not part of ``uncovered``.
+    rounded : tuple of str
+        For each column in which one side is rounded and the other is not, to what, in a sentence.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Overlap:
     unexplained: float
     method: str
     by_chance: float = 0.0
+    rounded: tuple[str, ...] = ()
 
     @property
     def unseen(self) -> tuple[OverlapRule, ...]:
@@ -107,8 +110,8 @@ class Overlap:
         return tuple(rule for rule in self.rules if rule.unseen)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What every result must say: which values no sample row has."""
+    def lacking(self) -> tuple[str, ...]:
+        """A sentence for each rule in ``unseen``."""
         return tuple(f"{rule}: no weights make up for it." for rule in self.unseen)
 
     @property

@@ -159,8 +159,9 @@ class AutoWeights(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         drawn, total, *sums = answer.summary.parts
-        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0])
+        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0]).aligned()
         self.sample_rows_ = rows.n_mine
+        self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_ = rows.uncovered
         self.population_rows_ = len(drawn.weight)
         self.codes_, self.marked_ = sample.codes, rows.marked

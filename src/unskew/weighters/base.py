@@ -20,6 +20,7 @@ from unskew.errors import (
     InputError,
     OverlapError,
     OverlapWarning,
+    RoundingWarning,
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
@@ -75,6 +76,8 @@ class Weighter(WithParameters, ABC):
         The columns that were weighed by.
     overlap_ : Overlap or None
         Which part of the population the sample does not cover, and where; None if ignored.
+    rounded_ : tuple of str
+        For each column in which one side is rounded and the other is not, what was done.
     """
 
     # The parameters of every weighter; a subclass adds its own in the same way.
@@ -299,6 +302,10 @@ class Weighter(WithParameters, ABC):
         share, rules = 0.0, tuple[OverlapRule, ...]()
         if self.overlap_ is not None:
             share, rules = self.overlap_.uncovered, self.overlap_.rules
+        seen = () if self.overlap_ is None else self.overlap_.rounded
+        self.rounded_: tuple[str, ...] = getattr(self, "rounded_", seen)
+        if self.rounded_:
+            warn_caller(RoundingWarning(" ".join(self.rounded_)))
         own: float = getattr(self, "uncovered_", 0.0)  # what the method itself leaves out
         self.uncovered_: float = getattr(self, "uncovered_", share)
         if self.overlap == "ignore":
@@ -306,8 +313,8 @@ class Weighter(WithParameters, ABC):
         limits = (WARN_ABOVE, LIMIT) if isinstance(self.overlap, str) else (self.overlap,) * 2
         messages = [self._describe_uncovered()] if own > limits[0] else []
         messages += [str(self.overlap_)] if share > limits[1] else []
-        named = () if share > limits[1] or self.overlap_ is None else self.overlap_.notes
-        message, most = " ".join([*messages, *named]), max(own, share)
+        lacking = () if share > limits[1] or self.overlap_ is None else self.overlap_.lacking
+        message, most = " ".join([*messages, *lacking]), max(own, share)
         if messages and (self.overlap != "warn" or most > self.refused_above):
             raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
         if message:

@@ -200,8 +200,9 @@ class ClassifierWeights(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Summaries) -> FloatArray:
         drawn, total = answer.parts
-        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0])
+        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0]).aligned()
         self.sample_rows_ = rows.n_mine
+        self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_ = rows.uncovered
         self.population_rows_ = len(drawn.weight)
         self.codes_ = sample.codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,10 @@ from unskew.errors import OverlapError
 from unskew.numerics.ratio_loss import Sided
 from unskew.numerics.row_hash import Words, hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.overlap import align
 from unskew.population.encode import ColumnCodes
 from unskew.population.forms import Form
-from unskew.population.kinds import in_common_form
+from unskew.population.kinds import Kind, in_common_form
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.weighters.value_folds import ValueFolds
@@ -48,6 +49,10 @@ class TwoSamples:
         The population's rows.
     whole : tuple of ndarray, pyarrow.RecordBatch and ndarray
         The codes, the rows and the weights of all population rows that were drawn.
+    exact : ndarray of shape (n_rows, n_columns), optional
+        ``values`` as they were before they were rounded.
+    rounded : dict of int to str
+        The columns in which they are rounded, with a sentence on each.
     """
 
     codes: ColumnCodes
@@ -59,6 +64,8 @@ class TwoSamples:
     sample: Sample
     batch: pa.RecordBatch
     whole: tuple[FloatArray, pa.RecordBatch, FloatArray]
+    exact: FloatArray | None = None
+    rounded: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sample: Sample, drawn: Reservoir, most: int | None = None) -> TwoSamples:
@@ -98,6 +105,13 @@ class TwoSamples:
             (theirs, batch, weight),
         )
 
+    def aligned(self) -> TwoSamples:
+        """Return the rows with columns in which only one side is rounded rounded on both."""
+        *sides, rounded = align(self.codes, *self.split(self.values))
+        if not rounded:
+            return self
+        return replace(self, values=np.concatenate(sides), exact=self.values, rounded=rounded)
+
     @property
     def n_mine(self) -> int:
         """The number of sample rows."""
@@ -120,7 +134,7 @@ class TwoSamples:
     @cached_property
     def hashes(self) -> tuple[Words, Words]:
         """A hash of the values of each row, of either side."""
-        hashes = hash_values(self.values)
+        hashes = hash_values(self.values if self.exact is None else self.exact)
         return hashes[: self.n_mine], hashes[self.n_mine :]
 
     def folds(self, n_folds: int | None) -> ValueFolds:
@@ -137,8 +151,14 @@ class TwoSamples:
         return _concatenated((self.sample.batch, self.batch))
 
     def in_form(self, form: Form) -> Any:
-        """Return all rows as the caller gave X."""
-        return form.of(self.joined_table)
+        """Return all rows as the caller gave X, with numbers rounded as ``values`` are."""
+        table = self.joined_table
+        for column in self.rounded:
+            own = table.field(column)
+            if self.codes.kinds[column] == Kind.NUMBER:
+                values = pa.array(self.values[:, column], from_pandas=True)
+                table = table.set_column(column, own, values.cast(own.type, safe=False))
+        return form.of(table)
 
 
 def hash_values(codes: FloatArray) -> Words:
