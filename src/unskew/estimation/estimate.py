@@ -25,6 +25,7 @@ from unskew.estimation.targets import Target
 from unskew.estimation.weighing import Weighed, default_weighter, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray
+from unskew.population.labels import by_position
 from unskew.weighters.base import Weighter
 
 
@@ -159,6 +160,8 @@ def estimate(
     options.check(outcome is not None)
     known = opened(population)
     given, kept = open_labelled(X, y, sample_weight, missing)
+    by, strata = by_position(by, X, "by"), by_position(strata, X, "strata")
+    clusters = by_position(clusters, X, "clusters")
     rows = given.rows
     target = Target(Outcome.of(given.labels, statistic), statistic, q)
     given.outcome = target.outcome.values  # automatic features are those that predict it, too

@@ -32,7 +32,7 @@ from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.population.column_names import remember_columns
-from unskew.population.labels import checked_labels
+from unskew.population.labels import by_position, checked_labels
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.rows import as_rows
@@ -193,6 +193,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         self._check_learner()
         self._check_weighters()
         check_whole(X, population)
+        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
         with pipelines_go_inside(X, name):
             given = as_rows(X, name="X")
         labels = self._labels(checked_labels(y, len(given)))

@@ -27,6 +27,7 @@ from unskew.learning.strength import Strength, choose_strength, split, tempered,
 from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import fitted_columns, remember_columns
+from unskew.population.labels import by_position
 from unskew.population.population import Population
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
@@ -185,6 +186,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         validate_parameters(self)
         trainer = self._trainer(y)
         check_whole(X, population)
+        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
         for stale in ("multiplicities_", "strength_", "choice_scores_"):
             self.__dict__.pop(stale, None)
         weighter, power = self._weighter_and_power(population)

@@ -29,7 +29,7 @@ from unskew.population.column_names import (
     under_fitted_names,
     which_there_are,
 )
-from unskew.population.labels import is_labelled
+from unskew.population.labels import by_position, is_labelled
 from unskew.population.rows import ColumnLabels, Rows, as_rows
 from unskew.weighters.parameters import WithParameters
 
@@ -127,6 +127,8 @@ class SelectionModel(WithParameters):
         owner = type(self).__name__
         if y is None:
             raise InputError(f"{owner} requires y to be passed, but the target y is None.")
+        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
+        clusters = by_position(clusters, X, "clusters")
         rows = HeckmanRows.of(
             given,
             is_labelled(y),

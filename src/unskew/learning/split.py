@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray
-from unskew.population.labels import is_labelled
+from unskew.population.labels import by_position, is_labelled
 from unskew.population.population import Population
 from unskew.population.rows import as_rows
 
@@ -58,6 +58,7 @@ def split_labelled(X: Any, y: Any) -> Labelled:
     rows = as_rows(X, name="X")
     if y is None:
         raise InputError("split_labelled requires y to be passed, but the target y is None.")
+    y = by_position(y, X, "y")
     labelled = is_labelled(y)
     if len(labelled) != len(rows):
         raise InputError(f"y has {len(labelled)} labels for the {len(rows)} rows of X.")

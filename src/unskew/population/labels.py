@@ -10,13 +10,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sklearn.utils import column_or_1d
 
-from unskew.errors import InputError, InputTypeError
+from unskew.errors import InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import BoolArray
 
 _OTHERWISE = (
     "Drop those rows, or let them join the population: split_labelled(X, y). HeckmanRegressor and "
     "HeckmanClassifier take y with missing labels as it is."
 )
+
+
+def by_position(values: Any, X: Any, name: str) -> Any:
+    """Return one value per row of X; warn where pandas has their rows in another order than X's.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"a": [1, 2]}, index=["p", "q"])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     by_position(pd.Series([5, 6], index=["q", "p"]), X, "y")
+    array([5, 6])
+    >>> print(caught[0].message)
+    y has the row labels of X in another order, and its values are taken in their own order. Put
+    them into that of X first, y.loc[X.index], or drop the labels: y.to_numpy().
+    """
+    mine: Any = getattr(X, "index", None)
+    theirs: Any = getattr(values, "index", None)
+    if not (hasattr(mine, "equals") and hasattr(theirs, "equals")) or mine.equals(theirs):
+        return values
+    if len(mine) != len(theirs) or not theirs.isin(mine).all():
+        return values
+    warn_caller(
+        UserWarning(
+            f"{name} has the row labels of X in another order, and its values are taken in their "
+            f"own order. Put them into that of X first, {name}.loc[X.index], or drop the labels: "
+            f"{name}.to_numpy()."
+        )
+    )
+    return values.to_numpy()
 
 
 def is_labelled(y: Any) -> BoolArray:

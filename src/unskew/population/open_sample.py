@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.population.column_names import columns_to_weigh_by, which_there_are
+from unskew.population.labels import by_position
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.rows import is_spark_frame
@@ -46,6 +47,7 @@ def named_columns_apart(
             f"X is a distributed table; {refused_by} needs a sample in memory. Bring it, or a "
             "random part of it, there: X.toArrow()."
         )
+    y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
     given = {"y": y, "sample_weight": sample_weight}
     names = {role: one for role, one in given.items() if isinstance(one, str)}
     if not names or is_distributed(X):
