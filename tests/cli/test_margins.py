@@ -75,9 +75,9 @@ def test_raking_is_the_default_and_reports_say_what_is_known(unskew):
         ([], "Give either POPULATION, a file of rows, or --margins"),
         ([SURVEY, "--margins", MARGINS], "both are given"),
         (["--margins", SURVEY], "has the columns variable, category and one of count"),
-        (["--margins", "missing.csv"], "missing.csv"),
-        (["--margins", MARGINS, "--method", "kmm"], "KernelMeanMatching asks what these Margins"),
-        (["--margins", MARGINS, "--method", "linear"], r"bounds=(0, None)"),
+        (["--margins", "missing.csv"], "The margins file 'missing.csv' does not exist"),
+        (["--margins", MARGINS, "--method", "kmm"], "--method kmm asks what these Margins"),
+        (["--margins", MARGINS, "--method", "linear"], "--set 'bounds=(0, None)'"),
         (["--margins", MARGINS, "--set", "distance=linear"], "--set distance: use --method"),
         (["--margins", MARGINS, "--population-weight", "n"], "--population-weight is for rows"),
     ],
@@ -88,3 +88,29 @@ def test_what_cannot_be_is_one_clear_message(unskew, tmp_path, arguments, messag
     assert message in " ".join(result.err.split())
     assert "Traceback" not in result.err
     assert not list(tmp_path.iterdir())
+
+
+def test_rounded_percentages_are_scaled_with_a_note(unskew, tmp_path):
+    sample = pd.DataFrame({"sex": list("fffmx"), "age": 1.0, "id": range(5)})
+    sample.to_csv("sample.csv", index=False)
+    Path("margins.csv").write_text(
+        "variable,category,percent\nsex,f,33.3\nsex,m,33.3\nsex,x,33.3\n"
+    )
+    result = unskew("weigh", "sample.csv", "--margins", "margins.csv", "--id", "id", "-o", "w.csv")
+    assert result.code == 0, result.err
+    assert result.err.count("add up to 99.9, not 100, as rounded numbers do: they are scaled") == 1
+    assert pd.read_csv("w.csv").weight[3:].to_list() == pytest.approx([5 / 3, 5 / 3])
+
+
+def test_totals_that_differ_are_scaled_if_asked(unskew, tmp_path):
+    pd.DataFrame({"sex": list("ffm"), "a": list("xyx"), "id": range(3)}).to_csv(
+        "s.csv", index=False
+    )
+    Path("m.csv").write_text("variable,category,count\nsex,f,60\nsex,m,40\na,x,45\na,y,45\n")
+    command = ("weigh", "s.csv", "--margins", "m.csv", "--id", "id", "-o", "w.csv")
+    refused = unskew(*command)
+    assert refused.code == 2
+    assert "or use --reconcile." in refused.err
+    result = unskew(*command, "--reconcile")
+    assert result.code == 0, result.err
+    assert pd.read_csv("w.csv").weight[2] == pytest.approx(3 * 0.4)

@@ -15,15 +15,19 @@ import pytest
 
 from unskew import (
     AutoWeights,
+    CalibrationWeights,
+    ClassifierWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
     KernelMeanMatching,
+    LabelShiftWeights,
     Population,
     TreeWeights,
     load_weighter,
 )
+from unskew.cli.methods import Method
 
 FEATURES = ["age", "income", "town"]
 
@@ -39,7 +43,7 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
     written = pd.read_csv("weights.csv", dtype=str).astype({"weight": float})
     assert list(written) == ["customer", "weight"]
     assert list(written["customer"]) == list(answers["customer"])  # zeros in front and all
-    expected = AutoWeights(max_weight=20).fit(answers[FEATURES], population=people)
+    expected = AutoWeights().fit(answers[FEATURES], population=people)
     np.testing.assert_allclose(written["weight"], expected.weights_, rtol=1e-12)
     assert f"{len(answers)} sample rows weighed against 4,000 population rows" in result.out
     assert "Effective sample size" in result.out
@@ -47,6 +51,62 @@ def test_the_weights_are_the_librarys_in_the_samples_order(unskew, survey, answe
     assert "Written: weights.csv" in result.out
     assert result.err == ""
     assert names(survey) == ["answers.csv", "people.parquet", "weights.csv"]
+
+
+IN_PYTHON = {
+    "auto": AutoWeights(),
+    "classifier": ClassifierWeights(),
+    "logistic": ClassifierWeights("logistic"),
+    "tree": TreeWeights(),
+    "kmm": KernelMeanMatching(),
+    "ratio": DensityRatioWeights(),
+    "kliep": DensityRatioWeights("kl"),
+    "cluster": ClusterWeights(),
+    "histogram": HistogramWeights(),
+    "frequency": FrequencyWeights(),
+    "rake": CalibrationWeights(),
+    "propensity": CalibrationWeights(distance="propensity"),
+    "linear": CalibrationWeights(distance="linear"),
+    "logit": CalibrationWeights(distance="logit", bounds=(0.1, 50)),  # which has no default
+    "label-shift": LabelShiftWeights(),
+}
+
+
+@pytest.fixture(scope="module")
+def steep(tmp_path_factory):
+    """A sample that is selected so steeply that the largest weights are cut."""
+    random = np.random.default_rng(3)
+    people = pd.DataFrame(
+        {"age": random.normal(50, 15, 3000).round(), "g": random.integers(3, size=3000)}
+    )
+    people["g"] = people["g"].map({0: "a", 1: "b", 2: "c"})
+    chance = 1 / (1 + np.exp((40 - people["age"]) / 4))
+    sample = people[random.uniform(size=3000) < 0.2 * chance].reset_index(drop=True)
+    sample["buys"] = np.where(random.uniform(size=len(sample)) < sample["age"] / 100, "yes", "no")
+    folder = tmp_path_factory.mktemp("steep")
+    sample.to_csv(folder / "answers.csv", index=False)
+    people.to_csv(folder / "people.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize("method", list(Method))
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_method_is_its_class_with_its_defaults_to_the_last_bit(unskew, steep, method):
+    settings = ["--set", "bounds=(0.1, 50)"] if method == "logit" else []
+    result = unskew("weigh", steep / "answers.csv", steep / "people.csv", "--target", "buys",
+                    "--method", method, *settings, "--allow-uncovered", 1, "--no-verdict",
+                    "-o", steep / "w.parquet")  # fmt: skip
+    assert result.code == 0, result.err
+    sample = pd.read_csv(steep / "answers.csv")
+    weighter = IN_PYTHON[method].fit(
+        sample[["age", "g"]],
+        sample["buys"] if method in ("tree", "label-shift") else None,  # others do not need it
+        population=steep / "people.csv",
+    )
+    written = pq.read_table(steep / "w.parquet")["weight"].to_numpy()
+    assert (written == weighter.weights_).all()
+    if method == "auto":
+        assert weighter.n_capped_ > 0
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,44 @@ def test_contradictions_are_refused(options, message):
         Margins(**options)
 
 
+@pytest.mark.parametrize(
+    ("shares", "unit", "rounded"),
+    [
+        ({"f": 33.3, "m": 33.3, "x": 33.3}, "percent", True),
+        ({"f": 51.2, "m": 48.7}, "percent", True),
+        ({"f": 33, "m": 66}, "percent", True),
+        ({"f": 0.333, "m": 0.333, "x": 0.333}, "share", True),
+        ({"f": 0.3334, "m": 0.6667}, "share", True),
+        ({"f": 60.0, "m": 38.0}, "percent", False),
+        ({"f": 33.33, "m": 66.57}, "percent", False),
+        ({"f": 0.3, "m": 0.3, "x": 0.3}, "share", False),
+        ({"f": 33.3, "m": 33.3, "x": 33.3}, "share", False),
+        ({"f": 0.6, "m": 0.4}, "percent", False),
+    ],
+)
+def test_shares_may_add_up_within_their_rounding(shares, unit, rounded):
+    sample = pd.DataFrame({"sex": [*shares, *shares]})
+    if rounded:
+        with pytest.warns(UserWarning, match="The shares of sex add up to .* as rounded numbers"):
+            margins = Margins(shares={"sex": shares}, unit=unit)
+    else:
+        with pytest.raises(InputError, match="Correct them|Use unit="):
+            Margins(shares={"sex": shares}, unit=unit)
+        with pytest.warns(UserWarning, match="they are scaled"):
+            margins = Margins(shares={"sex": shares}, unit=unit, reconcile="scale")
+    found = weights(margins, sample, total="sample")
+    expected = np.array(list(shares.values())) / sum(shares.values())
+    assert found[: len(shares)] / found[: len(shares)].sum() == pytest.approx(expected)
+
+
+def test_a_level_that_the_margin_lacks_is_counted_alone():
+    sample = pd.DataFrame({"sex": ["F"] * 3 + ["M"] * 4, "code": [1.5] * 2 + [2.5] * 5})
+    with pytest.raises(InputError, match=r"'F' in column 'sex' \(3 rows\)"):
+        weights(Margins({"sex": SEX}), sample)
+    with pytest.raises(InputError, match=r"1.5 in column 'code' \(2 rows\)"):
+        weights(Margins({"code": {3: 1, 4: 2}}), sample)
+
+
 def test_margins_of_different_totals_are_scaled_if_asked():
     counts = {"sex": SEX, "a": {"x": 45, "y": 45}}
     sample = SAMPLE.assign(a=list("xyxyx"))

@@ -90,7 +90,9 @@ def main() -> None:
 
 
 def _fail(message: object, code: int) -> NoReturn:
-    print(f"unskew: {plain(message)}", file=sys.stderr)
+    from unskew.cli.words import in_options
+
+    print(f"unskew: {plain(in_options(str(message)))}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -52,6 +52,7 @@ class Apply(Command):
                 identifier=self.identifier,
                 categories=self.categories,
                 delimiter=self.delimiter,
+                side="NEW",
             )
             features = _features(rows, loaded, self.new)
             others = set(rows.column_names) - {*features.column_names, self.identifier}

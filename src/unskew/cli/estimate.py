@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import catch_warnings
 
 import typer
 
@@ -235,11 +236,12 @@ def _shown(label: Any) -> str:
 
 def _columns_of_population(given: Given) -> list[str]:
     """Return the columns of which the population knows something."""
-    from unskew import Population, read_margins
-    from unskew.cli.inputs import character
+    from unskew import Population
+    from unskew.cli.inputs import character, known_margins
 
     if given.margins is not None:
-        return read_margins(given.margins).columns
+        with catch_warnings(action="ignore"):  # they come when the file is read for good
+            return known_margins(given).columns
     if given.population is None:
         return []
     return Population(given.population, delimiter=character(given.delimiter)).columns
@@ -256,13 +258,13 @@ def _with_groups(rows: SampleFile, by: str | None) -> Any:
 
 def _weighter(method: Method | None, settings: list[str] | None, allowed: float) -> Any:
     from unskew.errors import ParameterError
-    from unskew.estimation.weighing import default_weighter
+    from unskew.weighters.defaults import default_weighter
 
     if method is not None:
         return make_weighter(method, settings or [], overlap=allowed, columns="shared")
     if settings:
         raise ParameterError("--set is for a method: name it with --method.")
-    return default_weighter().set_params(overlap=allowed)
+    return default_weighter("estimate").set_params(overlap=allowed)
 
 
 def _statistic(statistic: Statistic | None, q: float | None, labels: Any) -> Any:

@@ -36,6 +36,7 @@ class Given(Command):
     sample: options.Sample
     population: options.Population = None
     margins: options.MarginsFile = None
+    reconcile: options.Reconcile = False
     target: options.Target = None
     identifier: options.Identifier = None
     columns: options.Columns = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unskew.cli.columns import decoded, named_column, numbers, row_identifiers
 from unskew.cli.given import Given, Unlabelled
-from unskew.cli.outputs import print_note
+from unskew.cli.outputs import print_note, warnings_as_notes
 from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
 from unskew.errors import InputError, ParameterError
 
@@ -113,13 +113,20 @@ def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], given: Given) -> Non
 
 def _open_margins(given: Given) -> tuple[SampleFile, Margins]:
     """Return the sample and the margins; only columns that these know are features."""
-    from unskew import read_margins
-
-    known = read_margins(given.margins)
+    with warnings_as_notes():
+        known = known_margins(given)
     rows = open_sample(given)
     shared = known.known_of(rows.features.column_names)
     _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], given)
     return rows, known
+
+
+def known_margins(given: Given) -> Margins:
+    """Read the file of margins."""
+    from unskew import read_margins
+
+    reconcile: Any = "scale" if given.reconcile else "raise"
+    return read_margins(given.margins, reconcile=reconcile)
 
 
 def character(delimiter: str | None) -> str | None:
@@ -133,14 +140,15 @@ def read_rows(
     identifier: str | None = None,
     categories: Sequence[str] | None = None,
     delimiter: str | None = None,
+    side: str = "sample",
 ) -> pa.Table:
     """Read a file or glob, or standard input for "-"; columns of categories become text."""
-    from unskew import read_sample
+    from unskew.population.sample_files import read_table
 
     data = sys.stdin.buffer if source == STDIN else source
     codes = [name for entry in categories or () for name in (entry, *entry.split(","))]
     identifiers = [*([identifier] if identifier else []), *codes]  # 02 stays 02
-    table = read_sample(data, identifiers=identifiers, delimiter=character(delimiter))
+    table = read_table(data, identifiers, character(delimiter), side)
     for name in _split(table, categories):
         text = decoded(named_column(table, name, "--categories")).cast("string")
         table = table.set_column(table.column_names.index(name), name, text)
@@ -259,7 +267,7 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     from unskew.population.column_names import listing
 
     (name,) = sample.identifiers.column_names
-    table = read_rows(source, identifier=name)
+    table = read_rows(source, identifier=name, side="weights")
     if name not in table.column_names or "weight" not in table.column_names:
         raise InputError(
             f"'{source}' must have the columns '{name}' and 'weight'; it has "

@@ -1,4 +1,4 @@
-"""The weighters by their names on the command line."""
+"""The weighters by their names on the command line, with the defaults that they have in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unskew.errors import ParameterError
 
 
 class Method(StrEnum):
-    """The values of ``--method``; the weighters are in :data:`_CLASSES`."""
+    """The values of ``--method``; the weighters are in :data:`CLASSES`."""
 
     AUTO = "auto"
     CLASSIFIER = "classifier"
@@ -37,7 +37,7 @@ class Total(StrEnum):
     POPULATION = "population"
 
 
-_CLASSES = {
+CLASSES = {
     Method.AUTO: "AutoWeights",
     Method.CLASSIFIER: "ClassifierWeights",
     Method.LOGISTIC: "ClassifierWeights",
@@ -54,7 +54,7 @@ _CLASSES = {
     Method.LOGIT: "CalibrationWeights",
     Method.LABEL_SHIFT: "LabelShiftWeights",
 }
-_PRESETS: dict[Method, dict[str, Any]] = {
+PRESETS: dict[Method, dict[str, Any]] = {
     Method.CLASSIFIER: {"classifier": "boosted"},
     Method.LOGISTIC: {"classifier": "logistic"},
     Method.RATIO: {"loss": "squared"},
@@ -67,17 +67,12 @@ _PRESETS: dict[Method, dict[str, Any]] = {
 }
 """Parameters that the method's name fixes."""
 
-_DEFAULTS: dict[Method, dict[str, Any]] = {Method.AUTO: {"max_weight": 20.0}}
-"""Parameters with another default than in Python; ``--set`` changes them. A learner that is trained
-with the weights chooses their strength; weights in a file must correct the bias by themselves, and
-where selection is steep, ten times the mean is too little (docs/automatic-weights.md)."""
-
 _BY_OPTION = {"total": "--total", "overlap": "--allow-uncovered", "columns": "--columns"}
 
 
 def option_of(weighter: str) -> str:
     """Return the option that chooses a weighter."""
-    return f"--method {next(method for method, name in _CLASSES.items() if name == weighter)}"
+    return f"--method {next(method for method, name in CLASSES.items() if name == weighter)}"
 
 
 def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:
@@ -85,9 +80,9 @@ def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> An
     import unskew
     from unskew.population.column_names import most_alike
 
-    weighter = getattr(unskew, _CLASSES[method])(**options)
-    preset = _PRESETS.get(method, {})
-    weighter.set_params(**preset, **_DEFAULTS.get(method, {}))
+    weighter = getattr(unskew, CLASSES[method])(**options)
+    preset = PRESETS.get(method, {})
+    weighter.set_params(**preset)
     by_option = _BY_OPTION | dict.fromkeys(preset, "--method")
     known = [name for name in weighter.get_params(deep=False) if name not in by_option]
     for setting in settings:

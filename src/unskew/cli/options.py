@@ -48,6 +48,13 @@ MarginsFile = Annotated[
         "category and count, share or percent.",
     ),
 ]
+Reconcile = Annotated[
+    bool,
+    typer.Option(
+        "--reconcile",
+        help="Scale counts and shares of --margins that add up to different totals.",
+    ),
+]
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="Where to write the weights: .parquet or .csv.")
 ]

@@ -22,11 +22,12 @@ from unskew.estimation.quantities import (
 )
 from unskew.estimation.results import Estimate, Estimates
 from unskew.estimation.targets import Target
-from unskew.estimation.weighing import Weighed, default_weighter, weigh
+from unskew.estimation.weighing import Weighed, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray
 from unskew.population.labels import by_position
 from unskew.weighters.base import Weighter
+from unskew.weighters.defaults import default_weighter
 
 
 def estimate(
@@ -190,7 +191,7 @@ def estimate(
         sums = GroupSums(groups if counted else None, models, target.outcome.values.shape[1])
     columns = [] if models is None else shared
     columns = [*columns, groups.column] if counted and groups is not None else columns
-    fitted = clone(default_weighter() if weighter is None else weighter)
+    fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
     notes = _notes(kept, None if known_groups else groups)

@@ -13,11 +13,12 @@ from unskew.errors import EstimateWarning, ParameterError, warn_caller
 from unskew.estimation.inputs import opened
 from unskew.estimation.quantities import design_codes
 from unskew.estimation.replicates import Replicates
-from unskew.estimation.weighing import default_weighter, weigh
+from unskew.estimation.weighing import weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.population.open_sample import open_sample
 from unskew.weighters.base import Weighter
+from unskew.weighters.defaults import default_weighter
 
 
 def replicate_weights(
@@ -81,7 +82,7 @@ def replicate_weights(
     >>> columns.shape, bool(0.02 < means.std(ddof=1) < 0.05)  # 1/√1000 is 0.032
     ((200, 50), True)
     """
-    fitted = clone(default_weighter() if weighter is None else weighter)
+    fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     return fit_with_replicates(
         fitted,
         X,

@@ -22,13 +22,13 @@ from unskew.estimation.predictions import Predictions
 from unskew.estimation.quantities import design_codes
 from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS, Estimate
-from unskew.estimation.weighing import default_weighter, weigh
+from unskew.estimation.weighing import weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.open_sample import named_columns_apart
-from unskew.weighters.auto import AutoWeights
 from unskew.weighters.base import Weighter
+from unskew.weighters.defaults import default_weighter
 
 Method = Literal["doubly_robust", "control_variate", "weighted"]
 OUTCOMES: dict[str, str | None] = {
@@ -161,7 +161,7 @@ def estimate_score(
         scores = MEANS[scoring](given.labels, made)
         learner = None
         if outcome is not None:
-            common["weighter"] = weighter or AutoWeights(columns="shared")
+            common["weighter"] = weighter or default_weighter("score")
             # Of right and wrong answers, too: a fold in which all are right has no two classes.
             learner = learner_by_name(
                 outcome,
@@ -197,7 +197,7 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
 
     codes = [design_codes(common[name], name, given.rows) for name in ("strata", "clusters")]
     design = Design.of(len(given), *codes)
-    fitted = clone(common["weighter"] or default_weighter())
+    fitted = clone(common["weighter"] or default_weighter("estimate"))
     weighed = weigh(fitted, given, common["population"], [], None, census=False)
     weights = weighed.weights
     try:

@@ -19,17 +19,11 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
 from unskew.weighters.base import Weighter
-from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.fits import Beside, Fit
 from unskew.weighters.linearisation import Linearisation
 
 NOISE_ROWS = 20_000
 """Rows of the population from which its own sampling noise is estimated; all, if it has fewer."""
-
-
-def default_weighter() -> Weighter:
-    """Return the weighter of an estimate for which none was chosen."""
-    return CalibrationWeights(columns="shared")
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Outcome:
 
 def auto_weights() -> unskew.AutoWeights:
     """Return the automatic weights, as ``unskew weigh`` makes them; nothing is refused."""
-    return unskew.AutoWeights(max_weight=20.0, overlap=1.0)
+    return unskew.AutoWeights(overlap=1.0)
 
 
 def demonstrate(

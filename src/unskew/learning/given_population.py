@@ -14,21 +14,15 @@ from sklearn.utils import get_tags
 
 from unskew._compat import _num_samples
 from unskew.errors import InputError, MismatchError
-from unskew.population.margins import Margins
 from unskew.population.rows import is_rows
 from unskew.weighters.base import Weighter
 
 
 def weighter_or_default(weighter: Weighter | None, population: Any) -> Weighter:
-    """Return a clone of the weighter; without one the automatic one, or calibration to margins."""
-    from unskew.weighters.auto import AutoWeights
-    from unskew.weighters.calibration import CalibrationWeights
+    """Return a clone of the weighter, or the default one."""
+    from unskew.weighters.defaults import default_weighter
 
-    if weighter is not None:
-        return clone(weighter)
-    if isinstance(population, Margins):
-        return CalibrationWeights()
-    return AutoWeights()
+    return default_weighter("train", population) if weighter is None else clone(weighter)
 
 
 def tags_of_learner(tags: Any, learner: Any) -> Any:

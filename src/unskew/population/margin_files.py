@@ -6,7 +6,7 @@ from typing import Any
 
 from unskew.errors import InputError
 from unskew.population.margins import Margins
-from unskew.population.sample_files import read_sample
+from unskew.population.sample_files import read_table
 
 NUMBERS = ("count", "share", "percent")
 SIZE = "(size)"
@@ -38,7 +38,7 @@ def read_margins(data: Any, **options: Any) -> Margins:
     >>> read_margins(io.BytesIO(text))
     Margins(sex, age, size=100.0)
     """
-    table = read_sample(data, identifiers=["variable", "category"])
+    table = read_table(data, ["variable", "category"], side="margins")
     names = {name.strip().lower(): name for name in table.column_names}
     number = [name for name in NUMBERS if name in names]
     missing = [name for name in ("variable", "category") if name not in names]

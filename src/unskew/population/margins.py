@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
@@ -29,6 +29,8 @@ from unskew.population.summaries import (
 
 AGREE = 1e-6
 """How far totals of different margins may differ, relatively."""
+MOST_ROUNDING = 0.02
+"""How far the rounding of shares may move their sum, relatively."""
 
 
 class Margins:
@@ -46,7 +48,8 @@ class Margins:
         columns), a pandas series, a cross table, or a table with the columns and one of counts.
         Of a column of numbers, levels are numbers or bands such as "18-24" and "65+".
     shares : the same with shares instead of counts
-        They add up to one, or to 100 with ``unit="percent"``.
+        They add up to one, or to 100 with ``unit="percent"``. Where they do so only within the
+        rounding of the digits that are given, they are scaled, and a warning says so.
     means : mapping from column to float
         Means of columns of numbers.
     totals : mapping from column to float
@@ -64,7 +67,7 @@ class Margins:
         bands, or the smallest other level. A warning names them.
     reconcile : {"raise", "scale"}, default="raise"
         What to do with margins whose counts add up to different totals: raise, or scale them to
-        ``size``, or else to the total of the first.
+        ``size``, or else to the total of the first. "scale" also takes shares that do not add up.
     standard_errors : mapping, optional
         Standard errors of estimated margins, with the same keys; carried along for estimates.
 
@@ -93,7 +96,9 @@ class Margins:
         self.bands, self.collapse = dict(bands or {}), collapse
         self._tables = read_tables(counts, "counts")
         self.size = self._agreed_size(size, reconcile)
-        self._add_shares(read_tables(shares, "shares"), 100.0 if unit == "percent" else 1.0)
+        self._add_shares(
+            read_tables(shares, "shares"), 100.0 if unit == "percent" else 1.0, reconcile
+        )
         self._totals = self._number_totals(means, totals)
         if not self._tables and not self._totals:
             raise ParameterError("Margins needs counts, shares, means or totals; all are empty.")
@@ -122,14 +127,17 @@ class Margins:
                 self._tables[key] = {lvl: n * (agreed / total) for lvl, n in table.items()}
         return agreed
 
-    def _add_shares(self, shares: dict[Key, Table], whole: float) -> None:
+    def _add_shares(self, shares: dict[Key, Table], whole: float, reconcile: str) -> None:
         for key, table in shares.items():
             total = sum(table.values())
+            found = f"The shares of {', '.join(key)} add up to {total:.10g}, not {whole:g}"
+            is_other = whole == 1 and abs(total - 100) <= max(_rounding(table), 1e-4)
             if abs(total - whole) > AGREE * whole:
-                hint = ' Use unit="percent" for percentages.' if abs(total - 100) < 1 else ""
-                raise InputError(
-                    f"The shares of {', '.join(key)} add up to {total:.10g}, not {whole:g}.{hint}"
-                )
+                if reconcile == "raise" and (is_other or abs(total - whole) > _rounding(table)):
+                    hint = 'Use unit="percent" for percentages' if is_other else "Correct them"
+                    raise InputError(f'{found}. {hint}, or use reconcile="scale".')
+                why = "" if reconcile == "scale" else ", as rounded numbers do"
+                warn_caller(UserWarning(f"{found}{why}: they are scaled."))
             if key in self._tables:
                 raise InputError(f"{', '.join(key)} has both counts and shares; give one.")
             self._tables[key] = {lvl: n / total * self._mass for lvl, n in table.items()}
@@ -354,6 +362,15 @@ class Margins:
     @property
     def _answers(self) -> MarginAnswers:
         return MarginAnswers(self._known, self._totals, self._mass)
+
+
+def _rounding(table: Table) -> float:
+    """Return by how much numbers, rounded to the digits that they have, may miss their sum."""
+    decimals = next(
+        d for d in range(16) if d == 15 or all(round(n, d) == n for n in table.values())
+    )
+    total = sum(table.values())
+    return min(len(table) * 0.5 * 10.0**-decimals, MOST_ROUNDING * total) * (1 + AGREE)
 
 
 def _check_options(size: Any, unit: str, collapse: Any, reconcile: str) -> None:

@@ -144,12 +144,13 @@ class Sample:
         """A permutation of the rows that does not depend on how they were shuffled.
 
         Ties in growing a tree, starting k-means or finding the nearest row are then broken the same
-        way, so that permuting the rows permutes the weights and changes nothing else.
+        way, so that permuting the rows permutes the weights and changes nothing else. Labels decide
+        last: a weighter that does not use them gives the same weights with and without them.
         """
         keys = [*self.values.T, self.design]
         if self.labels is not None:
             labels = self.labels.reshape(len(self), -1)
-            keys += [np.unique(column, return_inverse=True)[1] for column in labels.T]
+            keys[:0] = [np.unique(column, return_inverse=True)[1] for column in labels.T]
         return order_by(keys)
 
     def drawn(self, most: int | None = None) -> IntArray:

@@ -56,24 +56,31 @@ def read_sample(
     >>> read_sample(io.BytesIO(b"id,age\n007,31\n008,\n"), identifiers=["id"]).to_pylist()
     [{'id': '007', 'age': 31}, {'id': '008', 'age': None}]
     """
+    return read_table(data, identifiers, delimiter)
+
+
+def read_table(
+    data: Any, identifiers: Sequence[str] = (), delimiter: str | None = None, side: str = "sample"
+) -> pa.Table:
+    """Read a table as :func:`read_sample` does; messages call it the file of a ``side``."""
     check_delimiter(delimiter)
     text = _TextOptions(identifiers, delimiter)
     if hasattr(data, "read"):
-        return _checked(_from_bytes(data.read(), _name_of(data), text), _name_of(data))
-    storage = find(data if isinstance(data, list | tuple) else [data], None, side="sample")
+        return _checked(_from_bytes(data.read(), _name_of(data), text), _name_of(data), side)
+    storage = find(data if isinstance(data, list | tuple) else [data], None, side=side)
     if storage.folder is not None:
         raise InputError(
-            f"The sample '{storage.folder}' is a folder; list its files, for example "
+            f"The {side} '{storage.folder}' is a folder; list its files, for example "
             f"'{storage.folder.rstrip('/')}/*.parquet'."
         )
     paths = [file.path for file in storage.files]
-    if is_parquet(storage, side="sample"):
+    if is_parquet(storage, side=side):
         tables = [_read_parquet(storage, file) for file in storage.files]
         for path, table in zip(paths, tables, strict=True):
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
         tables = [_read_csv(storage, file, text) for file in storage.files]
-    return _checked(_concatenate(tables, paths), " ".join(paths[:3]))
+    return _checked(_concatenate(tables, paths), " ".join(paths[:3]), side)
 
 
 def _name_of(file: BinaryIO) -> str:
@@ -203,8 +210,8 @@ def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
         ) from error
 
 
-def _checked(table: pa.Table, name: str) -> pa.Table:
-    check_distinct(table.column_names, owner=f"The sample '{name}'")
+def _checked(table: pa.Table, name: str, side: str) -> pa.Table:
+    check_distinct(table.column_names, owner=f"The {side} '{name}'")
     if not table.num_rows:
-        raise InputError(f"The sample '{name}' has no rows.")
+        raise InputError(f"The {side} '{name}' has no rows.")
     return table

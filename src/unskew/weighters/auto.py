@@ -53,7 +53,7 @@ class AutoWeights(InductiveWeighter):
         calibration. A list holds weighters that can weigh new rows, or pairs of a name and such a
         weighter; those that are not classifiers are fitted once more for each fold, on the
         population rows drawn.
-    max_weight : float or None, default=10.0
+    max_weight : float or None, default=20.0
         The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
     calibrate_to : "means" or None, default=None
         Finally tilts the weights such that the sample's means, and shares of categories, are the
@@ -115,7 +115,7 @@ class AutoWeights(InductiveWeighter):
     """
 
     candidates: Any = "auto"
-    max_weight: float | None = 10.0
+    max_weight: float | None = 20.0
     calibrate_to: Literal["means"] | None = None
     cv: int = 5
     population_rows: int | Literal["auto"] = "auto"
