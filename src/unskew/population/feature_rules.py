@@ -230,31 +230,34 @@ class FeatureRules:
             shares = self.counted / np.count_nonzero(self.counted)
             return np.asarray(shares @ self.values)
 
-    def grouping(
-        self, position: int, *, n_bands: int = N_BANDS, most: int = MAX_CATEGORIES
-    ) -> Grouping:
+    def grouping(self, position: int, *, most: int = MAX_CATEGORIES) -> Grouping:
         """Return the categories of a column, or bands of its numbers with equal shares."""
         column = self.values[self.counted, position]
-        gaps = bool(np.isnan(column).any())
         if self.is_category(position):
             return self._categories(position, column, most)
         present = np.sort(column[~np.isnan(column)])
-        distinct = np.unique(present)
-        if len(distinct) <= n_bands:
-            labels = [self.codes.format_value(position, value) for value in distinct]
-            values = np.append(distinct, np.nan) if gaps else distinct
-            labels += ["missing"] if gaps else []
-            return ValueGroups(values, np.arange(len(values)), labels)
-        cuts = np.unique(np.quantile(present, np.arange(1, n_bands) / n_bands, method="higher"))
+        distinct = np.unique(column)  # a missing value last
+        if len(np.unique(present)) <= N_BANDS:
+            labels = [
+                "missing" if np.isnan(value) else self.codes.format_value(position, value)
+                for value in distinct
+            ]
+            return ValueGroups(distinct, np.arange(len(distinct)), labels)
+        cuts = np.unique(np.quantile(present, np.arange(1, N_BANDS) / N_BANDS, method="higher"))
         # Where most rows have the smallest value, it is a band of its own.
-        cuts = cuts[cuts > present[0]] if cuts[-1] > present[0] else distinct[1:2]
+        return self.bands(
+            position, cuts[cuts > present[0]] if cuts[-1] > present[0] else distinct[1:2]
+        )
+
+    def bands(self, position: int, cuts: FloatArray) -> Bands:
+        """Return the bands of a column's numbers between cuts."""
         shown = [self.codes.format_value(position, cut) for cut in cuts]
         labels = [
             f"below {shown[0]}",
             *(f"{low} to {high}" for low, high in pairwise(shown)),
             f"from {shown[-1]}",
         ]
-        labels += ["missing"] if gaps else []
+        labels += ["missing"] if np.isnan(self.values[self.counted, position]).any() else []
         return Bands(np.append(-np.inf, cuts), np.append(cuts, np.inf), labels)
 
     def _categories(self, position: int, column: FloatArray, most: int) -> ValueGroups:
@@ -295,6 +298,11 @@ class FeatureRules:
         found = combined(rows, range(len(positions)), groupings)
         size = math.prod(len(one.labels) for one in groupings)
         return distinct(found[found >= 0], size)[0]
+
+    def curved(self) -> list[tuple[int, list[Term]]]:
+        """Return the columns of numbers with enough values, and their squares and knots."""
+        numbers = [place for place in range(len(self.codes.names)) if not self.is_category(place)]
+        return [(place, terms) for place in numbers if (terms := self.curves(place))]
 
     def curves(self, position: int) -> list[Term]:
         """Return the square and the knots of a column of numbers that has enough values."""

@@ -32,6 +32,7 @@ from unskew.weighters.calibration_parameters import checked_bounds, slacks
 from unskew.weighters.feature_choice import N_FOLDS, choose_terms
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
+from unskew.weighters.outcome_features import jumps
 from unskew.weighters.saved_state import check_numbers
 from unskew.weighters.tilt import TiltedSums, TiltRule
 from unskew.weighters.tilt_linearisation import linearised_tilt
@@ -210,7 +211,7 @@ class CalibrationWeights(InductiveWeighter):
             terms = rules.of_margins(about, self.features)
         elif self.features == "auto":
             base, further = rules.candidates()
-            terms, n_base, n_folds = [*base, *further], len(base), N_FOLDS
+            terms, n_base, n_folds = [*base, *further, *jumps(rules)], len(base), N_FOLDS
         elif isinstance(self.features, str):
             terms = rules.means() if self.features == "means" else rules.margins()
         else:

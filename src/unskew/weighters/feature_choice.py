@@ -16,13 +16,10 @@ from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.tilt_folds import tilts_without_folds
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
-from unskew.weighters.outcome_features import OutcomeRegression
+from unskew.weighters.outcome_features import COST, MAX_ROWS, OutcomeRegression
 
 N_FOLDS = 5
 MAX_FEATURES = 200
-MAX_ROWS = 20_000
-COST = 2.0
-"""What a term must gain for each of its features, where one that says nothing gains one."""
 CONSTANT = 1e-12
 """A variance, of features with a variance of one, up to which they are constant."""
 RIDGE = 1e-3
