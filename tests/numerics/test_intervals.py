@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm, t
 
-from unskew.numerics.intervals import half_width, share_interval
+from unskew.numerics.intervals import half_width, heavy_tails, share_interval, skewed_ends
 
 
 @pytest.mark.parametrize(("bias", "degrees"), [(0.0, 5.0), (0.4, 5.0), (2.0, np.inf)])
@@ -40,3 +40,32 @@ def test_exact_coverage(share):
     )
     inside = (ends[:, 0] <= share) & (share <= ends[:, 1])
     assert 0.93 <= chances @ inside <= 0.98
+
+
+@pytest.mark.parametrize("skewness", [0.05, 0.3, -0.3, 0.8])
+def test_skewed_ends_are_where_halls_transformation_is_normal(skewness):
+    def transformed(t):
+        return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+    down, up = skewed_ends(2.0, skewness)
+    long, sign = (up, -1.0) if skewness > 0 else (down, 1.0)
+    assert transformed(sign * long) == pytest.approx(sign * 2.0)
+    assert min(down, up) == 2.0  # never nearer than without
+    assert skewed_ends(2.0, -skewness) == pytest.approx((up, down))
+
+
+def test_heavy_tails_are_seen_and_others_are_not():
+    def seen(draw, n_rows):
+        random = np.random.default_rng(0)
+        values = draw(random, 200 * n_rows)
+        codes = np.repeat(np.arange(200), n_rows)
+        return heavy_tails(values, codes, np.full(200, float(n_rows))).mean()
+
+    for n_rows in (100, 400, 1500):
+        assert seen(lambda random, n: random.pareto(2.5, n), n_rows) >= 0.75
+    for n_rows in (20, 200, 1000):
+        assert seen(lambda random, n: random.normal(size=n), n_rows) == 0.0
+        assert seen(lambda random, n: random.uniform(size=n), n_rows) == 0.0
+    for n_rows in (200, 1000):
+        assert seen(lambda random, n: random.gamma(2.0, size=n), n_rows) <= 0.02
+        assert seen(lambda random, n: random.exponential(size=n), n_rows) <= 0.05

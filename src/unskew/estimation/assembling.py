@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from unskew.errors import EstimateWarning, ParameterError, warn_caller
@@ -16,7 +17,7 @@ from unskew.estimation.targets import Target
 from unskew.estimation.variances import Variance, bootstrapped, linearised
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
-from unskew.numerics.intervals import ROUNDING, half_width, share_interval
+from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skewed_ends
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import listing
 
@@ -98,6 +99,7 @@ def each_estimate(
             f"it has if it is not known is {counted}.",
         )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
+    own = _own_notes(target, variance)
     found: dict[Any, Estimate] = {}
     kept: dict[Any, Any] = {}
     for number, label in enumerate(target.labels):
@@ -119,7 +121,7 @@ def each_estimate(
             outcome=learner,
             variance=variance_name,
             assumptions=assumptions(weighed, learner),
-            notes=(),
+            notes=own[number],
             is_share=target.is_share,
             _basis=Basis(target, number, weighed, design, options, variance_name, kept),
         )
@@ -154,27 +156,55 @@ def intervals(
     sizes: FloatArray,
     doubts: FloatArray,
 ) -> tuple[FloatArray, list[tuple[float, float]]]:
-    """Return standard errors and intervals."""
-    errors = np.sqrt(variance.total)
-    halves = np.array(
-        [
-            half_width(error, degrees, level, doubt)
-            for error, degrees, doubt in zip(errors, variance.degrees, doubts, strict=True)
-        ]
-    )
+    """Return standard errors and intervals.
+
+    A mean's reaches further on the side of its skewness, where many rows count. A share of few rows
+    has Wilson's of its effective size: their residuals say too little of the variance.
+    """
+    errors = np.where(variance.degrees < 1, np.nan, np.sqrt(variance.total))
+    triples = zip(errors, variance.degrees, doubts, strict=True)
+    halves = np.array([half_width(*one[:2], level, one[2]) for one in triples])
     ends = np.column_stack([point - halves, point + halves])
     factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
-    if target.statistic == "quantile" and "sample and population" not in variance.parts:
-        # So far these are errors of the share below the quantile (Woodruff 1952).
-        for number, half in enumerate(halves):
-            ends[number] = target.woodruff(weights, number, np.array([-half, half]))
-        errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
-    if target.is_share:
+    if target.statistic == "quantile":
+        if not variance.replicated:
+            # So far these are errors of the share below the quantile (Woodruff 1952).
+            for number, half in enumerate(halves):
+                ends[number] = target.woodruff(weights, number, np.array([-half, half]))
+            errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
+    elif not target.is_share:
+        for place in np.flatnonzero((sizes >= FEW_ROWS) & (errors > 0)):
+            error, skewness = errors[place], variance.skewness[place]
+            down, up = skewed_ends(halves[place] / error, skewness)
+            ends[place] = point[place] - down * error, point[place] + up * error
+    else:
+        few = (sizes < FEW_ROWS) & (variance.clustering == 1) & (doubts == 0)
+        factor = np.where(few, norm.ppf(0.5 + level / 2), factor)
+        by_size = point * (1 - point) / np.maximum(sizes, 1e-300)
+        by_size = np.sqrt(np.maximum(by_size, 0.0) + variance.parts.get("population", 0.0))
+        halves = np.where(few, factor * by_size, halves)
         for number, share in enumerate(point):
             # A doubly robust one may be outside.
             if -ROUNDING <= share <= 1 + ROUNDING and sizes[number] > 0:
                 ends[number] = share_interval(share, halves[number], factor[number], sizes[number])
+    ends[variance.degrees < 1] = (0.0, 1.0) if target.is_share else (-np.inf, np.inf)
     return errors, [(float(low), float(high)) for low, high in ends]
+
+
+def _own_notes(target: Target, variance: Variance) -> list[tuple[str, ...]]:
+    """Return what to know of the interval of each number."""
+    found: list[tuple[str, ...]] = [()] * len(target.labels)
+    for number, label in enumerate(target.labels):
+        where = [str(part) for part in label if part is not None]
+        of = f" ({listing(where)})" if where else ""
+        if variance.degrees[number] < 1:
+            found[number] += (f"One row or cluster has no variance, and no interval{of}.",)
+        elif variance.heavy[number] and not (target.is_share or target.statistic == "quantile"):
+            found[number] += (
+                f"y has so heavy a tail{of} that few rows decide its mean. The interval is longer "
+                "on that side, and may still be too short. A median is surer.",
+            )
+    return found
 
 
 def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
@@ -214,7 +244,8 @@ def _shown(
     from dataclasses import replace
 
     if target.groups is None and target.outcome.classes is None:
-        return replace(next(iter(found.values())), notes=notes)
+        only = next(iter(found.values()))
+        return replace(only, notes=(*only.notes, *notes))
     names = []
     if target.groups is not None:
         names.append(target.groups.column)

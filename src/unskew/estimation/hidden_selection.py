@@ -14,13 +14,16 @@ from scipy.stats import t as student
 
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums
+from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.targets import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.balanced_bounds import Bound, CellProgram, FeatureProgram, Program
 from unskew.numerics.design_variance import Design, Entries
+from unskew.numerics.intervals import skewed_ends
 from unskew.numerics.odds_bounds import MeanProgram
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.linearisation import Balance
 
 MOST_ODDS = 1000.0
@@ -183,6 +186,10 @@ class HiddenSelection:
             point = numbers.point(weights, sums)
             made = linearised(numbers, basis.weighed, point, basis.design, form)
         factor: FloatArray = np.asarray(student.ppf(0.5 + options.level / 2, made.degrees))
+        if not basis.target.is_share and effective_sample_size(self.weights) >= FEW_ROWS:
+            pairs = zip(factor, made.skewness, strict=True)
+            both = [skewed_ends(*one) for one in pairs]  # lower and upper bounds in turn
+            factor = np.array([one[place % 2] for place, one in enumerate(both)])
         return np.asarray(factor * np.sqrt(made.total))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from html import escape
@@ -200,7 +201,9 @@ class Estimate:
         """The number and its interval."""
         digits = self._digits
         low, high = self.interval
-        if self.is_share:
+        if math.isinf(high):
+            ends = "no interval"
+        elif self.is_share:
             ends = f"{100 * low:.{digits}f} to {100 * high:.{digits}f}"
         else:
             ends = f"{low:,.{digits}f} to {high:,.{digits}f}"
@@ -209,8 +212,6 @@ class Estimate:
     @property
     def _digits(self) -> int:
         """The decimals that the standard error leaves certain, and one more."""
-        import math
-
         scale = 100 if self.is_share else 1
         error = self.standard_error * scale
         if not math.isfinite(error) or error <= 0:
@@ -229,8 +230,10 @@ class Estimate:
         plain |= {"weighter": str(self.weighter), "parts": dict(self.parts)}
         for name in ("interval", "assumptions", "notes"):
             plain[name] = list(plain[name])
-        if plain["degrees_of_freedom"] == float("inf"):
-            plain["degrees_of_freedom"] = None
+        for name, value in plain.items():  # JSON has no infinite numbers
+            if isinstance(value, float) and not math.isfinite(value):
+                plain[name] = None
+        plain["interval"] = [end if math.isfinite(end) else None for end in self.interval]
         return plain
 
     def _repr_html_(self) -> str:

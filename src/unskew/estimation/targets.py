@@ -13,6 +13,7 @@ from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.quantities import Groups, Outcome, Statistic
 from unskew.numerics.design_variance import Entries, weighted_quantile
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import effective_sizes
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,7 @@ class Target:
 
     def effective_sizes(self, weights: FloatArray) -> FloatArray:
         """Return the effective sample size of each number's group; zero without weight."""
-        squares = self._sums(weights**2)
-        sizes = self._sums(weights) ** 2 / np.where(squares > 0, squares, 1.0)
+        sizes = effective_sizes(weights, self._codes, self._n_groups)
         return np.repeat(sizes, self._values.shape[1])
 
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:

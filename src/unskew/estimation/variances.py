@@ -13,7 +13,9 @@ from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design, Entries, Spread
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.intervals import heavy_tails
+from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.weight_vectors import effective_sizes
 from unskew.weighters.linearisation import Form, Influence, KnownWeights, Linearisation
 
 MOST_NUMBERS = 1_000_000
@@ -42,7 +44,11 @@ class Variance(NamedTuple):
     degrees: FloatArray
     clustering: FloatArray
     """The design effect of clusters: the variance by them over that of rows drawn one by one."""
+    skewness: FloatArray
+    heavy: BoolArray
+    """Whether residuals are so skewed that intervals are short."""
     notes: tuple[str, ...] = ()
+    replicated: bool = False
 
     @property
     def total(self) -> FloatArray:
@@ -73,12 +79,10 @@ def linearised(
     blocks = [slice(begin, begin + step) for begin in range(0, len(point), step)]
     found = [_linearised(target, weighed, point, design, line, form or "hc3", b) for b in blocks]
     parts = {name: np.concatenate([one.parts[name] for one in found]) for name in found[0].parts}
-    return Variance(
-        parts,
-        np.concatenate([one.degrees for one in found]),
-        np.concatenate([one.clustering for one in found]),
-        line.cautions,
+    degrees, clustering, skewness, heavy = map(
+        np.concatenate, zip(*(one[1:5] for one in found), strict=True)
     )
+    return Variance(parts, degrees, clustering, skewness, heavy, line.cautions)
 
 
 def _linearised(
@@ -100,13 +104,18 @@ def _linearised(
     sizes = _sizes(influence, weights, inside)
     spread = design.spread(of_sample, centred=influence.centred, sizes=sizes, inside=inside)
     clustering = design.clustering(of_sample, weights, inside)
+    rows, columns = inside
+    residuals = of_sample[rows, columns] / np.where(weights[rows] == 0, 1.0, weights[rows])
+    effective = effective_sizes(weights[rows], columns, len(clustering)) / clustering
+    heavy = heavy_tails(residuals, columns, effective)
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
         noise = _population_spread(target, weighed, point, influence, numbers)
         if noise is not None:
             spread += noise
             parts["population"] = noise.variance
-    return Variance(parts, spread.degrees, clustering)
+    skewness = spread.third / np.maximum(spread.variance, 1e-200) ** 1.5
+    return Variance(parts, spread.degrees, clustering, skewness, heavy)
 
 
 def _sizes(influence: Influence, weights: FloatArray, inside: Entries) -> FloatArray | None:
@@ -117,9 +126,8 @@ def _sizes(influence: Influence, weights: FloatArray, inside: Entries) -> FloatA
     if influence.sizes is None:
         return None
     rows, columns = inside
-    own, found = weights[rows], np.zeros_like(influence.sample)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        few = np.bincount(columns, own) ** 2 / np.bincount(columns, own**2) < FEW_ROWS
+    found = np.zeros_like(influence.sample)
+    few = effective_sizes(weights[rows], columns, found.shape[1]) < FEW_ROWS
     found[rows, columns] = np.where(few[columns], influence.sizes, 0.0)
     return found if few.any() else None
 
@@ -139,7 +147,8 @@ def _population_spread(
         found = Design.of(len(shares)).spread(
             shares[:, None] * deviations, centred=influence.centred
         )
-        return Spread(found.variance * (len(shares) / n_rows), found.degrees)
+        scale = len(shares) / n_rows
+        return Spread(found.variance * scale, found.degrees, found.third * scale**2)
 
     point = point[numbers]
     deviations, further = np.zeros((len(drawn.weight), len(point))), None
@@ -164,11 +173,13 @@ def bootstrapped(
     replicates = Replicates(weighed, design, n_replicates, random_state)
     points = [target.point(weights, sums) for weights, sums in replicates]
     variance = np.nanvar(np.array(points), axis=0, ddof=1)
-    weights = weighed.weights
-    known = linearised(target, weighed, target.point(weights, weighed.sums), design, None)
-    return Variance(
-        {"sample and population" if weighed.drawn is not None else "sample": variance},
-        known.degrees,
-        known.clustering,
-        replicates.notes,
+    # Beside the variance: as linearised, or as if weights were known, whose skewness is another.
+    form: Form | None = None if weighed.linearisation is None else "hc3"
+    point = target.point(weighed.weights, weighed.sums)
+    known = linearised(target, weighed, point, design, form)
+    return known._replace(
+        parts={"sample and population" if weighed.drawn is not None else "sample": variance},
+        skewness=known.skewness * (form is not None),
+        notes=replicates.notes,
+        replicated=True,
     )

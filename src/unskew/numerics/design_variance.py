@@ -15,6 +15,8 @@ class Spread(NamedTuple):
 
     variance: FloatArray
     degrees: FloatArray
+    third: FloatArray
+    """The third cumulants: over the variance to the power of 3/2, the skewness."""
 
     def __add__(self, other: object) -> Spread:
         """Return the variance of a sum of independent parts, with Satterthwaite's degrees."""
@@ -24,7 +26,8 @@ class Spread(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = self.variance**2 / self.degrees + other.variance**2 / other.degrees
             degrees = np.where(parts > 0, total**2 / parts, np.inf)
-        return Spread(total, degrees)
+        degrees = np.where(np.minimum(self.degrees, other.degrees) < 1, 0.0, degrees)
+        return Spread(total, degrees, self.third + other.third)
 
 
 class Entries(NamedTuple):
@@ -126,7 +129,7 @@ class Design(NamedTuple):
             means = _sums(totals, self.strata) / layers[:, None]
             totals = totals - (means if len(means) == 1 else means[self.strata])
         squares = totals**2 * factors
-        variance = squares.sum(axis=0)
+        variance, third = squares.sum(axis=0), (squares * totals).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = 3 * variance**2 / (squares**2).sum(axis=0)
         most = np.full(totals.shape[1], self.n_units - len(layers))
@@ -134,12 +137,12 @@ class Design(NamedTuple):
             width, units = len(most), self.units[inside.rows]
             most = _n_distinct(units, inside.columns, width)
             most = most - _n_distinct(self.strata[units], inside.columns, width)
-        degrees = np.minimum(np.maximum(degrees, 1.0), most)
+        degrees = np.fmin(np.fmax(degrees, 1.0), most)
         if sizes is not None:
             known = self.totals(sizes)
             with np.errstate(divide="ignore", invalid="ignore"):
                 degrees = np.fmin(degrees, known.sum(axis=0) ** 2 / (known**2).sum(axis=0))
-        return Spread(variance, np.where((variance > 0) | (most < 1), degrees, np.inf))
+        return Spread(variance, np.where((variance > 0) | (most < 1), degrees, np.inf), third)
 
     def clustering(self, influence: FloatArray, weights: FloatArray, inside: Entries) -> FloatArray:
         """Return the variance by units over that of rows drawn one by one, at least one.

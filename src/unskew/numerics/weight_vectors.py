@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
 
 
 def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
@@ -73,6 +73,19 @@ def check_weight_values(vector: FloatArray, *, name: str, start: int = 0) -> Non
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise InputError(f"{name} must {demand}; got {vector[row]} at position {start + row}.")
+
+
+def effective_sizes(weights: FloatArray, codes: IntArray, n_groups: int) -> FloatArray:
+    """Return Kish's effective sample size of each group of rows; zero without weight.
+
+    Examples
+    --------
+    >>> effective_sizes(np.array([1.0, 1.0, 5.0]), np.array([0, 0, 1]), 3)
+    array([2., 1., 0.])
+    """
+    squares = np.bincount(codes, weights**2, n_groups)
+    sums = np.bincount(codes, weights, n_groups)
+    return np.asarray(sums**2 / np.where(squares > 0, squares, 1.0))
 
 
 def effective_sample_size(weights: ArrayLike) -> float:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +38,8 @@ them by the slope of their weights, d F'(u): the sandwich of the stacked estimat
 
 MOST_LEVERAGE = 0.99
 """A row that is alone in its cell has the leverage one, and no residual."""
+LOST_LEVERAGE = 0.9
+"""Above it the residual of a row says nothing of its noise."""
 
 
 class Influence(NamedTuple):
@@ -168,11 +169,14 @@ class CalibratedWeights(Linearisation):
         self._features = np.column_stack([np.ones(len(features)), features])
         self._of_batch = of_batch
         self._design, self._slopes = design, slopes
+        self._regressions: dict[Form, tuple[FloatArray, FloatArray]] = {}
 
     def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows, by a regression of the values on the features."""
         weights = self._design if form == "linear" else self._slopes
-        inverse, leverage = self._regression(form)
+        if form not in self._regressions:  # once for all groups
+            self._regressions[form] = self._regression(weights)
+        inverse, leverage = self._regressions[form]
         slope = inverse @ ((weights[:, None] * self._features).T @ values)
         of_batch = self._of_batch
 
@@ -182,14 +186,13 @@ class CalibratedWeights(Linearisation):
             fitted[np.isnan(fitted).any(axis=1)] = 0.0
             return fitted
 
-        found = self._shares[:, None] * (values - self._features @ slope)
+        fitted, leverage = believed(self._features @ slope, leverage, form)
+        found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
 
-    @cache  # noqa: B019  (once for all groups; it lives as long as the rows)
-    def _regression(self, form: Form) -> tuple[FloatArray, FloatArray]:
+    def _regression(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the inverse of the regression's matrix, and the leverage of each row."""
-        weights = self._design if form == "linear" else self._slopes
         gram = weighted_moments(self._features, weights).gram
         gram.flat[len(gram) + 1 :: len(gram) + 1] += self._penalty  # not of the intercept
         inverse = pseudo_inverse(gram)
@@ -239,8 +242,9 @@ class CellShares(Linearisation):
         self.cautions = cautions
         if alone:
             self.cautions += (
-                f"{alone} sample rows are alone in their cell and add nothing to the variance, "
-                "which is too small.",
+                f"{alone} sample rows are alone in their cell and have no residual: with "
+                'variance="hc3" they count with their deviation from the mean, otherwise not at '
+                "all, and the variance is too small.",
             )
 
     def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
@@ -253,7 +257,8 @@ class CellShares(Linearisation):
         for column in range(values.shape[1]):
             sums = np.bincount(cells, weights=design * values[kept, column], minlength=n_cells)
             means[:, column] = sums / divisor
-        fitted, leverage = np.zeros_like(values), np.zeros(len(values))
+        fitted: FloatArray = np.zeros_like(values)
+        leverage: FloatArray = np.zeros(len(values))
         fitted[kept], leverage[kept] = means[cells], design / divisor[cells]
         centred = means - self._targets @ means
         of_batch = self._of_batch
@@ -261,6 +266,7 @@ class CellShares(Linearisation):
         def population(batch: pa.RecordBatch) -> FloatArray:
             return np.column_stack([of_batch(batch, column) for column in centred.T])
 
+        fitted, leverage = believed(fitted, leverage, form)
         found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
@@ -268,6 +274,17 @@ class CellShares(Linearisation):
     def balance(self) -> Balance:
         """Return the cells."""
         return Balance(None, self._targets, self._cells)
+
+
+def believed(fitted: FloatArray, leverage: FloatArray, form: Form) -> tuple[FloatArray, FloatArray]:
+    """Return fitted values and leverage; for "hc3" without those of rows that are fitted exactly.
+
+    The residual of such a row says nothing of its noise, however it is scaled: it counts with its
+    deviation from the mean.
+    """
+    lost = (leverage > LOST_LEVERAGE) & (form == "hc3")
+    fitted[lost] = 0.0
+    return fitted, np.asarray(np.where(lost, 0.0, leverage))
 
 
 def undamp(
@@ -288,8 +305,8 @@ def undamp(
         influence /= left[:, None] if form == "hc3" else 1.0
         left = left[rows]
     else:
-        own = shares[rows] / np.bincount(columns, shares[rows], influence.shape[1])[columns]
-        left = left_by(np.maximum(leverage[rows], own))
+        whole = np.maximum(np.bincount(columns, shares[rows], influence.shape[1]), 1e-300)
+        left = left_by(np.maximum(leverage[rows], shares[rows] / whole[columns]))
         influence[rows, columns] /= left if form == "hc3" else 1.0
     return np.asarray(shares[rows] ** 2 / (left if form == "hc3" else 1.0 / left))
 
