@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
 from unskew import HistogramWeights, Reweighted, TreeWeights
-from unskew.theory import certificate, hidden_selection_certificate
+from unskew.theory import certificate
 
 RATES = np.array([0.15, 0.25, 0.4, 0.5, 0.6, 0.7])
 BOUND, TRUE, SPREAD, ESTIMATE = "#c1440e", "#1b6ca8", "#7f8c8d", "#2a9d5c"
@@ -39,17 +39,15 @@ FLIPS = "share of the population whose prediction could flip"
 
 
 def draw_flips(path: Any) -> None:
-    """Draw the certified flips of a classifier against the cells' size and hidden selection.
+    """Draw the certified flips of a classifier against the cells' size.
 
-    One panel above the other, with letters that stay legible on a phone.
+    Letters stay legible on a phone.
     """
     with plt.rc_context({"font.size": 12}):
-        figure, (above, below) = plt.subplots(2, 1, figsize=(5, 6.6), layout="constrained")
-        _flips_by_size(above)
-        _flips_by_odds(below)
-        for axes in (above, below):
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.legend(frameon=False, fontsize="small")
+        figure, axes = plt.subplots(figsize=(5, 3.4), layout="constrained")
+        _flips_by_size(axes)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize="small")
         figure.savefig(path, dpi=160)
 
 
@@ -90,32 +88,6 @@ def _flips_by_size(axes: Axes) -> None:
     )
     axes.set_xticks([10, 30, 100, 300], labels=["10", "30", "100", "300"])
     axes.minorticks_off()
-
-
-def _flips_by_odds(axes: Axes) -> None:
-    model, ages, sample, owns, _ = _owners(3000, 0)
-    odds = np.linspace(1.005, 1.3, 12)
-    given = {"X": sample, "y": owns, "population": ages}
-    certified = [hidden_selection_certificate(model, one, **given).terms[FLIPS] for one in odds]
-    scores, flipped = model.decision_function(sample), []
-    slope = -np.where(owns, 1, -1) / (1 + np.exp(np.where(owns, 1, -1) * scores))
-    for one in odds:
-        worst = 0.0
-        # Hidden factors where they do most, to first order, in twelve directions.
-        for angle in np.linspace(0, np.pi, 13)[:-1]:
-            part = slope * (np.cos(angle) + np.sin(angle) * (sample[:, 0] - 50) / 17)
-            weights = model.weights_ * one ** np.sign(part)
-            other = LogisticRegression().fit(sample, owns, sample_weight=weights)
-            worst = max(worst, float(np.mean(other.predict(ages) != model.predict(ages))))
-        flipped.append(worst)
-    axes.plot(odds, 100 * np.array(certified), color=BOUND, label="certified")
-    axes.plot(odds, 100 * np.array(flipped), color=TRUE, label="worst found")
-    axes.set(
-        xlabel="Λ, the factor of the odds",
-        ylabel="% of the population",
-        title="Hidden selection",
-        ylim=(0, None),
-    )
 
 
 def _learner() -> KernelRidge:

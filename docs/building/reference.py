@@ -31,7 +31,7 @@ THEORY: Groups = {
     "Certificates": (
         "What can be guaranteed of a fitted model.",
         [
-            *("certificate", "hidden_selection_certificate", "dual_certificate"),
+            *("certificate", "dual_certificate"),
             *("Bound", "Intervals", "Bracket"),
         ],
     ),

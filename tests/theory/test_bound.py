@@ -75,3 +75,8 @@ def test_theory_is_a_public_module():
     assert "theory" in unskew.__all__
     for name in unskew.theory.__all__:
         assert getattr(unskew.theory, name).__doc__
+
+
+def test_the_certificate_of_hidden_selection_names_its_replacement():
+    with pytest.raises(AttributeError, match="sensitivity"):
+        _ = unskew.theory.hidden_selection_certificate

@@ -14,7 +14,7 @@ from tests.theory.helpers import BUCKETS
 
 from unskew import Population, Reweighted, TreeWeights
 from unskew.errors import InputError, MismatchError
-from unskew.theory import certificate, hidden_selection_certificate
+from unskew.theory import certificate
 from unskew.theory.fitted import read_model
 from unskew.theory.flips import Ellipsoid, PerDraw, WithinEllipsoid
 
@@ -115,8 +115,6 @@ def test_a_population_is_asked_as_its_rows_are(cells, learner, tmp_path):
         assert certificate(model, population=asked, **given).terms[SHARE] == pytest.approx(
             rows.terms[SHARE]
         )
-        hidden = hidden_selection_certificate(model, 1.02, population=asked, **given)
-        assert 0 <= hidden.terms[SHARE] <= 1
 
 
 def people(n=900):

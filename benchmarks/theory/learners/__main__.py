@@ -19,8 +19,6 @@ stochastic gradient descent, by the exact solver of its objective). 1,000 draws 
   ratio is e^(0.6 x0 - 0.3 x1); raking to the means, the ordinary logistic regression, and the
   default one, with a penalty and folds.
 - bootstrap: the same with 39 replicates of raking.
-- hidden: 300 rows in the same cells; hidden factors of 1.2 and 1/1.2 at the rows where they do
-  most, to first order, in six directions of the model. The draw counts with the worst of them.
 
 And others:
 
@@ -96,7 +94,6 @@ PARTS: dict[str, dict[str, Callable[[], Any]]] = {
     "broken": _steps(qualified, DESIGNS, range(DRAWS)),
     "penalised": _draws(validity.penalised),
     "bootstrap": _by_learner(validity.bootstrap),
-    "hidden": _draws(validity.hidden),
     "pooled": _draws(validity.pooled, ["LogisticRegression"], 40, 10),
 }
 

@@ -18,7 +18,6 @@ REGIONS = {
     "logistic": "logistic",
     "penalised": "logistic, penalised",
     "bootstrap": "raking, bootstrap",
-    "hidden": "hidden",
 }
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
-from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.theory.learners import designs
 from benchmarks.theory.learners.designs import DELTA, LEARNERS, Draw, classifies, exact, scores
@@ -21,10 +20,6 @@ from unskew import Population, Reweighted, theory
 Found = dict[str, dict[str, Any]]
 """What was found of each learner."""
 FLIPS = "share of the population whose prediction could flip"
-ODDS = 1.2
-"""Of hidden selection."""
-DIRECTIONS = 6
-"""In which hidden factors try to move a model."""
 
 
 def cells(learners: Sequence[str], seeds: range) -> Found:
@@ -59,17 +54,6 @@ def pooled(learners: Sequence[str], seeds: range) -> Found:
     return _validity(
         learners, seeds, designs.by_ratio, designs.pooled, region="bootstrap", replicates=19
     )
-
-
-def hidden(learners: Sequence[str], seeds: range) -> Found:
-    """Return whether hidden factors at the rows where they do most exceed the certificate."""
-    rows: dict[str, list[list[float]]] = {name: [] for name in learners}
-    for seed in seeds:
-        one = designs.by_cell(20_000 + seed, n=300)
-        weighed = _Weighed(one, designs.histogram())
-        for name in learners:
-            rows[name].append(_hidden_outcome(weighed, LEARNERS[name]))
-    return {name: _summary(found) for name, found in rows.items()}
 
 
 def _validity(
@@ -166,45 +150,3 @@ def _summary(rows: list[list[float]]) -> dict[str, Any]:
         "flipped": round(float(flipped.mean()), 4),
         "certified flips": round(float(np.median(certified)), 4),
     }
-
-
-def _hidden_outcome(weighed: _Weighed, learner: Any) -> list[float]:
-    one, model = weighed.draw, weighed.model(learner)
-    labels = one.labels_for(learner)
-    bound = theory.hidden_selection_certificate(
-        model,
-        ODDS,
-        X=one.sample,
-        y=labels,
-        population=weighed.population if classifies(learner) else None,
-    )
-    # To first order, a row's part in one direction of the model decides its factor.
-    slopes = _slopes(learner, scores(model.estimator_, one.sample), labels)
-    parts = slopes[:, None] * _features(learner, one.sample)
-    factors = ODDS ** np.sign(parts)
-    return _compared(one, learner, model, bound, [model.weights_ * row for row in factors.T])
-
-
-def _features(learner: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a feature of each row for each direction: linear, or the kernel with a row."""
-    if hasattr(learner, "kernel"):
-        return np.asarray(rbf_kernel(rows, rows[:DIRECTIONS], gamma=learner.gamma))
-    angles = np.arange(DIRECTIONS) * np.pi / DIRECTIONS
-    return np.asarray(rows @ np.stack([np.cos(angles), np.sin(angles)]))
-
-
-def _slopes(learner: Any, values: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the slope of the loss at each row, up to a positive factor."""
-    if not classifies(learner):
-        residuals = values - labels
-        tube = learner.epsilon if "SVR" in type(learner).__name__ else None
-        if tube is None:
-            return np.asarray(residuals)
-        return np.sign(residuals) * (np.abs(residuals) > tube)
-    sign = np.where(labels == 1, 1.0, -1.0)
-    margin = sign * values
-    if getattr(learner, "loss", "log_loss") == "log_loss" and not hasattr(learner, "kernel"):
-        return np.asarray(-sign / (1 + np.exp(margin)))
-    if getattr(learner, "loss", "hinge") == "squared_hinge":
-        return np.asarray(-sign * np.maximum(0.0, 1 - margin))
-    return np.asarray(-sign * (margin < 1))

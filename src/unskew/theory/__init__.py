@@ -32,9 +32,6 @@ from unskew.theory.effective_sample_size import (
 )
 from unskew.theory.frequency import frequency_bound as frequency_bound
 from unskew.theory.frequency import frequency_distance_bound as frequency_distance_bound
-from unskew.theory.hidden_selection import (
-    hidden_selection_certificate as hidden_selection_certificate,
-)
 from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
 from unskew.theory.kernel_mean_matching import kmm_distance_bound as kmm_distance_bound
 from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound
@@ -52,4 +49,16 @@ from unskew.theory.stability import removal_bound as removal_bound
 from unskew.theory.stability import risk_bound as risk_bound
 from unskew.theory.stability import stability_coefficient as stability_coefficient
 
-__all__ = sorted(name for name, value in globals().items() if callable(value))
+
+def __getattr__(name: str) -> object:
+    if name == "hidden_selection_certificate":
+        raise AttributeError(
+            f"{name} was removed. estimate(...).sensitivity() says how strong hidden selection "
+            "would have to be."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = sorted(
+    name for name, value in globals().items() if callable(value) and not name.startswith("_")
+)

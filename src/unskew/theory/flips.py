@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -273,32 +273,6 @@ class PerDraw(FlipRule):
     def shares(self, sums: FloatArray, mass: float) -> FloatArray:
         """Return the share in each draw."""
         return sums / mass
-
-
-class Several(FlipRule):
-    """Several rules at once.
-
-    Parameters
-    ----------
-    rules : sequence of FlipRule
-    """
-
-    def __init__(self, rules: Sequence[FlipRule]) -> None:
-        self.rules = list(rules)
-        self.sizes: list[int] = []
-
-    def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return what all rules add, one after the other."""
-        parts = [rule.tally(features, scores, weight) for rule in self.rules]
-        self.sizes = [len(part) for part in parts]
-        return np.concatenate(parts)
-
-    def shares(self, sums: FloatArray, mass: float) -> FloatArray:
-        """Return the shares by each rule."""
-        parts = np.split(sums, np.cumsum(self.sizes)[:-1])
-        return np.concatenate(
-            [rule.shares(part, mass) for rule, part in zip(self.rules, parts, strict=True)]
-        )
 
 
 class Flips(Summary):

@@ -21,7 +21,7 @@ from unskew.theory.flips import Anywhere
 from unskew.theory.mean_certificate import why_vacuous
 from unskew.theory.partitions import CountedCells, sums_by
 from unskew.theory.refit_spread import refit_spread
-from unskew.theory.regions import GramContributions, Region, spread_of_gram
+from unskew.theory.regions import GramContributions, Region
 from unskew.theory.regularisation import lipschitz_constant
 from unskew.theory.stability import PAPER, STABLE
 from unskew.theory.wording import (
@@ -351,7 +351,3 @@ class CurvedContributions(GramContributions):
         """Return the inner products of the sums of vectors, one for each column of factors."""
         dense = columns.toarray() if hasattr(columns, "toarray") else columns
         return self.curvature.gram(self.coefficients[:, None] * dense)
-
-    def spread(self) -> float:
-        """Return a bound on the norm of sums with factors of at most one."""
-        return spread_of_gram(self.gram(np.eye(len(self.coefficients))))

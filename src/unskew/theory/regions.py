@@ -21,7 +21,6 @@ from scipy.stats import chi2
 from unskew.errors import ParameterError
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.theory.curvature import top
 from unskew.theory.partitions import CountedCells
 
 
@@ -33,9 +32,6 @@ class Contributions(Protocol):
 
     def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
         """Bound the norm of the sums times errors, and name the cell with the largest part."""
-
-    def spread(self) -> float:
-        r"""Return a bound on :math:`\lVert \sum_i s_i v_i \rVert` over all :math:`|s_i| \le 1`."""
 
 
 class LinearContributions:
@@ -75,19 +71,6 @@ class LinearContributions:
         """Bound the norm of the sums times errors, and name the cell with the largest part."""
         return worst_norm_of(errors, self.sums(columns))
 
-    def spread(self) -> float:
-        r"""Return a bound on the norm of sums with factors of at most one.
-
-        For any :math:`D \succeq 0` diagonal with :math:`V^\top D^{-1} V \preceq 1`,
-        :math:`\lVert V^\top s \rVert^2 \le \sum_i D_i s_i^2`. With D a multiple of the lengths
-        this is within a factor of :math:`\sqrt{\pi/2}` of the truth for vectors in all directions.
-        """
-        vectors = self.vectors if self.root is None else self.vectors @ self.root.T
-        lengths = np.linalg.norm(vectors, axis=1)
-        held = lengths > 0
-        scaled = vectors[held] / np.sqrt(lengths[held])[:, None]
-        return _by_lengths(lengths, scaled.T @ scaled)
-
 
 class GramContributions(ABC):
     """Vectors of which only the inner products are computed."""
@@ -112,29 +95,6 @@ class KernelContributions(GramContributions):
         dense = columns.toarray() if hasattr(columns, "toarray") else columns
         scaled = self.coefficients[:, None] * dense
         return np.asarray(scaled.T @ (self.K @ scaled))
-
-    @cached_property
-    def _spread(self) -> float:
-        return spread_of_gram(np.outer(self.coefficients, self.coefficients) * self.K)
-
-    def spread(self) -> float:
-        """Return a bound on the norm of sums with factors of at most one."""
-        return self._spread
-
-
-def spread_of_gram(gram: FloatArray) -> float:
-    """Return a bound on the norm of sums with factors of at most one, from inner products."""
-    lengths = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    root = np.zeros_like(lengths)
-    root[lengths > 0] = lengths[lengths > 0] ** -0.5
-    return _by_lengths(lengths, root[:, None] * gram * root)
-
-
-def _by_lengths(lengths: FloatArray, scaled: FloatArray) -> float:
-    if not lengths.any():
-        return 0.0
-    total = float(lengths.sum())
-    return min(total, math.sqrt(top(scaled) * total))
 
 
 class Region(ABC):
@@ -361,23 +321,3 @@ def gaussian_norm(covariance: FloatArray, delta: float) -> float:
     moments = -0.5 * np.log1p(-2 * np.multiply.outer(tilts, values)).sum(axis=1)
     chernoff = float(((math.log(1 / delta) + moments) / tilts).min())
     return math.sqrt(min(top * float(chi2.isf(delta, rank)), chernoff))
-
-
-class HiddenRegion(Region):
-    r"""All weights within a factor of Λ, as hidden causes of selection allow.
-
-    If what is hidden changes the odds of a row's selection by a factor between 1/Λ and Λ, its
-    inverse probability changes by at most the same factor.
-    """
-
-    def __init__(self, odds: float, n_rows: int) -> None:
-        self.odds = odds
-        self.least, self.most = np.full(n_rows, 1 / odds), np.full(n_rows, odds)
-
-    def pull(self, rows: Contributions) -> tuple[float, int]:
-        """Return a bound on the largest norm; the second number means nothing."""
-        n_rows = len(self.least)
-        middle = (self.odds + 1 / self.odds) / 2 - 1
-        half = (self.odds - 1 / self.odds) / 2
-        together = rows.gram(np.ones((n_rows, 1)))
-        return middle * math.sqrt(max(float(together[0, 0]), 0.0)) + half * rows.spread(), -1
