@@ -45,7 +45,7 @@ SEES_Y = ("estimate", "tree")
 KERNEL_ROWS = 600
 """Kernel mean matching takes part up to this many sample rows."""
 TRUST = re.compile(
-    r"interval|short|cover|no sample row|without sample|unseen|tail|not match|relax|effective",
+    r"interval|short|cover|make up for|without sample|unseen|tail|not match|relax|effective",
     re.IGNORECASE,
 )
 """Words of a note that says how far to trust a number, and not only what was done."""

@@ -12,6 +12,7 @@ from unskew import (
     InputError,
     LearnerError,
     Margins,
+    OverlapWarning,
     ParameterError,
     SparkSample,
     Unweighted,
@@ -171,3 +172,16 @@ def test_a_sample_on_spark_gets_one_message():
             estimate(sample, "y", population=np.zeros((5, 1)))
         with pytest.raises(InputError, match="a diagnosis needs a sample in memory"):
             diagnose(sample, np.zeros((5, 1)), y="y")
+
+
+def test_a_region_without_sample_rows_is_noted():
+    random = np.random.default_rng(0)
+    population = random.normal(size=(4000, 2))
+    sample = random.normal(size=(800, 2))
+    sample = sample[sample[:, 0] < 1.3]
+    y = np.exp(sample[:, 0])
+    with pytest.warns(OverlapWarning, match="x0 > 1"):
+        found = estimate(sample, y, population=population)
+    (note,) = found.notes
+    assert "% of the population is not covered by the sample: x0 > 1" in note
+    assert note.endswith("The interval does not count how much rows there differ.")
