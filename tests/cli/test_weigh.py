@@ -390,6 +390,28 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
     assert file.getvalue() == ""
 
 
+def test_what_takes_long_is_named_where_there_is_no_terminal(monkeypatch):
+    import io
+
+    from rich.console import Console
+
+    from unskew import Progress
+    from unskew.cli import progress
+
+    monkeypatch.setattr(progress, "NAMED_AFTER", 0.1)
+    file = io.StringIO()
+    with progress.show_progress("Reading", Console(file=file)) as show:
+        told = progress.population_progress(show)
+        told(Progress(0, None, 0, None, 0.0, doing="what is over at once"))
+        told(Progress(0, None, 0, None, 0.0, doing="growing a tree"))
+        time.sleep(0.5)
+        assert file.getvalue() == "Growing a tree …\n"  # while it is done, and once
+        monkeypatch.setattr(progress, "PLAIN_EVERY", 0.2)
+        time.sleep(0.5)
+    assert "Growing a tree, 0:0" in file.getvalue()
+    assert "at once" not in file.getvalue()
+
+
 def test_resume_is_refused_by_name(unskew, survey):
     found = unskew("weigh", "answers.csv", "people.parquet", "-o", "w.csv", "--resume")
     assert found.code == 2

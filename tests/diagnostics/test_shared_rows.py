@@ -254,6 +254,24 @@ class TestOverfittedWeights:
         assert given.before == known.before
         assert given.after != known.after
 
+    def test_of_a_large_sample_as_many_rows_are_judged_as_is_said(self, monkeypatch):
+        monkeypatch.setattr(unskew.diagnostics.held_out, "JUDGED_ROWS", 500)
+        random = np.random.default_rng(0)
+        sample, population = random.normal(0.5, 1, (4000, 2)), random.normal(size=(3000, 2))
+        weighter = unskew.CalibrationWeights().fit(sample, population=population)
+        fitted = []
+        fit = unskew.CalibrationWeights.fit
+
+        def counting(self, X, *rest, **options):
+            fitted.append(len(X))
+            return fit(self, X, *rest, **options)
+
+        monkeypatch.setattr(unskew.CalibrationWeights, "fit", counting)
+        found = diagnose(sample, population, weighter)
+        assert "each fifth of 500 sample rows, drawn uniformly," in found.bias.classifier.method
+        assert sum(fitted) == 4 * 500
+        assert not found.bias_left
+
     @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
     def test_leaves_of_single_rows_fit_no_others(self):
         # Weights that are the population's counts of each row's own surroundings.

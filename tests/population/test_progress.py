@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import ParameterError, Population, Progress, TreeWeights
+from unskew import (
+    AutoWeights,
+    CalibrationWeights,
+    ParameterError,
+    Population,
+    Progress,
+    TreeWeights,
+    diagnose,
+)
 from unskew.population import Total, progress
 
 
@@ -78,7 +86,28 @@ def test_it_is_called_by_the_thread_that_asked_and_also_through_a_weighter(told)
     population = Population(rows, progress=callback)
     TreeWeights().fit(rows[:100], rows[:100, 0], population=population)
     assert callers == {threading.get_ident()}
-    assert told[-1].rows == 50_000
+    reading = [one for one in told if not one.doing]
+    assert reading[-1].rows == 50_000
+    # What takes long beside reading is named, too.
+    assert "growing a tree on 100 rows" in [one.doing for one in told]
+    assert told[-1].doing == "searching for what the sample does not cover"
+    assert told[-1].share is None
+
+
+def test_what_is_done_is_told_to_the_population_that_is_weighed_against(told):
+    random = np.random.default_rng(0)
+    sample, rows = random.normal(0.5, 1, (300, 2)), random.normal(size=(1000, 2))
+    AutoWeights().fit(sample, population=Population(rows, progress=told.append))
+    doing = [one.doing for one in told if one.doing]
+    assert "fitting a logistic model of selection" in doing
+    assert [text for text in doing if "boosting" in text] == [
+        f"boosting trees, {number} of 5" for number in range(1, 6)
+    ]
+    before = len(told)
+    weighter = CalibrationWeights().fit(sample, population=rows)
+    assert len(told) == before
+    diagnose(sample, Population(rows, progress=told.append), weighter)
+    assert "judging the weights on rows held out, 5 of 5" in [one.doing for one in told]
 
 
 def test_an_exception_of_the_callback_ends_the_pass(told):
@@ -96,10 +125,25 @@ def test_it_is_told_at_most_ten_times_a_second():
     assert told[-1].rows == 2_000_000
 
 
-def test_the_time_left_goes_by_the_rows_of_this_pass():
-    progress = Progress(600, 1000, 0, None, seconds=2.0, resumed_rows=400)
+def test_the_time_left_goes_by_the_latest_pace_of_the_pass():
+    progress = Progress(600, 1000, 0, None, seconds=22.0, since=(0.4, 20.0))
     assert progress.seconds_left == pytest.approx(4.0)  # 200 rows in 2 s, 400 to go
-    assert Progress(400, 1000, 0, None, 2.0, resumed_rows=400).seconds_left is None
+    # No forecast by a pace that has hardly begun.
+    assert Progress(1, 100_000, 0, None, seconds=1.9).seconds_left is None
+    assert Progress(600, 1000, 0, None, seconds=21.0, since=(0.4, 20.0)).seconds_left is None
+
+
+def test_a_slow_start_is_not_forecast_from(monkeypatch, told):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
+    reporter = progress.Reporter(told.append, 30_000, None)
+    for second in range(1, 40):  # ten seconds for the first ten rows, then 1,000 rows a second
+        clock[0] = float(second)
+        reporter.advance(second if second <= 10 else 1000 * (second - 10), 0)
+    forecasts = {one.seconds: one.seconds_left for one in told}
+    assert [forecasts[second] for second in (20.0, 30.0, 39.0)] == pytest.approx(
+        [20.0, 10.0, 1.0], abs=0.1
+    )
 
 
 def test_something_that_cannot_be_called_is_refused():

@@ -149,7 +149,7 @@ def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
     from unskew.experiments.demonstration import demonstrate
 
     made: list[Draw] = []
-    with show_progress("Drawing, weighing, training", console) as show:
+    with show_progress("Drawing, weighing, training", console, forecast=True) as show:
         jobs = min(2, os.cpu_count() or 1) if draws >= WORTH_A_PROCESS else 1
         for draw in demonstrate(draws, seed=seed, jobs=jobs):
             made.append(draw)

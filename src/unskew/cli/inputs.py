@@ -61,27 +61,24 @@ class SampleFile:
 @contextmanager
 def open_inputs(given: Given) -> Iterator[tuple[SampleFile, Population | Margins]]:
     """Give sample and population; passes over the population in the block show their progress."""
-    from rich.console import Console
-
-    from unskew.cli.progress import population_progress, show_progress
+    from unskew.cli.progress import progress_shown
 
     sample, population, quiet = given.sample, given.population, given.quiet
-    if given.unlabelled is Unlabelled.POPULATION:
-        yield _open_one_file(given)
-        return
-    if population is None:
-        yield _open_margins(given)
-        return
-    try:
-        rows = open_sample(given)
-    except NoSuchColumnError as error:
-        raise error.unless_swapped(sample, population) from None
-    _print_notes(rows, rows.doubts, given)
-    console = Console(stderr=True, highlight=False)
-    with show_progress("Reading the population", console, quiet=quiet) as show:
+    with progress_shown("Reading", quiet=quiet) as progress:
+        if given.unlabelled is Unlabelled.POPULATION:
+            yield _open_one_file(given)
+            return
+        if population is None:
+            yield _open_margins(given)
+            return
+        try:
+            rows = open_sample(given)
+        except NoSuchColumnError as error:
+            raise error.unless_swapped(sample, population) from None
+        _print_notes(rows, rows.doubts, given)
         options = {
             "weight": given.population_weight,
-            "progress": population_progress(show),
+            "progress": progress,
             "delimiter": character(given.delimiter),
         }
         names = rows.features.column_names

@@ -79,7 +79,7 @@ class Reproduce(Command):
 
         console = Console(highlight=False)
         plan = self._plan(console)
-        with show_progress("Drawing, weighing, training", console) as show:
+        with show_progress("Drawing, weighing, training", console, forecast=True) as show:
 
             def update(finished: Finished) -> None:
                 draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"

@@ -76,7 +76,8 @@ class Weigh(Weighed):
     verdict: Annotated[
         bool,
         typer.Option(
-            help="Say at the end whether the weights correct the bias, which takes a few seconds."
+            help="Say at the end whether the weights correct the bias, which takes a few seconds: "
+            "weights are judged on at most 50,000 sample and 20,000 population rows."
         ),
     ] = True
 
@@ -240,10 +241,11 @@ def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
     """Print whether the weights correct the bias; they are written already, whatever happens."""
     from unskew import UnskewError
     from unskew.cli.outputs import print_note, warnings_as_notes
+    from unskew.cli.progress import progress_shown
     from unskew.cli.reports import format_verdict
 
     try:
-        with warnings_as_notes():
+        with progress_shown("Judging the weights"), warnings_as_notes():
             diagnosis = judge()
     except UnskewError as error:
         print_note(f"The weights could not be judged. {error}")

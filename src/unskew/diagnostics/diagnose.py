@@ -34,6 +34,7 @@ from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtfu
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart
 from unskew.population.population import Population
+from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Summaries
@@ -114,7 +115,8 @@ def diagnose(
     """
     _check_parameters(judge, examined_rows, random_state)
     settings = _Settings(columns, judge, examined_rows, random_state)
-    return _diagnose(X, population, weights, y, sample_weight, settings)
+    with watching(getattr(population, "progress", None)):
+        return _diagnose(X, population, weights, y, sample_weight, settings)
 
 
 def judge_fit(
@@ -258,8 +260,10 @@ def _compare(
                 measure_balance, sample, after, totals.columns, theirs, drawn.weight
             )
             del theirs  # of many columns, it is large
+            tell("testing whether sample and population differ")
             bias, forecast = _test(sample, drawn, features, after, judged, family, even, beside)
         if overlap is None:
+            tell("searching for what the sample does not cover")
             overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
     return bias, overlap, forecast
 

@@ -17,19 +17,22 @@ from sklearn.base import clone
 from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
+from unskew.population.progress import tell
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.weighters.inductive import InductiveWeighter
 
 N_PARTS = 5
+JUDGED_ROWS = 50_000
+"""Sample rows, drawn uniformly, to which a weighter is fitted again: the tests draw fewer."""
 
 _SAME_ROWS = (
     "The weights are judged on the rows that they were given for: if they were also fitted to "
     "them, the test flatters them, and an AUC below 0.5 means that they follow single rows."
 )
 _HELD_OUT = (
-    "The weights that are tested are those of rows held out: each fifth of the sample is weighed "
-    "by {name} fitted to the other four and to the population rows examined."
+    "The weights that are tested are those of rows held out: each fifth of {rows} is weighed by "
+    "{name} fitted to the other four and to the population rows examined."
 )
 _CROSS_FITTED = (
     "The weights are cross-fitted: each row's comes from models that have not seen it, so they are "
@@ -79,7 +82,10 @@ def weights_to_judge(
     if not weights.any():
         reason = f"{name} gives rows that it was not fitted to no weight."
         return Judged(given, False, f"{reason} {_SAME_ROWS}")
-    return Judged(weights, True, _HELD_OUT.format(name=name))
+    rows = "the sample"
+    if len(sample) > JUDGED_ROWS:
+        rows = f"{JUDGED_ROWS:,} sample rows, drawn uniformly,"
+    return Judged(weights, True, _HELD_OUT.format(name=name, rows=rows))
 
 
 def _held_out(
@@ -91,9 +97,15 @@ def _held_out(
         pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
     )
     part = np.random.RandomState(drawn.seed).permutation(len(sample)) % N_PARTS
+    if len(sample) > JUDGED_ROWS:
+        judged = np.zeros(len(sample), dtype=bool)
+        judged[sample.drawn(JUDGED_ROWS)] = True
+        part[~judged] = -1  # neither trains nor is tested
     weights = np.zeros(len(sample))
     for number in range(N_PARTS):
-        train, test = (np.flatnonzero(mask) for mask in (part != number, part == number))
+        tell(f"judging the weights on rows held out, {number + 1} of {N_PARTS}")
+        held_out = part == number
+        train, test = np.flatnonzero(~held_out & (part >= 0)), np.flatnonzero(held_out)
         if not sample.design[train].any():
             continue
         twin = clone(weighter).set_params(columns=None, total="sample", overlap="ignore")

@@ -152,6 +152,11 @@ class Population:
         return [name for name, column in found.items() if column in self._columns]
 
     @property
+    def progress(self) -> Callable[[Progress], object] | None:
+        """What is called with the progress of passes, and of fits."""
+        return self._progress
+
+    @property
     def is_weighted(self) -> bool:
         """Whether the rows carry design weights."""
         return self._weight is not None

@@ -1,18 +1,26 @@
-"""Progress of a pass over the population."""
+"""Progress of long work: of passes over the population, and of what is computed between them.
+
+Whoever does the work knows what it is, and calls :func:`tell`; whoever wants to know gives the
+population a callback, which hears it within :func:`watching`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 
 SECONDS_BETWEEN = 0.1
 """The callback is called at most ten times a second, and once at the end."""
+LEAST_PACE = 2.0
+"""Seconds for which a pace must have been measured before anything is forecast from it."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a pass; the argument of ``Population(data, progress=callback)``.
+    """Progress of a pass, or of a fit; the argument of ``Population(data, progress=callback)``.
 
     Attributes
     ----------
@@ -26,8 +34,11 @@ class Progress:
         All files; None if the population is not in files.
     seconds : float
         Seconds since the pass began.
-    resumed_rows : int
-        Rows among ``rows`` that came from the checkpoint of an earlier pass.
+    doing : str
+        What is being done, where it is not reading rows: "training the models, 2 of 5". The other
+        fields are then empty.
+    since : tuple of float
+        The share and the seconds from which on the pace is measured: the later half of the pass.
 
     Examples
     --------
@@ -41,7 +52,8 @@ class Progress:
     files: int
     total_files: int | None
     seconds: float
-    resumed_rows: int = 0
+    doing: str = ""
+    since: tuple[float, float] = (0.0, 0.0)
 
     @property
     def share(self) -> float | None:
@@ -52,12 +64,33 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated remaining time at the pace so far; None if unknown."""
-        if self.share is None or self.rows <= self.resumed_rows or not self.share:
+        """The remaining time at the latest pace; None if that is unknown or too short to tell."""
+        share, (begun, at) = self.share, self.since
+        if share == 1.0:
+            return 0.0
+        if share is None or share <= begun or self.seconds - at < LEAST_PACE:
             return None
-        # Rows from a checkpoint took no time in this pass.
-        fresh = self.share * (1 - self.resumed_rows / self.rows)
-        return self.seconds * (1 - self.share) / fresh
+        return (self.seconds - at) * (1 - share) / (share - begun)
+
+
+_CALLBACK: ContextVar[Callable[[Progress], object] | None] = ContextVar("callback", default=None)
+
+
+@contextmanager
+def watching(callback: Callable[[Progress], object] | None) -> Iterator[None]:
+    """Let a callback hear what is done in the block; without one, whoever listens already."""
+    before = _CALLBACK.set(callback or _CALLBACK.get())
+    try:
+        yield
+    finally:
+        _CALLBACK.reset(before)
+
+
+def tell(doing: str) -> None:
+    """Tell whoever listens what is begun; worth it for what may take a second."""
+    callback = _CALLBACK.get()
+    if callback is not None:
+        callback(Progress(0, None, 0, None, 0.0, doing))
 
 
 @dataclass
@@ -67,10 +100,10 @@ class Reporter:
     callback: Callable[[Progress], object] | None
     total_rows: int | None
     total_files: int | None
-    resumed_rows: int = 0
 
     def __post_init__(self) -> None:
         self._started = self._last_call = time.perf_counter()
+        self._paces: list[tuple[float, float]] = []
 
     def advance(self, rows: int, files: int) -> None:
         """Report progress, unless the last report was a moment ago."""
@@ -86,5 +119,7 @@ class Reporter:
         self._last_call = time.perf_counter()
         if self.callback is not None:
             seconds = self._last_call - self._started
-            totals = self.total_rows, files, self.total_files
-            self.callback(Progress(rows, *totals, seconds, self.resumed_rows))
+            now = Progress(rows, self.total_rows, files, self.total_files, seconds)
+            self._paces.append((now.share or 0.0, seconds))
+            since = next(pace for pace in self._paces if pace[1] >= seconds / 2)
+            self.callback(replace(now, since=since))

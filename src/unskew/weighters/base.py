@@ -31,6 +31,7 @@ from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtfu
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
 from unskew.population.population import Population
+from unskew.population.progress import tell, watching
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
@@ -207,6 +208,17 @@ class Weighter(WithParameters, ABC):
         beside: Beside | None = None,
     ) -> Fit:
         """Weigh the sample, and answer further questions in the same pass."""
+        with watching(getattr(population, "progress", None)):
+            return self._fit_watched(X, y, population, sample_weight, beside)
+
+    def _fit_watched(
+        self,
+        X: Any,
+        y: Any,
+        population: Any,
+        sample_weight: ArrayLike | str | None,
+        beside: Beside | None,
+    ) -> Fit:
         validate_parameters(self)
         for name in vars(self).keys() - self.get_params(deep=False):
             if name.endswith("_"):
@@ -230,7 +242,10 @@ class Weighter(WithParameters, ABC):
         answer = self._ask(sample, target, reading, search.asked if search else (), further)
         if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
+        tell("computing weights")
         raw = self._solve(sample, answer)
+        if search:
+            tell("searching for what the sample does not cover")
         self.overlap_: Overlap | None = search.result() if search else None
         raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
         self._judge_overlap()

@@ -14,6 +14,7 @@ from unskew.numerics.ratio_loss import ratio_loss
 from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kinds import Kind
+from unskew.population.progress import tell
 from unskew.weighters.ratio_models import RatioModels, outside, rebalanced
 from unskew.weighters.selection_features import Levels, SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
@@ -51,6 +52,7 @@ class BoostedModels(RatioModels):
         shares = np.concatenate(rows.shares)
         losses = np.zeros(MAX_TREES + 1)
         for number in range(n_folds):
+            tell(f"boosting trees, {number + 1} of {n_folds}")
             train = outside(rows, dealt, number, n_folds)
             model = HistGradientBoostingClassifier(
                 max_iter=MAX_TREES,

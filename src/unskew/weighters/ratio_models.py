@@ -19,6 +19,7 @@ from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
 from unskew.numerics.ratio_loss import Sided, ratio_loss
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.progress import tell
 from unskew.population.sample import BLOCK
 from unskew.weighters.selection_features import SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
@@ -53,6 +54,7 @@ class RatioModels(ABC):
     def log_ratio(self, codes: FloatArray, table: pa.Table, numbers: IntArray) -> FloatArray:
         """Return the logarithm of the ratio by the model of this number, or their average."""
         if len(codes) > BLOCK:  # features of all rows would be many times as large as their codes
+            tell(f"weighing {len(codes):,} rows")
             parts = [slice(begin, begin + BLOCK) for begin in range(0, len(codes), BLOCK)]
             return np.concatenate(
                 [self.log_ratio(codes[p], table.slice(p.start, BLOCK), numbers[p]) for p in parts]
@@ -143,6 +145,7 @@ class LogisticModels(RatioModels):
 
     def fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
         """Choose penalty and rate on some of the rows, then fit them all."""
+        tell("fitting a logistic model of selection")
         self.features = SelectionFeatures().fit(rows, hinges=self.hinges)
         features = self.features.transform(rows.values)
         self.n_models = n_folds

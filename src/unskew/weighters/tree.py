@@ -16,6 +16,7 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.progress import tell
 from unskew.population.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
 
@@ -184,6 +185,7 @@ class TreeWeights(CellWeighter):
             max_depth=self.max_depth,
             random_state=random,
         )
+        tell(f"growing a tree on {len(grown):,} rows")
         try:
             tree.fit(values[grown], sample.labels[grown], sample_weight=sample.design[grown])
         except ValueError as error:
