@@ -10,12 +10,17 @@ from unskew.numerics.cholesky import factorise_lower
 
 
 def kernel_matrix(size, bandwidth, ridge, dtype):
-    """A Gaussian kernel matrix with a ridge; what is above the diagonal must not be used."""
+    """A Gaussian kernel matrix with a ridge; what is above the diagonal must not be used.
+
+    A signalling NaN stands there, as may be in memory that was never written: any sum with it is an
+    invalid operation.
+    """
     points = np.random.default_rng(size).normal(size=(size, 3))
     squares = np.square(points[:, None] - points).sum(axis=2)
     matrix = np.exp(-squares / (2 * bandwidth**2)) + ridge * np.eye(size)
     block = matrix.astype(dtype)
-    block[np.triu_indices(size, 1)] = np.nan
+    bits, kind = (0x7FA00000, np.uint32) if dtype == np.float32 else (0x7FF4 << 48, np.uint64)
+    block.view(kind)[np.triu_indices(size, 1)] = bits
     return matrix, block
 
 

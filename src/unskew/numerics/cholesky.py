@@ -85,7 +85,9 @@ def _share(
 
 
 def _subtract(block: FloatArray, start: int, stop: int, rows: slice) -> None:
-    block[rows, start:stop] -= block[rows, :start] @ block[start:stop, :start].T
+    # Above the diagonal there may be anything, such as infinity, which says nothing.
+    with np.errstate(invalid="ignore", over="ignore"):
+        block[rows, start:stop] -= block[rows, :start] @ block[start:stop, :start].T
 
 
 def _factorise_small(block: FloatArray) -> bool:
