@@ -80,7 +80,7 @@ def steep(tmp_path_factory):
         {"age": random.normal(50, 15, 3000).round(), "g": random.integers(3, size=3000)}
     )
     people["g"] = people["g"].map({0: "a", 1: "b", 2: "c"})
-    chance = 1 / (1 + np.exp((40 - people["age"]) / 4))
+    chance = 1 / (1 + np.exp((40 - people["age"]) / 5))
     sample = people[random.uniform(size=3000) < 0.2 * chance].reset_index(drop=True)
     sample["buys"] = np.where(random.uniform(size=len(sample)) < sample["age"] / 100, "yes", "no")
     folder = tmp_path_factory.mktemp("steep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from tests.references import reference
 
 from unskew import (
@@ -225,3 +226,64 @@ def test_rows_without_weight_take_their_category_with_them():
     without = AutoWeights(overlap="ignore").fit(sample[~lost], population=population)
     ratio = weighter.weights_[~lost] / without.weights_
     assert ratio == pytest.approx(ratio[0], rel=1e-9)
+
+
+def levels(seed, n_levels=60, m=400, n=4000, effect=1.0):
+    """Rows of one column whose levels decide selection and outcome."""
+    random = np.random.default_rng(seed)
+    effects = random.normal(size=n_levels)
+    frame = random.integers(n_levels, size=6 * n)
+    odds = np.exp(0.8 * effect * effects[frame])
+    chosen = random.choice(len(frame), size=m, replace=False, p=odds / odds.sum())
+    names = np.array([f"level {one}" for one in range(n_levels)])
+    sample, population = (
+        pd.DataFrame({"c": names[frame[chosen]]}),
+        pd.DataFrame({"c": names[frame[random.choice(len(frame), size=n, replace=False)]]}),
+    )
+    outcome = effects[frame] + random.normal(size=len(frame))
+    truth = 1 / odds[chosen]
+    return sample, population, outcome[chosen], outcome.mean(), truth / truth.mean()
+
+
+def test_many_categories_are_corrected_as_well_as_by_cells():
+    errors, left = {"auto": [], "cells": []}, {"auto": [], "cells": []}
+    for seed in range(6):
+        sample, population, outcome, mean, truth = levels(seed)
+        for name, weighter in (("auto", AutoWeights()), ("cells", FrequencyWeights())):
+            weighter.set_params(overlap="ignore").fit(sample, population=population)
+            errors[name].append(np.square(weighter.weights_ - truth).mean())
+            left[name].append(np.average(outcome, weights=weighter.weights_) - mean)
+    assert np.mean(errors["auto"]) < np.mean(errors["cells"])
+    root = {name: np.sqrt(np.mean(np.square(one))) for name, one in left.items()}
+    assert root["auto"] < 1.5 * root["cells"]
+
+
+def test_many_categories_that_do_not_matter_leave_the_weights_equal():
+    for seed in range(3):
+        sample, population, *_ = levels(seed, effect=0.0)
+        assert not AutoWeights(overlap="ignore").fit(sample, population=population).detected_
+
+
+@pytest.mark.parametrize("weighter", [AutoWeights(), ClassifierWeights()])
+def test_orders_and_scales_of_columns_change_nothing_and_the_seed_changes_the_folds(weighter):
+    random = np.random.default_rng(1)
+    population = pd.DataFrame(
+        {"a": random.normal(size=1500), "b": random.choice(list("pqr"), size=1500)}
+    )
+    population["d"] = random.integers(0, 9, size=1500)
+    chance = 1 / (1 + np.exp(1.5 - population["a"]))
+    sample = population[random.uniform(size=1500) < chance]
+
+    def weights(change, **parameters):
+        fitted = clone(weighter).set_params(overlap="ignore", **parameters)
+        return fitted.fit(change(sample), population=change(population)).weights_
+
+    base = weights(lambda rows: rows)
+    assert weights(lambda rows: rows[["d", "b", "a"]]) == pytest.approx(base, rel=1e-6)
+    scaled = weights(lambda rows: rows.assign(a=3.7 * rows["a"] - 11.0, d=rows["d"] / 7))
+    assert scaled == pytest.approx(base, rel=1e-6)
+    # Without names, the content tells columns apart.
+    numbers = weights(lambda rows: rows[["a", "d"]].to_numpy())
+    turned = weights(lambda rows: rows[["d", "a"]].to_numpy())
+    assert turned == pytest.approx(numbers, rel=1e-6)
+    assert np.abs(weights(lambda rows: rows, random_state=1) - base).max() > 1e-3

@@ -48,7 +48,7 @@ def normal_shift(seed, width=1, shift=1.0, m=600, n=400):
 @pytest.mark.parametrize(("width", "shift"), [(1, 1.0), (5, 0.5)])
 def test_new_rows_get_the_ratio_of_two_normal_distributions(name, least, width, shift):
     found, means = [], []
-    for seed in range(12):
+    for seed in range(20):
         sample, population, new, truth = normal_shift(seed, width, shift)
         weighter = ClassifierWeights(name, overlap="ignore").fit(sample, population=population)
         weights = weighter.weigh(new)
@@ -83,8 +83,8 @@ def test_equal_rows_have_equal_weights_and_the_samples_own_rows_keep_theirs(name
     sample[:50] = sample[0]  # a frequent value
     sample[50:60] = sample[50]  # one that is held out
     weighter = ClassifierWeights(name).fit(sample, population=population)
-    assert len(np.unique(weighter.weights_[:50])) == 1
-    assert len(np.unique(weighter.weights_[50:60])) == 1
+    assert np.ptp(weighter.weights_[:50]) <= 1e-12
+    assert np.ptp(weighter.weights_[50:60]) <= 1e-12
     assert weighter.weigh(sample) == pytest.approx(weighter.weights_, rel=1e-12)
 
 

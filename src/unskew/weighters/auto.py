@@ -27,12 +27,14 @@ from unskew.weighters.base import Weighter
 from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.pool import LIMIT, Pool
 from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
+from unskew.weighters.value_folds import EXPECTED
 
 ROWS_A_MEAN = 20
 """The sample rows for each mean from which on a calibration cannot follow single rows."""
@@ -50,9 +52,10 @@ class AutoWeights(InductiveWeighter):
     ----------
     candidates : "auto" or list of weighters, default="auto"
         What to pool. "auto": ``ClassifierWeights("logistic")`` and ``ClassifierWeights()``, without
-        calibration. A list holds weighters that can weigh new rows, or pairs of a name and such a
-        weighter; those that are not classifiers are fitted once more for each fold, on the
-        population rows drawn.
+        calibration, and effects of the levels of categories and of frequent values, with a ridge. A
+        list holds weighters that can weigh new rows, or pairs of a name and such a weighter;
+        those that are not classifiers are fitted once more for each fold, on the population rows
+        drawn.
     max_weight : float or None, default=20.0
         The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
     calibrate_to : "means" or None, default=None
@@ -88,16 +91,19 @@ class AutoWeights(InductiveWeighter):
 
     Notes
     -----
-    1. Five folds by a hash of the row's values, so that equal rows of sample and population share
-       one; values with 20 or more sample rows are in every training set.
+    1. Five folds by the row's values, so that equal rows of sample and population share one; values
+       with 20 sample rows, or two expected of an even sample, are in every training set. Folds are
+       drawn by ``random_state``; orders and scales of columns change nothing.
     2. Each candidate is fitted outside of each fold and gives a ratio inside; logarithms are kept
        within ±8.
     3. Exponents, not negative, minimise the held-out loss of the pool. The loss that is reported is
        that of exponents from the other folds.
     4. If the gain over equal weights is less than two standard errors, the best candidate is taken
        alone, and if its gain is less than two standard errors, too, weights are equal.
-    5. Weights above ``max_weight`` times the mean are cut.
-    6. With ``calibrate_to="means"``, a tilt matches the means.
+    5. Where levels of categories, or frequent values, lower the held-out loss by two standard
+       errors, weights are brought nearer to the population's shares of them.
+    6. Weights above ``max_weight`` times the mean are cut.
+    7. With ``calibrate_to="means"``, a tilt matches the means.
 
     Examples
     --------
@@ -130,6 +136,9 @@ class AutoWeights(InductiveWeighter):
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         "unskew.numerics.distances.Raking",
+        "unskew.weighters.level_models.Block",
+        "unskew.weighters.level_models.LevelModels",
+        "unskew.weighters.level_models.LevelTilt",
         "unskew.weighters.tilt.Tilt",
         "unskew.weighters.choice.Candidate",
         "unskew.weighters.choice.Choice",
@@ -159,25 +168,36 @@ class AutoWeights(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         drawn, total, *sums = answer.summary.parts
-        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0]).aligned()
+        most = self._learned_from(sample)[0]
+        rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
         self.sample_rows_ = rows.n_mine
         self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_ = rows.uncovered
         self.population_rows_ = len(drawn.weight)
         self.codes_, self.marked_ = sample.codes, rows.marked
-        self.folds_ = rows.folds(self.cv)
+        self.folds_ = rows.folds(self.cv, EXPECTED)
         dealt = rows.dealt(self.folds_)
         rate = np.count_nonzero(sample.design) / max(total.rows, 1)
         named = self._named_candidates()
         self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
+        names = [name for name, _ in named]
+        if isinstance(self.candidates, str):
+            further = self._level_models(rows)
+            names += further
+            self.models_ += further.values()
         held_out = [
             rows.split(model.fit(rows, dealt, self.folds_.n_folds)) for model in self.models_
         ]
         pool = Pool.of(held_out, rows, rows.split(dealt), self.folds_.n_folds)
-        self.detected_, self.exponents_ = pool.detected, pool.exponents
+        self.exponents_ = pool.exponents
+        self.detected_ = pool.detected
         self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
         own = self._log_ratios(sample.values, sample.rows.table)
-        ratios = self._pooled(own)
+        levels = [one for one in self.models_ if isinstance(one, LevelModels) and one.matters]
+        self.levels_ = LevelTilt(levels if self.detected_ else [])
+        ratios = self._pooled(own, sample.values)
+        self.levels_.fit(sample.values, ratios * sample.design, rows.whole_population)
+        ratios *= np.exp(self.levels_.of(sample.values))
         self.tilt_: Tilt | None = None
         self.cap_ = np.inf
         counted = sample.design > 0
@@ -190,7 +210,7 @@ class AutoWeights(InductiveWeighter):
             weights = np.minimum(ratios, self.cap_) * sample.design
             self.n_capped_ = int((ratios[counted] > self.cap_).sum())
         imbalance = Imbalance(sample, *rows.whole)
-        self._explain([name for name, _ in named], pool, imbalance, own, weights, sample.design)
+        self._explain(names, pool, imbalance, own, weights, sample.design)
         return weights
 
     @property
@@ -213,17 +233,28 @@ class AutoWeights(InductiveWeighter):
             raise ParameterError("candidates is empty; give at least one weighter.")
         return named
 
+    def _level_models(self, rows: TwoSamples) -> dict[str, LevelModels]:
+        """Return models by level, where there are such: of columns, and of whole rows."""
+        found = {}
+        n_columns, common = rows.values.shape[1], self.folds_.frequent
+        if any(rows.codes.n_categories(place) for place in range(n_columns)):
+            found["levels"] = LevelModels()
+        if len(common) > 1 and (n_columns > 1 or not found):
+            found["cells"] = LevelModels(common)
+        return found
+
     def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:
         """Return the log ratios of rows by each of the candidates."""
         numbers: IntArray = self.folds_.number(hash_values(codes))
         found = [model.log_ratio(codes, table, numbers) for model in self.models_]
         return np.clip(np.array(found), -LIMIT, LIMIT)
 
-    def _pooled(self, log_ratios: FloatArray) -> FloatArray:
+    def _pooled(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
         """Return the pool's ratios; equal ones if no difference was detected."""
         if not self.detected_:
             return np.ones(log_ratios.shape[1])
-        return self._inverse_chance(np.exp(self.exponents_ @ log_ratios))
+        ratios = self._inverse_chance(np.exp(self.exponents_ @ log_ratios))
+        return np.asarray(ratios * np.exp(self.levels_.of(codes)))
 
     def _inverse_chance(self, ratios: FloatArray) -> FloatArray:
         """Return the ratio to the whole population, if the models know that to the rest of it."""
@@ -264,7 +295,7 @@ class AutoWeights(InductiveWeighter):
         """Return that of the final calibration, with the pool's weights as its design weights."""
         if self.tilt_ is None:
             return None
-        ratios = self._pooled(self._log_ratios(sample.values, sample.rows.table))
+        ratios = self._pooled(self._log_ratios(sample.values, sample.rows.table), sample.values)
         return linearised_tilt(
             self.tilt_,
             self.feature_set_,
@@ -303,7 +334,7 @@ class AutoWeights(InductiveWeighter):
 
     def _weigh(self, sample: Sample) -> FloatArray:
         codes = self.codes_.transform(sample.batch, side="new rows").values
-        ratios = self._pooled(self._log_ratios(codes, sample.rows.table))
+        ratios = self._pooled(self._log_ratios(codes, sample.rows.table), codes)
         if self.tilt_ is not None:
             ratios = ratios * self.tilt_.factors(
                 self.feature_set_.transform(sample.batch, side="new rows")

@@ -107,12 +107,13 @@ class TreeBins:
 
     def fit(self, rows: TwoSamples) -> TreeBins:
         """Learn borders from all rows, and categories from the sample's."""
-        self.is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
-        mine = rows.values[: rows.n_mine]
+        kinds = rows.codes.kinds
+        self.places = rows.columns  # of columns that separate alike, trees take the first
+        self.is_category = np.array([kinds[place] == Kind.CATEGORY for place in self.places])
         self.columns: list[Any] = []
-        for place, category in enumerate(self.is_category):
+        for place, category in zip(self.places, self.is_category, strict=True):
             if category:
-                self.columns.append(Levels.learn(place, mine[:, place], MAX_CATEGORIES))
+                self.columns.append(Levels.learn(int(place), rows, MAX_CATEGORIES))
                 continue
             column = rows.values[:, place]
             ordered = np.sort(column[~np.isnan(column)])
@@ -126,7 +127,7 @@ class TreeBins:
         """Return the bins of rows."""
         bins = np.zeros(codes.shape)
         for place, learned in enumerate(self.columns):
-            column = codes[:, place]
+            column = codes[:, self.places[place]]
             if isinstance(learned, Levels):
                 bins[:, place] = learned.of(column) + 1
             else:

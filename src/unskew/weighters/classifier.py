@@ -119,8 +119,8 @@ class ClassifierWeights(InductiveWeighter):
     :math:`q + (1 - q)\, r(x)`, proportional to the inverse of the probability of selection.
 
     The logarithm of a ratio is kept within ±8; a warning says how many sample rows this concerns.
-    Folds, the order of rows and the rows drawn do not depend on ``random_state``, which only seeds
-    the boosted trees.
+    ``random_state`` seeds the folds and the boosted trees; the rows drawn do not depend on it, and
+    nothing depends on the orders and scales of columns.
 
     References
     ----------
@@ -200,7 +200,8 @@ class ClassifierWeights(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Summaries) -> FloatArray:
         drawn, total = answer.parts
-        rows = TwoSamples.of(sample, drawn, self._learned_from(sample)[0]).aligned()
+        most = self._learned_from(sample)[0]
+        rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
         self.sample_rows_ = rows.n_mine
         self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_ = rows.uncovered

@@ -44,9 +44,7 @@ class SelectionFeatures:
         is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
         self.numbers = np.flatnonzero(~is_category)
         self.flags = np.flatnonzero(~is_category & rows.codes.has_missing)
-        self.levels = [
-            Levels.learn(int(place), mine[:, place]) for place in np.flatnonzero(is_category)
-        ]
+        self.levels = [Levels.learn(int(place), rows) for place in np.flatnonzero(is_category)]
         fixed = 1 + len(self.flags) + sum(level.width for level in self.levels)
         room = MAX_FEATURES - fixed
         quantiles = next(q for q in KNOTS if len(self.numbers) * (1 + len(q)) <= room or not q)
@@ -114,13 +112,16 @@ class Levels(NamedTuple):
     width: int
 
     @classmethod
-    def learn(cls, position: int, column: FloatArray, most: int = MAX_LEVELS) -> Levels:
-        """Give a column to each frequent category, and one to all the others."""
-        present = ~np.isnan(column)
-        known = column[present].astype(np.int64)
-        n_codes = int(known.max()) + 1 if len(known) else 0
-        codes = np.where(present, column, n_codes).astype(np.int64)
+    def learn(cls, position: int, rows: TwoSamples, most: int = MAX_LEVELS) -> Levels:
+        """Give a column to each category of the sample that is frequent, and one to all the others.
+
+        Rows of both sides count: those rare in the sample would tell of the rows that are held out.
+        """
+        column = rows.values[:, position]
+        n_codes = rows.codes.n_categories(position)
+        codes = np.where(np.isnan(column), n_codes, column).astype(np.int64)
         counts = np.bincount(codes, minlength=n_codes + 1)
+        counts[np.bincount(codes[: rows.n_mine], minlength=n_codes + 1) == 0] = 0
         ranks = np.empty(n_codes + 1, dtype=np.int64)
         ranks[np.argsort(-counts, kind="stable")] = np.arange(n_codes + 1)
         outputs = np.minimum(ranks, most)

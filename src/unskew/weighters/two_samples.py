@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from unskew.errors import OverlapError
 from unskew.numerics.ratio_loss import Sided
@@ -21,7 +22,7 @@ from unskew.population.forms import Form
 from unskew.population.kinds import Kind, in_common_form
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.weighters.value_folds import ValueFolds
+from unskew.weighters.value_folds import ValueFolds, row_ranks
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TwoSamples:
     codes : ColumnCodes
     values : ndarray of shape (n_rows, n_columns)
         The codes of the sample's rows, in an order that does not depend on how they were shuffled,
-        then of the population's.
+        or their columns arranged, then of the population's.
     shares : Sided
         The mass of each row, which sums to one on either side.
     order : ndarray of int
@@ -49,6 +50,10 @@ class TwoSamples:
         The population's rows.
     whole : tuple of ndarray, pyarrow.RecordBatch and ndarray
         The codes, the rows and the weights of all population rows that were drawn.
+    columns : ndarray of int
+        An order of the columns that does not depend on the one they came in.
+    keys : ndarray of uint64
+        A random number for each distinct row; see :mod:`unskew.weighters.value_folds`.
     exact : ndarray of shape (n_rows, n_columns), optional
         ``values`` as they were before they were rounded.
     rounded : dict of int to str
@@ -64,16 +69,17 @@ class TwoSamples:
     sample: Sample
     batch: pa.RecordBatch
     whole: tuple[FloatArray, pa.RecordBatch, FloatArray]
+    columns: IntArray
+    keys: Words
     exact: FloatArray | None = None
     rounded: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sample: Sample, drawn: Reservoir, most: int | None = None) -> TwoSamples:
+    def of(
+        cls, sample: Sample, drawn: Reservoir, most: int | None = None, random_state: Any = 0
+    ) -> TwoSamples:
         """Encode the sample, or as many of its rows, and the rows drawn from the population."""
         counted = sample.drawn(most)
-        ordered = sample.take(counted)
-        # A category that only rows without weight have keeps its code.
-        ordered._codes_and_values = sample.codes, sample.values[counted]
         batch, weight = drawn.rows, drawn.weight
         theirs, unseen = sample.codes.transform(batch, side="population")
         mass, uncovered, marked = float(weight.sum()), 0.0, None
@@ -83,7 +89,7 @@ class TwoSamples:
             kept &= _are_among(theirs, weighted, sample.codes)
         uncovered = float(weight[~kept].sum()) / mass
         if len(counted) < len(weighted):  # what only the others cover is weighed as unknown
-            kept &= _are_among(theirs, ordered.values, sample.codes)
+            kept &= _are_among(theirs, sample.values[counted], sample.codes)
         if not kept.any():
             raise OverlapError(nothing_covered(sample.codes), 1.0)
         if drawn.selected is not None:
@@ -92,17 +98,29 @@ class TwoSamples:
                 kept &= ~drawn.selected
             else:  # the sample is the population
                 marked = None
-        shares = Sided(ordered.design, weight[kept])
+        values = np.concatenate([sample.values[counted], theirs[kept]])
+        shares = Sided(*(side / side.sum() for side in (sample.design[counted], weight[kept])))
+        columns, ranks = row_ranks(values, np.concatenate(shares), len(counted))
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        keys = hash_rows(list(np.ascontiguousarray(ranks.T[columns])), seed=seed)
+        order = np.argsort(keys[: len(counted)], kind="stable")
+        values[: len(order)], keys[: len(order)] = values[order], keys[order]
+        counted = counted[order]
+        ordered = sample.take(counted)
+        # A category that only rows without weight have keeps its code.
+        ordered._codes_and_values = sample.codes, values[: len(order)]
         return cls(
             sample.codes,
-            np.concatenate([ordered.values, theirs[kept]]),
-            Sided(*(side / side.sum() for side in shares)),
+            values,
+            Sided(shares.mine[order], shares.theirs),
             counted,
             marked,
             uncovered,
             ordered,
             batch.filter(pa.array(kept)),
             (theirs, batch, weight),
+            columns,
+            keys,
         )
 
     def aligned(self) -> TwoSamples:
@@ -131,19 +149,34 @@ class TwoSamples:
         """Weights under which both sides have the same mass, with a mean of one."""
         return np.concatenate(self.shares) * (len(self.values) / 2)
 
-    @cached_property
-    def hashes(self) -> tuple[Words, Words]:
-        """A hash of the values of each row, of either side."""
-        hashes = hash_values(self.values if self.exact is None else self.exact)
-        return hashes[: self.n_mine], hashes[self.n_mine :]
+    @property
+    def given(self) -> FloatArray:
+        """The values before they were rounded."""
+        return self.values if self.exact is None else self.exact
 
-    def folds(self, n_folds: int | None) -> ValueFolds:
+    @property
+    def whole_population(self) -> Sided:
+        """The codes of rows that stand for all that is covered, and their shares."""
+        if self.marked is None:
+            return Sided(self.given[self.n_mine :], self.shares.theirs)
+        shares = (self.marked * self.shares.mine, (1 - self.marked) * self.shares.theirs)
+        return Sided(self.given, np.concatenate(shares))
+
+    @cached_property
+    def hashes(self) -> Words:
+        """A hash of the values of each row."""
+        return hash_values(self.given)
+
+    def folds(self, n_folds: int | None, expected: float = np.inf) -> ValueFolds:
         """Return folds by the values of a row."""
-        return ValueFolds.of(*self.hashes, n_folds)
+        shares = np.concatenate(self.shares)
+        return ValueFolds.of(self.hashes, self.keys, shares, self.n_mine, n_folds, expected)
 
     def dealt(self, folds: ValueFolds) -> IntArray:
         """Return the fold that each row is in, in training."""
-        return np.concatenate([folds.deal(hashes) for hashes in self.hashes])
+        ends = (slice(0, self.n_mine), slice(self.n_mine, None))
+        dealt = [folds.deal(self.hashes[e], self.keys[e], p) for p, e in enumerate(ends)]
+        return np.concatenate(dealt)
 
     @cached_property
     def joined_table(self) -> pa.Table:

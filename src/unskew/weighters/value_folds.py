@@ -2,10 +2,13 @@
 
 Where the sample is part of the population, a row is on both sides. In different folds, one copy
 would teach the model what the other is asked. So a row's fold is a function of its values: of their
-hash, compared with borders that give every fold as many distinct sample rows. But on a table of few
-distinct values that would hold out whole cells. A value with many sample rows is *frequent*: its
+key, compared with borders that give every fold as many distinct sample rows. But on a table of few
+distinct values that would hold out whole cells. A value with many rows is *frequent*: its
 rows are dealt over all folds, so that every model has seen the value, and it is weighed by the
 average of all models.
+
+A key is a random number that the row's values and ``random_state`` decide: a hash of their ranks
+(:func:`row_ranks`), which are the same however columns are ordered, scaled or shifted.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.row_hash import Words
-from unskew.numerics.typing import BoolArray, IntArray
+from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.typing import FloatArray, IntArray
 
 FREQUENT = 20
 """Sample rows from which on a value is frequent."""
+EXPECTED = 2.0
+"""A value of the sample may also be frequent if an even sample would have that many rows of it. Of
+a value that is a single row of the population, it would have m / n."""
 AVERAGE = -1
 """In place of the number of a fold: the average of all models."""
 
@@ -30,66 +36,107 @@ class ValueFolds(NamedTuple):
     ----------
     n_folds : int
         One means that there is one model, of all rows.
-    borders : ndarray of uint64
-        Of the hashes of successive folds.
     held_out : ndarray of uint64
         The hashes of the values that are held out, in sorted order.
+    numbers : ndarray of int
+        The fold of each of them.
+    frequent : ndarray of uint64
+        The hashes of frequent values, in sorted order.
     """
 
     n_folds: int
-    borders: Words
     held_out: Words
+    numbers: IntArray
+    frequent: Words
 
     @classmethod
-    def of(cls, mine: Words, theirs: Words, n_folds: int | None) -> ValueFolds:
-        """Return folds for rows of sample and population with these hashes.
+    def of(
+        cls,
+        hashes: Words,
+        keys: Words,
+        shares: FloatArray,
+        n_mine: int,
+        n_folds: int | None,
+        expected: float = np.inf,
+    ) -> ValueFolds:
+        """Return folds for rows with these hashes, keys and shares, the sample's first.
+
+        A value is frequent, too, of which an even sample would have ``expected`` rows.
 
         There are fewer folds than asked for if the sample has fewer than two distinct values a
         fold, but for frequent ones.
 
         Examples
         --------
-        >>> rows = np.arange(100, dtype=np.uint64)
-        >>> folds = ValueFolds.of(rows[:50], rows, 5)
+        >>> rows = np.arange(150, dtype=np.uint64)
+        >>> folds = ValueFolds.of(rows, rows, np.repeat([0.02, 0.01], [50, 100]), 50, 5)
         >>> np.bincount(folds.number(rows[:50]))
         array([10, 10, 10, 10, 10])
         >>> folds.number(np.array([200], dtype=np.uint64))
         array([-1])
         """
-        values, counts = np.unique(mine, return_counts=True)
-        rare, frequent = values[counts < FREQUENT], values[counts >= FREQUENT]
-        n_rare = len(rare)
+        values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        mine = np.bincount(inverse[:n_mine], minlength=len(values))
+        theirs = np.bincount(inverse[n_mine:], shares[n_mine:], len(values))
+        frequent = (mine >= FREQUENT) | ((mine > 0) & (n_mine * theirs >= expected * (1 - 1e-9)))
+        rare = np.sort(keys[first[(mine > 0) & ~frequent]])
         n_folds = n_folds or 1
-        if n_rare < 2 * n_folds and not len(frequent):
-            n_folds = max(1, n_rare // 2)
+        if len(rare) < 2 * n_folds and not frequent.any():
+            n_folds = max(1, len(rare) // 2)
         if n_folds == 1:
-            return cls(1, rare[:0], rare[:0])
+            return cls(1, values[:0], first[:0], values[:0])
         steps = np.arange(1, n_folds)
-        even = np.array([2**64 // n_folds * step for step in range(1, n_folds)], dtype=np.uint64)
-        borders = rare[steps * n_rare // n_folds] if n_rare >= 2 * n_folds else even
-        known = np.union1d(rare, theirs)
-        # kind: NumPy's table of values cannot hold 64 bits.
-        return cls(n_folds, borders, known[~np.isin(known, frequent, kind="sort")])
+        borders = np.array([2**64 // n_folds * step for step in steps.tolist()], dtype=np.uint64)
+        if len(rare) >= 2 * n_folds:
+            borders = rare[steps * len(rare) // n_folds]
+        numbers = np.searchsorted(borders, keys[first], side="right")
+        return cls(n_folds, values[~frequent], numbers[~frequent], values[frequent])
 
     def number(self, hashes: Words) -> IntArray:
         """Return the fold of each row's values; ``AVERAGE`` where no model has held them out."""
-        return np.where(self._is_held_out(hashes), self._fold(hashes), AVERAGE)
+        if not len(self.held_out):
+            return np.full(len(hashes), AVERAGE)
+        place = np.minimum(np.searchsorted(self.held_out, hashes), len(self.held_out) - 1)
+        return np.where(self.held_out[place] == hashes, self.numbers[place], AVERAGE)
 
-    def deal(self, hashes: Words) -> IntArray:
-        """Return the fold that each row is in, in training: frequent values are dealt over all."""
+    def deal(self, hashes: Words, keys: Words, side: int) -> IntArray:
+        """Return the fold that each row is in, in training: frequent values are dealt over all.
+
+        Each of their rows at random: as many to every fold would let the rest foretell a fold.
+        """
         numbers = self.number(hashes)
         rest = np.flatnonzero(numbers == AVERAGE)
-        order = np.argsort(hashes[rest], kind="stable")
-        ordered = hashes[rest][order]
+        order = np.argsort(keys[rest], kind="stable")
+        ordered = keys[rest][order]
         turn = np.arange(len(rest)) - np.searchsorted(ordered, ordered)
-        numbers[rest[order]] = turn % self.n_folds
+        drawn = hash_rows([ordered, turn], seed=side) % np.uint64(self.n_folds)
+        numbers[rest[order]] = drawn.astype(np.int64)
         return numbers
 
-    def _fold(self, hashes: Words) -> IntArray:
-        return np.searchsorted(self.borders, hashes, side="right")
 
-    def _is_held_out(self, hashes: Words) -> BoolArray:
-        if not len(self.held_out):
-            return np.zeros(len(hashes), dtype=bool)
-        place = np.minimum(np.searchsorted(self.held_out, hashes), len(self.held_out) - 1)
-        return np.asarray(self.held_out[place] == hashes)
+def row_ranks(values: FloatArray, shares: FloatArray, n_mine: int) -> tuple[IntArray, FloatArray]:
+    """Return the order of the columns by their content, and the ranks of values in each.
+
+    A column is turned such that its ranks are low on average, and columns are ordered by the mean
+    ranks of either side: orders, scales, shifts and signs of columns change nothing.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.1, 5.0], [0.2, 5.0], [0.2, 7.0], [0.2, 5.0]])
+    >>> order, ranks = row_ranks(rows, np.full(4, 0.5), 2)
+    >>> other, same = row_ranks(3 - 2 * rows[:, ::-1], np.full(4, 0.5), 2)
+    >>> bool((ranks[:, order] == same[:, other]).all())
+    True
+    """
+    ranks = np.empty(values.shape)
+    contents = []
+    for place, column in enumerate(values.T):
+        distinct, own = np.unique(column, return_inverse=True)
+        rank = own.reshape(-1).astype(float)
+        middle = (len(distinct) - 1) / 2
+        if shares @ (rank - middle) > 1e-9 * len(distinct):
+            rank = len(distinct) - 1 - rank
+        ranks[:, place] = rank
+        means = shares[:n_mine] @ rank[:n_mine], shares[n_mine:] @ rank[n_mine:]
+        contents.append([round(float(mean) / len(distinct), 9) for mean in means])
+    return np.array(sorted(range(len(contents)), key=contents.__getitem__)), ranks
