@@ -116,3 +116,15 @@ def test_the_interval_allows_for_what_weights_and_model_disagree_on(data):
     assert half == pytest.approx(half_width(found.standard_error, *symmetric, max(differences)))
     assert half > half_width(found.standard_error, *symmetric)
     assert "allows for a bias" in str(found)
+
+
+def test_mass_imputation_says_that_the_models_error_is_not_counted(data):
+    X, y, population, _ = data
+    common = {"population": population, "outcome": "linear"}
+    for options in (
+        {"weighter": Unweighted(), "cv": None},
+        {"weighter": Unweighted()},
+        {"cv": None},
+    ):
+        assert "own error is not counted" in str(estimate(X, y, **common, **options))
+    assert "own error is not counted" not in str(estimate(X, y, **common))

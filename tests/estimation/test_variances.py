@@ -16,6 +16,8 @@ from unskew import (
     HistogramWeights,
     InputError,
     KernelMeanMatching,
+    Margins,
+    ParameterError,
     TreeWeights,
     Unweighted,
     estimate,
@@ -258,3 +260,47 @@ def test_ten_thousand_strata_are_drawn_within_each():
     for seed in range(20):
         design.redraw(np.random.RandomState(seed))
     assert time.process_time() - began < 2.0  # a loop over strata took 6 s
+
+
+def test_margins_that_are_estimates_add_their_variance():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"sex": np.repeat(["f", "m"], 200), "age": random.normal(40, 10, 400)})
+    y = random.normal(size=400) + 3.0 * (X.sex == "f") + 0.2 * X.age
+    weighter = FrequencyWeights(columns=["sex"])
+    for given, error in (
+        ({"counts": {"sex": {"f": 300, "m": 700}}}, 20.0),
+        ({"shares": {"sex": {"f": 30, "m": 70}}, "unit": "percent"}, {"f": 2.0, "m": 2.0}),
+    ):
+        exact = Margins(**given)
+        found = estimate(
+            X, y, population=Margins(**given, standard_errors={"sex": error}), weighter=weighter
+        )
+        gap = y[X.sex == "f"].mean() - y[X.sex == "m"].mean()
+        assert found.parts["margins"] == pytest.approx((0.02 * gap) ** 2, rel=1e-6)
+        before = estimate(X, y, population=exact, weighter=weighter)
+        assert found.standard_error**2 == pytest.approx(
+            before.standard_error**2 + found.parts["margins"]
+        )
+        assert found.degrees_of_freedom > before.degrees_of_freedom
+        assert "the margins are exact" not in found.assumptions
+    # A mean moves the number by its slope; a table of three levels by a multinomial's.
+    mean = Margins(means={"age": 41.0}, standard_errors={"age": 1.5})
+    slope = np.polyfit(X.age, y, 1)[0]
+    found = estimate(X, y, population=mean, weighter=CalibrationWeights(distance="linear"))
+    assert found.parts["margins"] == pytest.approx((1.5 * slope) ** 2, rel=1e-6)
+    three = pd.DataFrame({"g": np.repeat(["a", "b", "c"], [100, 200, 100])})
+    shares = {"a": 0.2, "b": 0.3, "c": 0.5}
+    errors = {level: np.sqrt(p * (1 - p) / 50) for level, p in shares.items()}
+    known = Margins(shares={"g": shares}, standard_errors={"g": errors})
+    found = estimate(three, y, population=known)
+    means = np.array([y[three.g == level].mean() for level in "abc"])
+    p = np.array(list(shares.values()))
+    expected = (p @ means**2 - (p @ means) ** 2) / 50
+    assert found.parts["margins"] == pytest.approx(expected, rel=1e-6)
+    median = estimate(three, y, population=known, statistic="quantile", q=0.5)
+    plain = estimate(
+        three, y, population=Margins(shares={"g": shares}), statistic="quantile", q=0.5
+    )
+    assert median.standard_error > plain.standard_error
+    with pytest.raises(ParameterError, match="standard_errors of g lacks the level 'b'"):
+        Margins(shares={"g": shares}, standard_errors={"g": {"a": 0.1, "c": 0.1}})

@@ -14,7 +14,7 @@ from unskew.errors import EstimateWarning, ParameterError, warn_caller
 from unskew.estimation.hidden_selection import Basis
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.targets import Target
-from unskew.estimation.variances import Variance, bootstrapped, linearised
+from unskew.estimation.variances import Variance, bootstrapped, linearised, with_margins
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
 from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skewed_ends
@@ -79,6 +79,7 @@ def each_estimate(
     point = target.point(weights, weighed.sums)
     variance_name = options.chosen(weighed, target.models is not None)
     variance = _variance(target, weighed, point, design, variance_name, options)
+    variance = with_margins(variance, target, weighed, point)
     design_weights = weighed.fit.sample.design
     unweighted = target.plain().point((design_weights > 0).astype(float), None)
     by_design = target.plain().point(design_weights, None)
@@ -219,7 +220,10 @@ def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
     if learner is not None:
         first.append("either the weights or the outcome model are right")
     if weighed.fit.target.about.margins is not None:
-        first.append("the margins are exact")
+        errors = getattr(weighed.fit.target, "standard_errors", None)
+        first.append(
+            "the margins' standard errors are right" if errors else "the margins are exact"
+        )
     return tuple(first)
 
 

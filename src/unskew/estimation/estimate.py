@@ -28,6 +28,7 @@ from unskew.numerics.typing import BoolArray
 from unskew.population.labels import by_position
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
+from unskew.weighters.unweighted import Unweighted
 
 
 def estimate(
@@ -195,6 +196,12 @@ def estimate(
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
     notes = _notes(kept, None if known_groups else groups)
+    if models is not None and (cv is None or isinstance(fitted, Unweighted)):
+        notes += (
+            "The outcome model's own error is not counted, and the interval is too short: "
+            "one model has seen the rows of its residuals, or no weights correct it. Use cv=5 with "
+            "weights that do: leave out cv=None and weighter=Unweighted().",
+        )
     return assemble(target, weighed, design, options, described_learner(outcome), notes)
 
 

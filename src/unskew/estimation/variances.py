@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,8 +18,10 @@ from unskew.numerics.design_variance import Design, Entries, Spread
 from unskew.numerics.intervals import heavy_tails
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes
+from unskew.population.margins import Margins
 from unskew.weighters.linearisation import Form, Influence, KnownWeights, Linearisation
 
+MARGIN_STEP = 0.25
 MOST_NUMBERS = 1_000_000
 """Of rows times groups that are held at once."""
 
@@ -182,4 +186,33 @@ def bootstrapped(
         skewness=known.skewness * (form is not None),
         notes=replicates.notes,
         replicated=True,
+    )
+
+
+def with_margins(
+    variance: Variance, target: Numbers, weighed: Weighed, point: FloatArray
+) -> Variance:
+    """Return the variance with that of margins which are estimates themselves.
+
+    Weights are solved again for each independent error of the margins, a quarter as large.
+    """
+    known, sample = weighed.fit.target, weighed.fit.sample
+    if not isinstance(known, Margins) or not known.standard_errors:
+        return variance
+    of_share = target.statistic == "quantile" and not variance.replicated  # as Woodruff's are
+    errors = target.deviations(weighed.weights, point, slice(None)) if of_share else None
+    found = np.zeros(len(point))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they repeat what the fit has said
+        for moved in known.moved(sample.rows, MARGIN_STEP):
+            asked = weighed.weighter._question(sample, moved.about)
+            answer = None if asked is None else moved.reduce(asked)
+            weights = copy.copy(weighed.weighter)._solve(sample, answer)
+            change = target.point(weights, None) - point if errors is None else weights @ errors
+            found += (change / (weights.sum() if of_share else 1.0) / MARGIN_STEP) ** 2
+    share = variance.total / np.maximum(variance.total + found, 1e-300)
+    return variance._replace(
+        parts={**variance.parts, "margins": found},
+        degrees=variance.degrees / np.maximum(share, 1e-150) ** 2,
+        skewness=variance.skewness * share**1.5,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -28,6 +28,23 @@ def read_tables(tables: Mapping[Any, Any] | None, parameter: str) -> dict[Key, T
             )
         found[columns] = _read(table, columns, parameter)
     return found
+
+
+def moved_tables(table: Table, errors: Table, step: float) -> Iterator[Table]:
+    """Return the table moved by each of its independent errors; its total stays.
+
+    With independent e of variance one, √p_l e_l − p_l Σ √p_j e_j has a multinomial's covariance.
+    """
+    counts = np.array(list(table.values()))
+    shares = counts / counts.sum()
+    spread = np.sqrt(shares * (1 - shares))
+    given = np.array([errors[level] for level in table]) / counts.sum()
+    scale = step * np.divide(given, spread, out=np.zeros_like(given), where=spread > 0)
+    for place, root in enumerate(np.sqrt(shares)):
+        moved = -shares * root
+        moved[place] += root
+        moved = np.maximum(shares + scale * moved, 0.0)
+        yield dict(zip(table, (moved * (counts.sum() / moved.sum())).tolist(), strict=True))
 
 
 def _read(table: Any, columns: Key, parameter: str) -> Table:

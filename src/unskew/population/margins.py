@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.known_levels import KnownLevels, match_levels
 from unskew.population.margin_answers import MarginAnswers
-from unskew.population.margin_tables import Key, Table, read_tables
+from unskew.population.margin_tables import Key, Table, moved_tables, read_tables
 from unskew.population.model_matrix_names import resolved_totals, split_name
 from unskew.population.rows import Rows
 from unskew.population.summaries import (
@@ -69,7 +69,9 @@ class Margins:
         What to do with margins whose counts add up to different totals: raise, or scale them to
         ``size``, or else to the total of the first. "scale" also takes shares that do not add up.
     standard_errors : mapping, optional
-        Standard errors of estimated margins, with the same keys; carried along for estimates.
+        Standard errors of estimated margins, with the same keys and units: a table, or one number
+        for all its levels. :func:`unskew.estimate` counts them, with multinomial correlations
+        between the levels of a table and none between margins.
 
     Examples
     --------
@@ -96,18 +98,53 @@ class Margins:
         self.bands, self.collapse = dict(bands or {}), collapse
         self._tables = read_tables(counts, "counts")
         self.size = self._agreed_size(size, reconcile)
-        self._add_shares(
-            read_tables(shares, "shares"), 100.0 if unit == "percent" else 1.0, reconcile
-        )
+        as_shares, whole = read_tables(shares, "shares"), 100.0 if unit == "percent" else 1.0
+        self._add_shares(as_shares, whole, reconcile)
         self._totals = self._number_totals(means, totals)
         if not self._tables and not self._totals:
             raise ParameterError("Margins needs counts, shares, means or totals; all are empty.")
         self._coefficients: dict[str, float] = {}  # totals with R's names, not yet matched
         self._known: list[KnownLevels] = []
         self.standard_errors = dict(standard_errors or {})
-        for key in self.standard_errors:
-            if (key if isinstance(key, tuple) else (key,)) not in self._keys:
+        self._errors: dict[Key, Any] = {}  # in the unit of the tables and totals
+        for key, given in self.standard_errors.items():
+            columns = key if isinstance(key, tuple) else (key,)
+            if columns not in self._keys:
                 raise ParameterError(f"standard_errors names {key!r}, of which no margin is given.")
+            unit_of = 1.0 / whole if columns in as_shares else float(columns[0] in (means or {}))
+            self._errors[columns] = self._read_errors(columns, given, unit_of * self._mass or 1.0)
+
+    def _read_errors(self, columns: Key, given: Any, scale: float) -> Any:
+        """Return the error of a total, or of each level of a table."""
+        table, name = self._tables.get(columns), ", ".join(columns)
+        if table is not None and not _is_number(given):
+            errors = read_tables({columns: given}, "standard_errors")[columns]
+            lacking = [", ".join(map(str, level)) for level in table if level not in errors]
+            if lacking:
+                raise ParameterError(f"standard_errors of {name} lacks the level '{lacking[0]}'.")
+            return {level: scale * errors[level] for level in table}
+        if not _is_number(given) or given < 0:
+            raise ParameterError(
+                f"standard_errors of {name} must be numbers from 0; got {given!r}."
+            )
+        return scale * given if table is None else dict.fromkeys(table, scale * given)
+
+    def moved(self, sample: Rows, step: float) -> Iterator[Self]:
+        """Return margins that differ by each of their independent errors, times ``step``.
+
+        Levels of one table have the correlations of a multinomial distribution, scaled to the
+        standard errors given; different margins have independent errors.
+        """
+        for columns, errors in self._errors.items():
+            twin = copy.copy(self)
+            if columns in self._tables:
+                for table in moved_tables(self._tables[columns], errors, step):
+                    twin._tables = {**self._tables, columns: table}
+                    yield twin.matched(sample)
+            elif columns[0] in self._totals:
+                total = self._totals[columns[0]] + step * errors
+                twin._totals = {**self._totals, columns[0]: total}
+                yield twin.matched(sample)
 
     def _agreed_size(self, size: float | None, reconcile: str) -> float | None:
         """Return the size of the population, to which the counts add up; scale them if asked."""
@@ -228,8 +265,12 @@ class Margins:
         size = rest.pop("(Intercept)", None)
         if size is None:
             raise ParameterError("totals lacks '(Intercept)', the size of the population.")
-        if not rest:
-            raise ParameterError("totals has nothing but '(Intercept)'.")
+        if not rest or "standard_errors" in options:
+            raise ParameterError(
+                "totals has nothing but '(Intercept)'."
+                if not rest
+                else "standard_errors are for margins by column: Margins(counts=..., totals=...)."
+            )
         margins = cls(totals=rest, size=size, **options)
         margins._coefficients, margins._totals = margins._totals, {}
         return margins
