@@ -257,7 +257,7 @@ class InfiniteIntervalWarning(UserWarning):
 
 
 class ColumnWarning(UserWarning):
-    """A column hardly describes a row: an identifier, free text, or very many categories.
+    """A column hardly describes a row, as an identifier does, or is scaled in the sample alone.
 
     Attributes
     ----------

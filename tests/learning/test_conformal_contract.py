@@ -9,6 +9,7 @@ from sklearn.cluster import DBSCAN
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import cross_validate
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -196,7 +197,7 @@ def test_labels_that_are_no_classes(y, message):
 def test_other_input_that_cannot_be_used():
     model = ConformalRegressor(LinearRegression(), Unweighted())
     with pytest.raises(InputError, match="Wrap it: population=Population"):
-        model.fit(X, Y, population=U[:40])
+        cross_validate(model, X, Y, params={"population": U[:40]}, error_score="raise")
     table = pd.DataFrame(X, columns=["a", "b"])
     with pytest.raises(InputError, match=r"pipeline inside, ConformalRegressor\(make_pipeline"):
         model.fit(table, Y, population=table.rename(columns={"b": "c"}).iloc[:30])

@@ -21,7 +21,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -166,10 +171,29 @@ class TestWithinScikitLearn:
         search = GridSearchCV(Reweighted(Ridge(), TreeWeights()), {"estimator__alpha": [1.0]}, cv=3)
         with pytest.raises(ValueError, match=r"Wrap it: population=Population\(U\)"):
             search.set_params(error_score="raise").fit(X, y, population=raw)
-        with pytest.raises(InputError, match=r"as many rows as X \(200\)"):
-            search.estimator.fit(X, y, population=raw)
+        with pytest.raises(ValueError, match=r"as many rows as X \(133\)"):
+            cross_validate(
+                search.estimator,
+                X,
+                y,
+                params={"population": raw},
+                cv=3,
+                n_jobs=2,
+                error_score="raise",
+            )
         assert search.fit(X, y, population=Population(raw)).best_score_ > 0
         assert search.fit(X, y, population=U).best_score_ > 0  # of another length: handed on whole
+
+    @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, pl.DataFrame, list])
+    def test_a_population_with_as_many_rows_as_the_sample(self, small, form):
+        X, y, U = small
+        raw = U[: len(X)]
+        model = Reweighted(Ridge(), TreeWeights())
+        expected = model.fit(X, y, population=Population(raw)).weights_
+        assert np.array_equal(model.fit(X, y, population=form(raw)).weights_, expected)
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        pipeline.fit(X, y, reweighted__population=form(raw))
+        assert np.array_equal(pipeline[-1].weights_, expected)
 
     @pytest.mark.parametrize("named", [True, False])
     @pytest.mark.parametrize(
@@ -325,7 +349,7 @@ class TestLearnersWithoutWeights:
 
 def test_mistakes_are_named(small):
     X, y, U = small
-    with pytest.raises(TypeError, match="population"):
+    with pytest.raises(ParameterError, match="population is None"):
         Reweighted(Ridge(), TreeWeights()).fit(X, y)
     with pytest.raises(InputError, match="requires y"):
         Reweighted(Ridge(), Unweighted()).fit(X, None, population=U)

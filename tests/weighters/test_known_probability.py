@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from unskew import (
+    ConformalRegressor,
+    HistogramWeights,
     InputError,
     KnownProbability,
+    ParameterError,
+    Reweighted,
+    Unweighted,
 )
 
 X = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0, 60.0, 70.0], "town": list("abcabc")})
@@ -36,6 +42,41 @@ class TestKnownProbability:
         assert np.array_equal(by_column.weigh(frame), by_column.weights_)
         assert by_function.weigh(population) == pytest.approx(by_function.weights_)
         assert by_function.weights_ == pytest.approx((1 + ROWS[:, 0]) / (1 + ROWS[:, 0]).mean())
+
+    def test_it_needs_no_population(self):
+        frame = pd.DataFrame(ROWS, columns=["a", "b"]).assign(p=self.probability, d=1.0, y=0.0)
+        swapped = pd.DataFrame(ROWS, columns=[1, 0])
+        expected = KnownProbability(self.probability).fit(ROWS, population=ROWS).weights_
+        for X, options in ((ROWS, {}), (swapped, {}), (frame, {"y": "y", "sample_weight": "d"})):
+            found = KnownProbability(self.probability).fit(X, **options)
+            assert np.array_equal(found.weights_, expected)
+        by_column = KnownProbability("p").fit(frame)
+        assert np.array_equal(by_column.weights_, expected)
+        assert np.array_equal(by_column.weigh(frame), expected)
+        assert np.array_equal(Unweighted().fit(ROWS).weights_, np.ones(6))
+
+    def test_a_population_that_is_needed_is_asked_for(self):
+        for options in ({"total": "population"}, {"overlap": "warn"}):
+            with pytest.raises(ParameterError, match=r"needs one for its size.*search for overlap"):
+                KnownProbability(self.probability, **options).fit(ROWS)
+        with pytest.raises(ParameterError, match="population is None"):
+            HistogramWeights().fit(ROWS)
+
+    def test_learners_need_none_either(self):
+        y = ROWS[:, 0] ** 2
+        weighter = KnownProbability(lambda X: 1 / (2 + np.asarray(X)[:, 0]))
+        model = Reweighted(LinearRegression(), weighter)
+        expected = model.fit(ROWS, y, population=ROWS + 1).predict(ROWS)
+        assert np.array_equal(model.fit(ROWS, y).predict(ROWS), expected)
+        conformal = ConformalRegressor(LinearRegression(), weighter)
+        intervals = [
+            conformal.fit(ROWS, y, population=one).predict_interval(ROWS, coverage=0.3)
+            for one in (None, ROWS + 1)
+        ]
+        assert np.array_equal(*intervals)
+        for learner in (Reweighted, ConformalRegressor):
+            with pytest.raises(ParameterError, match="population is None"):
+                learner(LinearRegression()).fit(ROWS, y)
 
     @pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, np.nan])
     def test_probabilities_outside_their_range(self, bad):

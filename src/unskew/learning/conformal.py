@@ -166,7 +166,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         """Return the fitted learners of a model, that of the user's estimator first."""
 
     def fit(
-        self, X: Any, y: Any, *, population: Any, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, *, population: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Train the learner on some rows, weigh and calibrate it on the others.
 
@@ -177,8 +177,9 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         y : array-like of shape (n_samples,)
             Its labels.
         population : Population, Margins, or anything that :class:`unskew.Population` takes
-            An unbiased reference sample of the population. A table with as many rows as X must be
-            a ``Population``: in cross-validation any other may have been cut into folds.
+            An unbiased reference sample of the population; only a weighter that estimates nothing
+            (``KnownProbability``) needs none. In cross-validation, wrap one with as many rows as X
+            (``Population(U)``), or scikit-learn cuts it into folds.
         sample_weight : array-like of shape (n_samples,), optional
             Design weights of the sample. A row to predict counts with their mean.
 
@@ -203,7 +204,9 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
             design = design / design.mean()
         self.__dict__.pop("infinite_share_", None)
         splits = self._splits(labels)
-        known = population if isinstance(population, Margins) else Population.of(population)
+        known = population
+        if population is not None and not isinstance(population, Margins):
+            known = Population.of(population)
         readers = weighs_itself(self.estimator) + (self.weighter is not None)
         readers = max(1, readers + (self.groups is not None))
         if isinstance(known, Population) and readers * len(splits) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,11 +56,11 @@ def pipelines_go_inside(X: Any, name: str) -> Iterator[None]:
 def check_whole(X: Any, population: Any) -> None:
     """Refuse a population that cross-validation may have cut into folds, as it cuts X and y.
 
-    scikit-learn cuts what has as many entries as X, and so do other tools. Afterwards the two still
-    have equal lengths, and nothing else distinguishes a part from the whole; only X itself, as the
-    same object, was not cut apart from X. A ``Population`` has no length and is never cut.
+    scikit-learn cuts what has as many entries as X. Afterwards the two still have equal lengths,
+    and nothing else distinguishes a part from the whole; so equal lengths are refused where
+    scikit-learn makes the call. A ``Population`` has no length and is never cut.
     """
-    if population is X:
+    if population is X or not _is_called_by_a_search():
         return
     is_table = isinstance(population, list | tuple) or is_rows(population)
     if is_table and not is_dask_dataframe(population) and hasattr(X, "__len__"):
@@ -70,3 +71,14 @@ def check_whole(X: Any, population: Any) -> None:
                 "scikit-learn would cut such a table into folds as it cuts X, which cannot be "
                 "distinguished from a whole one. Wrap it: population=Population(U)."
             )
+
+
+def _is_called_by_a_search() -> bool:
+    """Return whether scikit-learn makes the call, other than by a pipeline that hands on rows."""
+    frame: Any = sys._getframe(2)
+    while frame:
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith("sklearn.") and name not in ("sklearn.base", "sklearn.pipeline"):
+            return True
+        frame = frame.f_back
+    return False

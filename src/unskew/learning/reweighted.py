@@ -163,7 +163,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
     }
 
     def fit(
-        self, X: Any, y: Any, *, population: Any, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, *, population: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Weigh the sample and train the learner on it.
 
@@ -174,8 +174,9 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         y : array-like of shape (n_samples,)
             Its labels.
         population : Population, or anything that :class:`unskew.Population` takes
-            An unbiased reference sample of the population. A table with as many rows as X must be
-            a ``Population``: in cross-validation any other may have been cut into folds.
+            An unbiased reference sample of the population; only a weighter that estimates nothing
+            (``KnownProbability``) needs none. In cross-validation, wrap one with as many rows as X
+            (``Population(U)``), or scikit-learn cuts it into folds.
         sample_weight : array-like of shape (n_samples,), optional
             Design weights of the sample.
 

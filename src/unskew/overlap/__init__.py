@@ -3,6 +3,7 @@
 from unskew.overlap.measure import bounded, measure_overlap
 from unskew.overlap.overlap import LIMIT, Overlap, OverlapRule
 from unskew.overlap.rounding import align
+from unskew.overlap.scales import ScaleCheck
 from unskew.overlap.search import OverlapSearch
 from unskew.overlap.words import warn_of_unseen
 
@@ -11,6 +12,7 @@ __all__ = [
     "Overlap",
     "OverlapRule",
     "OverlapSearch",
+    "ScaleCheck",
     "align",
     "bounded",
     "measure_overlap",

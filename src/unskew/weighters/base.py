@@ -20,11 +20,12 @@ from unskew.errors import (
     InputError,
     OverlapError,
     OverlapWarning,
+    ParameterError,
     RoundingWarning,
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch
+from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch, ScaleCheck
 from unskew.population.about import About
 from unskew.population.column_names import remember_columns
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
@@ -174,7 +175,7 @@ class Weighter(WithParameters, ABC):
         X: Any,
         y: Any = None,
         *,
-        population: Any,
+        population: Any = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
         """Weigh the sample.
@@ -188,7 +189,9 @@ class Weighter(WithParameters, ABC):
             Their labels, for weighters that use them; or the name of a column of X, which is then
             no feature.
         population : Population, Margins, or anything that :class:`unskew.Population` takes
-            An unbiased reference sample of the population, with the same columns.
+            An unbiased reference sample of the population, with the same columns. Required, except
+            by weighters that estimate nothing (``KnownProbability``, ``Unweighted``) where the
+            weights sum to the number of sample rows.
         sample_weight : array-like of shape (n_samples,), optional
             Design weights of the sample, which the weights include; or the name of a column of X.
 
@@ -224,6 +227,8 @@ class Weighter(WithParameters, ABC):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
+        if population is None and not self._estimates:
+            population = self._own_rows(given)
         known = population if isinstance(population, Margins) else Population.of(population)
         apart = self._own_column_names()
         chosen = self.columns  # margins need none but those that they know
@@ -238,8 +243,14 @@ class Weighter(WithParameters, ABC):
         if self._passes_at_most > 1 and isinstance(target, Population):
             target.check_rereadable(type(self).__name__)
         search = self._search(sample, target)
+        scales = None
+        if isinstance(target, Population) and self._estimates:
+            scales = ScaleCheck(sample, target)
+        drawn = [one for part in (search, scales) if part is not None for one in part.asked]
         further = () if beside is None else beside.asked
-        answer = self._ask(sample, target, reading, search.asked if search else (), further)
+        answer = self._ask(sample, target, reading, drawn, further)
+        if scales is not None:
+            scales.warn()
         if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         tell("computing weights")
@@ -278,6 +289,16 @@ class Weighter(WithParameters, ABC):
             )
         remember_columns(self, rows.labels)
         return given
+
+    def _own_rows(self, given: Sample) -> Population:
+        """Return the sample's own rows, of which nothing is asked, in place of a population."""
+        if self.total == "population" or self.overlap != "ignore":
+            raise ParameterError(
+                f"population is None. {type(self).__name__} needs one for its size, with "
+                'total="population", and to search for overlap: pass it, or use total="sample" and '
+                'overlap="ignore".'
+            )
+        return Population(given.rows)
 
     def _search(self, sample: Sample, target: Population | Margins) -> OverlapSearch | None:
         """Return the search for overlap, where there is one."""

@@ -215,8 +215,8 @@ class TreeWeights(CellWeighter):
                 "the half of the sample that grows an honest tree" if self.honest else "the sample"
             )
             raise ParameterError(
-                f"min_samples_leaf={least} is larger than {half} "
-                f"(n_samples={n_grown}), so no leaf could be formed. Make it smaller."
+                f"min_samples_leaf={least} is larger than {half} (n_samples={n_grown}, without "
+                "rows of sample_weight zero), so no leaf could be formed. Make it smaller."
             )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputTypeError, ParameterError
-from unskew.population.rows import as_rows, is_rows, is_spark_frame
+from unskew.population.rows import Rows, as_rows, is_rows, is_spark_frame
 from unskew.population.sources.base import Part, Source
 from unskew.population.sources.chunks import ChunkSource
 from unskew.population.sources.dask import DaskSource
@@ -71,6 +71,8 @@ def open_source(
         return StreamSource(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "biuf":
         return ArraySource(data)
+    if isinstance(data, Rows):
+        return TableSource(data)
     if is_rows(data) or (isinstance(data, list | tuple) and not _begins_with_table(data)):
         return TableSource(as_rows(data, name="population"))
     if hasattr(data, "__arrow_c_stream__"):
