@@ -60,6 +60,7 @@ bench-diagnosis: $(VENV)/.ready-dev
 bench-scale: $(VENV)/.ready-dev
 	for part in agreement ratios memory largest; do $(BIN)/python -m benchmarks.scale local $$part; done
 	for part in same ratio cores kill plan; do $(BIN)/python -m benchmarks.scale spark $$part; done
+	for part in cost error; do $(BIN)/python -m benchmarks.scale weigh $$part; done
 
 # What people wait for, each job beside its limit or peer in the same run.
 bench-speed: $(VENV)/.ready-dev

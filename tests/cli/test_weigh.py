@@ -417,3 +417,23 @@ def test_resume_is_refused_by_name(unskew, survey):
     assert found.code == 2
     assert "--resume was removed" in found.err
     assert not (survey / "w.csv").exists()
+
+
+def test_what_the_models_were_trained_on_is_said_where_it_is_not_all(unskew, survey, monkeypatch):
+    from unskew.weighters import reservoir_size
+
+    given = (
+        "weigh",
+        "answers.csv",
+        "people.parquet",
+        "--target",
+        "spend",
+        "--no-verdict",
+        "--id",
+        "customer",
+    )
+    assert "trained" not in unskew(*given, "-o", "w.csv").out
+    monkeypatch.setattr(reservoir_size, "MEMORY", 1)
+    monkeypatch.setattr(reservoir_size, "FEWEST", 100)
+    found = unskew(*given, "-o", "w.csv").out
+    assert "Models were trained on 100 sample rows and 100 population rows" in found

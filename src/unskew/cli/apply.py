@@ -70,9 +70,10 @@ class Apply(Command):
     def _weigh(self, loaded: Any, features: pa.Table) -> Any:
         from unskew import InputError, UnskewError
         from unskew.cli.outputs import warnings_as_notes
+        from unskew.cli.progress import progress_shown
 
         try:
-            with warnings_as_notes():
+            with progress_shown("Weighing", quiet=self.quiet), warnings_as_notes():
                 return loaded.weigh(features)
         except UnskewError:
             raise

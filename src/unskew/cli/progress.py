@@ -76,12 +76,12 @@ class _PlainLines:
 
     def __init__(self, console: Console) -> None:
         self._console, self._done = console, Event()
-        self._text, self._named = "", True
+        self._text, self._named, self._is_new = "", True, False
         self._begun = self._last = monotonic()
 
     def now(self, text: str, *, is_new: bool) -> None:
         """Remember what is being done."""
-        self._text = text
+        self._text, self._is_new = text, is_new
         if is_new:
             self._begun, self._named = monotonic(), False
         elif monotonic() - self._last >= PLAIN_EVERY:
@@ -101,7 +101,7 @@ class _PlainLines:
             if not self._named and taken >= NAMED_AFTER:
                 self._print(f"{self._text} …")
             elif self._named and self._text and monotonic() - self._last >= PLAIN_EVERY:
-                self._print(f"{self._text}, {_clock(taken)} so far")
+                self._print(self._text + (f", {_clock(taken)} so far" if self._is_new else ""))
 
     def _print(self, text: str) -> None:
         self._named, self._last = True, monotonic()

@@ -228,6 +228,10 @@ def _print_summary(
     from unskew.cli.reports import format_classes, format_effective_size, format_regions
 
     print(f"{len(rows):,} sample rows weighed against {population} by {method} in {seconds:.1f} s.")
+    trained = getattr(weighter, "sample_rows_", len(rows))
+    if trained < len(rows):
+        both = f"{trained:,} sample rows and {weighter.population_rows_:,} population rows"
+        print(f"Models were trained on {both}, drawn uniformly within 1 GB.")
     print(format_effective_size(weighter.weights_))
     if hasattr(weighter, "population_shares_"):  # of classes: no column leaves anything uncovered
         print("\n".join(format_classes(weighter)))

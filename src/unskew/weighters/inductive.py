@@ -23,6 +23,7 @@ from unskew.population.column_names import (
 )
 from unskew.population.encode import ColumnCodes
 from unskew.population.open_sample import open_new_rows
+from unskew.population.progress import tell
 from unskew.population.rows import ColumnLabels, Rows
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
@@ -90,6 +91,7 @@ class InductiveWeighter(Weighter, ABC):
         if not len(new):
             return np.empty(0)
         self._match(new)
+        tell(f"weighing {len(new):,} rows")
         weights = np.concatenate([self._weigh(rows) for rows in new.blocks()]) * self.scale_
         if self._least_weight == 0:
             check_weight_values(weights, name=f"The weights of {type(self).__name__}")
