@@ -184,4 +184,8 @@ def test_a_region_without_sample_rows_is_noted():
         found = estimate(sample, y, population=population)
     (note,) = found.notes
     assert "% of the population is not covered by the sample: x0 > 1" in note
-    assert note.endswith("The interval does not count how much rows there differ.")
+    assert note.endswith("The interval does not count it.")
+    towns = np.arange(len(y)) % 50  # fifty that differ: so long an interval needs no such note
+    with pytest.warns(OverlapWarning):
+        found = estimate(sample, towns.astype(float), population=population, clusters=towns)
+    assert not any("not count it" in note for note in found.notes)

@@ -19,6 +19,7 @@ from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
 from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skewed_ends
 from unskew.numerics.typing import FloatArray
+from unskew.overlap import LIMIT
 from unskew.population.column_names import listing
 
 VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
@@ -100,6 +101,7 @@ def each_estimate(
             f"it has if it is not known is {counted}.",
         )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
+    cautions += _not_counted(target, weighed, errors)
     own = _own_notes(target, variance)
     found: dict[Any, Estimate] = {}
     kept: dict[Any, Any] = {}
@@ -206,6 +208,22 @@ def _own_notes(target: Target, variance: Variance) -> list[tuple[str, ...]]:
                 "on that side, and may still be too short. A median is surer.",
             )
     return found
+
+
+def _not_counted(target: Target, weighed: Weighed, errors: FloatArray) -> tuple[str, ...]:
+    """Return a note where more than the allowed share is not covered, and that can matter."""
+    overlap, values = weighed.weighter.overlap_, target.outcome.values
+    if overlap is None or overlap.uncovered <= LIMIT:
+        return ()
+    shares = weighed.weights / weighed.weights.sum()
+    spread = float(np.sqrt(shares @ (values - shares @ values) ** 2).max())
+    moved = target.mass * overlap.uncovered * spread
+    if not (errors < moved).any():
+        return ()
+    return (
+        f"{overlap} Where rows there differ by one standard deviation of y, the number moves by "
+        f"{moved:.3g}. The interval does not count it.",
+    )
 
 
 def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:

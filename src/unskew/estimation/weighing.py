@@ -12,7 +12,6 @@ import pyarrow as pa
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT
 from unskew.population.column_names import columns_to_weigh_by
 from unskew.population.margins import Margins
 from unskew.population.population import Population
@@ -56,8 +55,6 @@ class Weighed:
         """What the sample lacks, where the weighter has looked."""
         overlap = self.weighter.overlap_
         lacking = () if overlap is None else overlap.lacking
-        if overlap is not None and overlap.uncovered > LIMIT:
-            lacking = (f"{overlap} The interval does not count how much rows there differ.",)
         return (*lacking, *self.weighter.rounded_)
 
     @property
