@@ -32,7 +32,7 @@ TABLES = {
     "cancer": load_breast_cancer,
     "iris": load_iris,
 }
-METHODS = ("mlls", "bbse", "rlls")
+METHODS = ("mlls", "bbse")
 DRAWS = 50
 STRONG = 0.25
 

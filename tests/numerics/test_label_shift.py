@@ -12,7 +12,6 @@ from unskew.numerics.label_shift import (
     fit_calibration,
     most_likely_shares,
     solve_confusion,
-    solve_regularised,
 )
 
 
@@ -98,28 +97,6 @@ class TestLinear:
     def test_one_where_there_is_no_shift(self):
         means = self.matrix.sum(axis=1)
         np.testing.assert_allclose(solve_confusion(self.matrix, means), 1)
-        np.testing.assert_allclose(solve_regularised(self.matrix, means, 100), 1)
-
-    def test_regularised_weights_are_optimal_and_tend_to_the_exact_ones(self):
-        means = self.matrix @ [0.2, 1.0, 2.5]
-        few = solve_regularised(self.matrix, means, 50, strength=1.0)
-        many = solve_regularised(self.matrix, means, 10**9)
-        np.testing.assert_allclose(many, [0.2, 1.0, 2.5], atol=1e-4)
-        assert np.linalg.norm(few - 1) < np.linalg.norm(many - 1)
-        logs = np.log(2 * 3 / 0.05)
-        delta = 3 * (2 * logs / 150 + np.sqrt(2 * logs / 50))
-
-        def objective(w):
-            return np.linalg.norm(self.matrix @ w - means) + delta * np.linalg.norm(w - 1)
-
-        random = np.random.default_rng(0)
-        for scale in (1e-3, 1e-2, 0.1, 1.0):
-            others = np.maximum(few + scale * random.normal(size=(200, 3)), 0)
-            assert min(map(objective, others)) >= objective(few) - 1e-9
-
-    def test_no_regularised_weight_is_negative(self):
-        means = self.matrix @ [-0.5, 1.0, 2.5]
-        assert solve_regularised(self.matrix, means, 1000).min() >= 0
 
     def test_by_class(self):
         values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

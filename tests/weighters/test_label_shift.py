@@ -25,7 +25,7 @@ from unskew import (
     estimate,
 )
 
-METHODS = ("mlls", "bbse", "rlls")
+METHODS = ("mlls", "bbse")
 
 
 def rows(labels, seed, noise=1.0):
@@ -95,12 +95,11 @@ class TestEstimates:
         X = np.array([[0.2], [0.2], [0.2], [0.8], [0.2], [0.8], [0.8], [0.8]])
         y = np.array(list("aaaabbbb"))
         U = np.concatenate([np.tile(X[:4], (9, 1)), X[4:]])  # nine times as many of a
-        for method, tolerance in (("bbse", 1e-9), ("rlls", 0.05)):
-            weighter = LabelShiftWeights(
-                Known(), method=method, prefit=True, calibrate=False, shrink=False
-            )
-            weighter.fit(X, y, population=U)
-            np.testing.assert_allclose(weighter.class_weights_, [1.8, 0.2], atol=tolerance)
+        weighter = LabelShiftWeights(
+            Known(), method="bbse", prefit=True, calibrate=False, shrink=False
+        )
+        weighter.fit(X, y, population=U)
+        np.testing.assert_allclose(weighter.class_weights_, [1.8, 0.2], atol=1e-9)
         # p̂ is calibrated for an even prior if it says 0.25 and 0.75: then so is the likelihood.
         calibrated = LabelShiftWeights(Known(), prefit=True, shrink=False)
         calibrated.fit(X, y, population=U)

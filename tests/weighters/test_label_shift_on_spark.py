@@ -34,7 +34,7 @@ def shifted(shares, *, m=600, n=3000):
     return frames[0], labels[0], frames[1], np.bincount(labels[1]) / n
 
 
-@pytest.mark.parametrize("method", ["mlls", "bbse"])  # rlls asks what bbse asks
+@pytest.mark.parametrize("method", ["mlls", "bbse"])
 @pytest.mark.parametrize("shares", [(0.9, 0.1), (0.1, 0.2, 0.7)])
 def test_it_says_what_rows_in_memory_say(method, shares, spark):
     X, y, U, truth = shifted(shares)

@@ -1,10 +1,9 @@
 """Label shift: p(y) differs between sample and population, p(x | y) does not.
 
-Three estimators of the class weights w(y) = p_U(y)/p_S(y) from a classifier's probabilities: the
-linear system of Lipton, Wang and Smola (ICML 2018, "BBSE"), its regularised form by Azizzadenesheli
-et al. (ICLR 2019, "RLLS"), and maximum likelihood (Saerens, Latinne and Decaestecker, Neural
-Computation 14, 2002, "MLLS"), which needs calibrated probabilities (Alexandari, Kundaje and
-Shrikumar, ICML 2020).
+Two estimators of the class weights w(y) = p_U(y)/p_S(y) from a classifier's probabilities: the
+linear system of Lipton, Wang and Smola (ICML 2018, "BBSE"), and maximum likelihood (Saerens,
+Latinne and Decaestecker, Neural Computation 14, 2002, "MLLS"), which needs calibrated probabilities
+(Alexandari, Kundaje and Shrikumar, ICML 2020).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 from scipy.special import log_softmax
 
 from unskew.numerics.kliep import solve_kliep
@@ -135,34 +133,6 @@ def solve_confusion(matrix: FloatArray, means: FloatArray) -> FloatArray:
     array([0.5, 1.5])
     """
     return np.linalg.solve(matrix, means)
-
-
-def solve_regularised(
-    matrix: FloatArray, means: FloatArray, n_rows: int, *, strength: float = 0.01
-) -> FloatArray:
-    """Return class weights that solve the system as far as the sample's size justifies.
-
-    They minimise ‖C(w − 1) − (μ_U − μ_S)‖ + Δ‖w − 1‖ over w ≥ 0, with Δ the bound of RLLS on the
-    error of C at a confidence of 95 %, times ``strength``.
-    """
-    n_classes = len(means)
-    logs = np.log(2 * n_classes / 0.05)
-    delta = strength * 3 * (2 * logs / (3 * n_rows) + np.sqrt(2 * logs / n_rows))
-    wanted = means - matrix.sum(axis=1)
-    tiny = 1e-12  # keeps the norms smooth at zero
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        left = matrix @ theta - wanted
-        one, two = np.sqrt(left @ left + tiny**2), np.sqrt(theta @ theta + tiny**2)
-        return float(one + delta * two), matrix.T @ left / one + delta * theta / two
-
-    starts = [np.zeros(n_classes), np.maximum(np.linalg.pinv(matrix) @ wanted, -1.0)]
-    found = [
-        minimize(objective, start, jac=True, bounds=Bounds(-1.0, np.inf), tol=1e-14).x
-        for start in starts
-    ]
-    best = min([*starts, *found], key=lambda theta: objective(theta)[0])
-    return 1.0 + best
 
 
 def evidence(

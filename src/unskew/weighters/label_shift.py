@@ -20,7 +20,6 @@ from unskew.numerics.label_shift import (
     evidence,
     most_likely_shares,
     solve_confusion,
-    solve_regularised,
 )
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
@@ -68,10 +67,10 @@ class LabelShiftWeights(Weighter):
     classifier : classifier, optional
         With ``predict_proba``; it gets rows in the form of X. By default a logistic regression on
         standardised numbers and one-hot categories. It is cloned and fitted on the sample.
-    method : {"mlls", "bbse", "rlls"}, default="mlls"
+    method : {"mlls", "bbse"}, default="mlls"
         "mlls" finds the shares with the largest likelihood of the population's rows, "bbse" those
-        under which predictions have the population's mean, "rlls" the same with regularisation. If
-        the probabilities are calibrated, "mlls" is the most precise.
+        under which predictions have the population's mean. If the probabilities are calibrated,
+        "mlls" is the more precise.
     calibrate : bool, default=True
         Whether to calibrate the probabilities on held-out rows of the sample, by a temperature and
         a bias for each class.
@@ -87,8 +86,7 @@ class LabelShiftWeights(Weighter):
         in a table of groups, that is too small, and False is right.
     population_rows : int, default=20_000
         How many population rows are drawn, for ``shift_test_`` and for "mlls" with more than two
-        classes. Otherwise all rows count: with two classes in a histogram, with "bbse" and "rlls"
-        in a mean.
+        classes. Otherwise all rows count: with two classes in a histogram, with "bbse" in a mean.
     <Weighter parameters>
 
     Attributes
@@ -130,7 +128,7 @@ class LabelShiftWeights(Weighter):
     """
 
     classifier: Any = field(default=None, kw_only=False)
-    method: Literal["mlls", "bbse", "rlls"] = "mlls"
+    method: Literal["mlls", "bbse"] = "mlls"
     calibrate: bool = True
     cv: int = 5
     prefit: bool = False
@@ -147,7 +145,7 @@ class LabelShiftWeights(Weighter):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Weighter._parameter_constraints,
         "classifier": [HasMethods(["fit"]), None],
-        "method": [StrOptions({"mlls", "bbse", "rlls"})],
+        "method": [StrOptions({"mlls", "bbse"})],
         "calibrate": [bool],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "prefit": [bool],
@@ -235,10 +233,8 @@ class LabelShiftWeights(Weighter):
             found = most_likely_shares(probabilities, mass, prior)
             weights: FloatArray = found.shares / prior
             self.gap_ = found.gap
-        elif self.method == "bbse":
-            weights = self._linear(matrix, means)
         else:
-            weights = solve_regularised(matrix, means, len(sample))
+            weights = self._linear(matrix, means)
         weights = weights / (self.sample_shares_ @ weights)
         chance = (learned.held_out, learned.labels, design, means, asked.effective_rows)
         self.shrinkage_ = evidence(*chance) if self.shrink else 1.0
