@@ -21,7 +21,6 @@ from unskew import (
     AutoWeights,
     ClassifierWeights,
     FrequencyWeights,
-    InputError,
     LearnerError,
     OverlapError,
     OverlapWarning,
@@ -349,44 +348,8 @@ def test_a_saved_weighter_weighs_alike(classifier, tmp_path):
     assert np.array_equal(same.weigh(new), weighter.weigh(new))
 
 
-class TestAllRows:
-    """With population_rows=None, the logistic model is fitted over all rows, by passes."""
-
-    @pytest.mark.parametrize(
-        "options", [{"rate": 0.3}, {"rate": "odds"}, {"cv": None, "rate": 0.2}]
-    )
-    def test_where_all_rows_are_drawn_it_changes_nothing(self, options):
-        sample, population, *_ = normal_shift(13, 2, 0.5, 300, 500)
-        weighter = ClassifierWeights("logistic", penalty=0.01, overlap="ignore", **options)
-        drawn = weighter.fit(sample, population=population).weights_
-        weighter.set_params(population_rows=None).fit(sample, population=population)
-        assert weighter.weights_ == pytest.approx(drawn, rel=1e-4)
-        assert weighter.passes_ <= 6
-        assert weighter.weigh(sample) == pytest.approx(weighter.weights_)
-
-    def test_a_large_population_counts_whole(self, monkeypatch):
-        from unskew.weighters import reservoir_size
-
-        monkeypatch.setattr(reservoir_size, "LEAST", 300)
-        monkeypatch.setattr(reservoir_size, "PER_SAMPLE_ROW", 1)
-        sample, population, *_ = normal_shift(14, 2, 0.5, 200, 6000)
-        options = {"penalty": 0.01, "rate": 0.3, "cv": None, "hinges": False, "overlap": "ignore"}
-        whole = ClassifierWeights("logistic", population_rows=6000, **options)
-        passes = ClassifierWeights("logistic", population_rows=None, **options)
-        expected = whole.fit(sample, population=population).weights_
-        found = passes.fit(sample, population=[population[:1000], population[1000:]]).weights_
-        assert passes.population_rows_ == 1000
-        # Columns are scaled by the rows that were drawn, so the ridge differs a little.
-        assert found == pytest.approx(expected, rel=0.02)
-
-    def test_a_source_that_can_be_read_once_is_refused_unread(self):
-        sample, population, *_ = normal_shift(15, 2, 0.5, 50, 100)
-        chunks = iter([population])
-        weighter = ClassifierWeights("logistic", population_rows=None)
-        with pytest.raises(InputError, match="can be read only once"):
-            weighter.fit(sample, population=Population(chunks))
-
-    def test_other_classifiers_refuse(self):
-        sample, population, *_ = normal_shift(16, 2, 0.5, 50, 100)
-        with pytest.raises(ParameterError, match="population_rows=None fits over the whole"):
-            ClassifierWeights(population_rows=None).fit(sample, population=population)
+def test_a_fit_by_many_passes_is_refused_by_name():
+    sample, population, *_ = normal_shift(16, 2, 0.5, 50, 100)
+    for classifier in (None, "logistic"):
+        with pytest.raises(ParameterError, match="population_rows=None.* was removed"):
+            ClassifierWeights(classifier, population_rows=None).fit(sample, population=population)

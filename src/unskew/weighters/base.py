@@ -154,15 +154,6 @@ class Weighter(WithParameters, ABC):
         ``answer`` is the question, filled.
         """
 
-    @property
-    def _passes_at_most(self) -> int:
-        """How often the population is read: more than once only if a parameter says so."""
-        return 1
-
-    def _solve_again(self, sample: Sample, target: Any, raw: FloatArray) -> FloatArray:  # noqa: ARG002
-        """Return better numbers than those of :meth:`_solve`, by further passes."""
-        return raw
-
     def _linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
         """Return how the weights that ``_solve`` has just set follow the rows.
 
@@ -240,8 +231,6 @@ class Weighter(WithParameters, ABC):
         if beside is not None and list(beside.columns) != self.columns_:
             wide = given.select(beside.columns).rows
             reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
-        if self._passes_at_most > 1 and isinstance(target, Population):
-            target.check_rereadable(type(self).__name__)
         search = self._search(sample, target)
         scales = None
         if isinstance(target, Population) and self._estimates:
@@ -258,7 +247,6 @@ class Weighter(WithParameters, ABC):
         if search:
             tell("searching for what the sample does not cover")
         self.overlap_: Overlap | None = search.result() if search else None
-        raw = raw if self._passes_at_most == 1 else self._solve_again(sample, target, raw)
         self._judge_overlap()
         _check_marks(target, sample.size)
         # Without a question, this is what notices that the population is empty or unreadable.

@@ -26,7 +26,6 @@ from unskew.weighters.boosted_ratio import BoostedModels
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_linearisation import LogisticWeights, NewRows
-from unskew.weighters.logistic_passes import MAX_PASSES, fit_by_passes
 from unskew.weighters.ratio_models import LogisticModels, RatioModels
 from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.two_samples import TwoSamples, hash_values
@@ -77,9 +76,7 @@ class ClassifierWeights(InductiveWeighter):
     population_rows : int or "auto", default="auto"
         How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
         for each sample row, whichever is larger, within 1 GB: a large sample trains the models
-        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed. None,
-        of "logistic" only, draws as many to choose ``penalty`` and ``rate``, and then fits over all
-        rows of the population, by a pass for each Newton step.
+        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed.
     max_weight : float, optional
         The largest weight as a multiple of the mean weight, at least 1: larger ones are cut.
     <Weighter parameters>
@@ -101,8 +98,6 @@ class ClassifierWeights(InductiveWeighter):
     sample_rows_, population_rows_ : int
         How many rows of the sample have trained the models, and how many population rows, drawn
         uniformly. All sample rows have, unless both sides would take more than 1 GB.
-    passes_ : int
-        How often the population was read, with ``population_rows=None``.
     penalty_, rate_ : float or "odds"
         Of "logistic".
     n_trees_ : int
@@ -145,7 +140,7 @@ class ClassifierWeights(InductiveWeighter):
     penalty: float | Literal["cv"] = "cv"
     rate: float | Literal["cv", "odds"] = "cv"
     hinges: bool = True
-    population_rows: int | Literal["auto"] | None = "auto"
+    population_rows: int | Literal["auto"] = "auto"
     max_weight: float | None = None
 
     assumes = (
@@ -225,19 +220,6 @@ class ClassifierWeights(InductiveWeighter):
     def _is_cross_fitted(self) -> bool:
         return self.folds_.n_folds > 1
 
-    @property
-    def _passes_at_most(self) -> int:
-        return 1 if self.population_rows is not None else 1 + MAX_PASSES
-
-    def _solve_again(self, sample: Sample, target: Any, raw: FloatArray) -> FloatArray:  # noqa: ARG002
-        assert isinstance(self.models_, LogisticModels)
-        self.passes_ = 1 + fit_by_passes(
-            self.models_, sample, target, self.folds_, marked=self.marked_ is not None
-        )
-        weights = self._weights_of(sample)
-        self.effective_sample_size_ = effective_sample_size(weights)
-        return weights
-
     def _weights_of(self, sample: Sample) -> FloatArray:
         """Return the weights of the sample's rows by the models as they are."""
         own = self.models_.log_ratio(sample.values, sample.rows.table, self._numbers(sample.values))
@@ -265,10 +247,10 @@ class ClassifierWeights(InductiveWeighter):
                         f'{name}={getattr(self, name)!r} is a parameter of classifier="logistic"; '
                         f"the classifier is {self.classifier!r}."
                     )
-        if self.population_rows is None and self.classifier != "logistic":
+        if self.population_rows is None:
             raise ParameterError(
-                'population_rows=None fits over the whole population, which classifier="logistic" '
-                'can. Give a number of rows, or "auto".'
+                "population_rows=None, a fit over all rows by many passes, was removed. Give a "
+                'number of rows, as large as the population if you like, or "auto".'
             )
         if self.cv is None and "cv" in (self.penalty, self.rate) and self.classifier == "logistic":
             raise ParameterError(
@@ -372,7 +354,7 @@ class ClassifierWeights(InductiveWeighter):
             self._numbers(sample.values),
             (np.abs(own) < LIMIT) & (ratios <= self.cap_),
             of_batch,
-            None if self.population_rows is None else self.population_rows_,
+            self.population_rows_,
         )
 
     def _numbers(self, values: FloatArray) -> IntArray:

@@ -37,8 +37,8 @@ class LogisticWeights(Linearisation):
         Whether a weight follows the scores; not if a limit has cut it.
     of_batch : callable
         Returns the features and numbers of the population's rows, and which of them train models.
-    n_population : int or None
-        The population's rows that were fitted on; None for all.
+    n_population : int
+        The population's rows that were fitted on.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LogisticWeights(Linearisation):
         numbers: IntArray,
         follows: BoolArray,
         of_batch: Callable[[pa.RecordBatch], NewRows],
-        n_population: int | None,
+        n_population: int,
     ) -> None:
         self._models, self._shares = models, weights / weights.sum()
         self._design, self._features, self._numbers = design, features, numbers

@@ -23,7 +23,7 @@ FEWEST = 1_000
 
 
 def rows_within(
-    population_rows: int | Literal["auto"] | None, sample_rows: int, width: int
+    population_rows: int | Literal["auto"], sample_rows: int, width: int
 ) -> tuple[int, int]:
     """Return the rows of sample and population: for "auto", all and max(100,000, 20 m).
 
