@@ -50,7 +50,8 @@ def test_a_report_says_which_files_it_is_about_in_every_format(unskew, survey):
     assert about["method"] == "AutoWeights"
     names = {"sample": "answers.csv", "population": "people.parquet", "target": "spend"}
     made = about["provenance"]
-    assert made == {**names, "weights": None, "date": made["date"], "version": __version__}
+    names |= {"title": None, "identifier": "customer", "weights": None}
+    assert made == {**names, "date": made["date"], "version": __version__}
     age = datetime.now(UTC) - datetime.fromisoformat(made["date"])
     assert timedelta(0) <= age < timedelta(minutes=5)
     given = ("diagnose", "-", "people.parquet", *ROLES, "--weights", "w.csv", "--quiet")
@@ -126,3 +127,12 @@ def test_identifiers_may_be_categories(unskew, survey, answers):
         "diagnose", "answers.parquet", "people.parquet", *roles, "--weights", "w.parquet"
     )
     assert judged.code == 0, judged.err
+
+
+def test_a_report_names_rows_by_their_id_and_has_the_title_that_is_given(unskew, survey, answers):
+    given = ("weigh", "answers.csv", "people.parquet", *ROLES, "-o", "w.csv", "--quiet")
+    assert unskew(*given, "--report", "r.json", "--title", "May").code == 0
+    about = json.loads((survey / "r.json").read_text(encoding="utf-8"))
+    heavy = pd.read_csv("w.csv", dtype={"customer": str}).nlargest(1, "weight").customer.item()
+    assert about["weights"]["heaviest"][0]["row"] == heavy
+    assert about["provenance"]["title"] == "May"

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unskew import Population
+from unskew import diagnose as unskew_diagnose
+
 ROLES = ("--target", "spend", "--id", "customer")
 
 
@@ -289,6 +292,38 @@ class TestCheck:
         left = unskew(*diagnose, "--weights", "w.csv", "--check", "--json")
         assert left.code == 1
         assert '"status": "not corrected"' in left.out
+
+    def test_limits_say_how_much_bias_matters(self, unskew, survey, answers):
+        diagnose = ("diagnose", "answers.csv", "people.parquet", *ROLES, "--quiet", "--check")
+        sample = answers[["age", "income", "town"]]
+        found = unskew_diagnose(sample, Population("people.parquet"), y=answers["spend"]).bias
+        auc = found.classifier.before.statistic
+        largest = max(abs(line.before) for each in found.features for line in each.lines)
+        for limits, code in {
+            f"auc={auc + 0.001}": 0,
+            f"auc={auc - 0.001}": 1,
+            f"difference={largest + 0.001}": 0,
+            f"difference={largest - 0.001}": 1,
+            f"auc={auc + 0.001},difference={largest - 0.001}": 1,
+            f"auc={auc + 0.001}, difference={largest + 0.001}": 0,
+        }.items():
+            assert unskew(*diagnose, limits) == (code, "", "")
+        assert unskew(*diagnose[:-1], f"--check=auc={auc + 0.001}").code == 0
+        for wrong in ("auc=much", "auc=0.5,kappa=1", "auc=0.5,"):
+            refused = unskew(*diagnose, wrong)
+            assert refused.code == 2
+            assert "--check takes limits such as auc=0.55,difference=0.1" in refused.err
+
+    def test_a_million_rows_show_bias_that_is_within_the_limits(
+        self, unskew, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        random = np.random.default_rng(0)
+        pd.DataFrame({"x": random.normal(0.1, 1, 50_000)}).to_csv("s.csv", index=False)
+        pd.DataFrame({"x": random.normal(0.0, 1, 50_000)}).to_csv("u.csv", index=False)
+        assert unskew("diagnose", "s.csv", "u.csv", "--check", "-q").code == 1
+        limits = "auc=0.55,difference=0.2"
+        assert unskew("diagnose", "s.csv", "u.csv", "--check", limits, "-q").code == 0
 
     def test_no_bias(self, unskew, survey, people):
         people.sample(300, random_state=0).to_csv("even.csv", index=False)

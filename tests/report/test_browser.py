@@ -68,7 +68,7 @@ def test_every_distribution_has_an_axis_of_shares(opened, static):
     with opened(page_of("survey", static)) as page:
         axes = page.evaluate("""[...document.querySelectorAll(".grid .chart")].map((chart) =>
           [...chart.querySelectorAll("text")].map((part) => part.textContent)
-            .filter((text) => /^\\d+(\\.\\d)?%$/.test(text)))""")
+            .filter((text) => /^\\d+(\\.\\d)? %$/.test(text)))""")
         assert len(axes) == 12
         assert all(len(set(texts)) == len(texts) >= 3 for texts in axes)
 
@@ -260,3 +260,17 @@ def test_it_prints(opened, static):
         page.emulate_media(media="print")
         assert not page.locator("input[type=search]").is_visible()
         assert page.locator("#feature-table").is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("name", ["survey", "unweighted", "hopeless"])
+def test_no_tile_of_figures_is_empty(opened, name, width):
+    with opened(page_of(name, True), width=width) as page:
+        empty = page.evaluate("""(() => {
+          const place = document.querySelector(".figures").getBoundingClientRect();
+          const tiles = [...document.querySelectorAll(".figure")]
+            .map((tile) => tile.getBoundingClientRect());
+          const covered = tiles.reduce((sum, tile) => sum + tile.width * tile.height, 0);
+          return 1 - covered / (place.width * place.height);
+        })()""")
+        assert empty < 0.03  # lines between tiles

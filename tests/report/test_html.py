@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -163,3 +165,52 @@ def test_in_a_notebook_the_page_is_alone_in_a_frame():
     assert parsed.attributes("iframe", "sandbox") == [""]
     assert parsed.attributes("iframe", "srcdoc") == [page_of("hostile", True)]
     assert example("unbiased")._repr_html_().startswith("<iframe srcdoc=")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_limit_of_addresses_leaves_charts_out_and_the_process_alive():
+    code = (
+        "import resource, warnings\n"
+        "from tests.report.examples import example\n"
+        "found = example('survey')\n"
+        "limit = 8 * 2**30\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    pages = found.to_html(static=True), found._repr_html_()\n"
+        "print(*(page.count('Not drawn') > 0 for page in pages), len(caught) > 0)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout.split()) == (0, ["True"] * 3), run.stderr[-500:]
+
+
+@pytest.mark.parametrize("name", ["survey", "hopeless", "hostile"])
+def test_percentages_have_one_style(name):
+    page = re.sub(r"<style.*?</style>", "", page_of(name, True), flags=re.S)
+    words = re.sub(r"<[^>]*>", "|", page)
+    assert re.findall(r"[^|]{0,20}\d%[^|]{0,20}", words) == []
+    assert re.search(r"\|40 %\|", words)  # on an axis
+
+
+def test_title_and_identifiers_are_shown():
+    found = example("survey")
+    heaviest = tuple(replace(row, row=f"C{row.row:04d}") for row in found.weights.heaviest)
+    named = replace(
+        found,
+        weights=replace(found.weights, heaviest=heaviest),
+        provenance=replace(found.provenance, title="Poll of <May>", identifier="customer"),
+    )
+    page, text = named.to_html(), named.to_markdown()
+    assert "<title>Poll of &lt;May&gt;: " in page
+    for written in (page, text):
+        assert heaviest[0].row in written
+        assert "Rows are counted from 0" not in written
+    assert "Rows are counted from 0" in found.to_html()
+    assert "<title>Bias report: " in found.to_html()
+
+
+def test_a_bound_of_a_learner_is_not_in_a_report():
+    found = example("survey")
+    bound = replace(found.bounds[0], statement="An error rate.", of_learner=True)
+    assert "An error rate" not in replace(found, bounds=(bound,)).to_html()
+    assert "An error rate" in replace(found, bounds=(replace(bound, of_learner=False),)).to_html()

@@ -21,7 +21,7 @@ from unskew import __version__
 from unskew.cli.apply import Apply
 from unskew.cli.command import Command, register
 from unskew.cli.demo import Demo
-from unskew.cli.diagnose import Diagnose
+from unskew.cli.diagnose import Diagnose, with_limits
 from unskew.cli.estimate import Estimate
 from unskew.cli.example import Example
 from unskew.cli.outputs import plain_streams
@@ -74,7 +74,7 @@ def main() -> None:
     try:
         with plain_streams(), _signals_as_exits():
             try:
-                app(prog_name="unskew")
+                app(with_limits(sys.argv[1:]), prog_name="unskew")
             finally:
                 print(end="", flush=True)  # a failure is reported below, not by Python at exit
     except UnskewError as error:

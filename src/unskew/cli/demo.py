@@ -209,6 +209,8 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
         write_table(sample, temporaries[2], paths[2])
         write_table(population, temporaries[3], paths[3])
         names = [str(path) for path in paths]
-        diagnosis = name_inputs(diagnosis, names[2], names[3], "cost", names[0])
+        diagnosis = name_inputs(
+            diagnosis, sample=names[2], population=names[3], target="cost", weights=names[0]
+        )
     write_report(diagnosis, temporaries[1], paths[1])
     return diagnosis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from unskew.cli import options
 from unskew.cli.given import Given
+from unskew.errors import ParameterError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from unskew import Diagnosis
 
 BIAS_LEFT = 1
+ANY = "bias"
+"""The value of --check without limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +41,10 @@ class Diagnose(Given):
 
     unskew diagnose answers.csv customers.parquet --target spend --json
 
-    [bold]In a script: exit code 1 if the weights leave bias:[/bold]
+    [bold]In a script: exit code 1 if the weights leave bias that matters:[/bold]
 
     unskew diagnose answers.csv customers.parquet --target spend \
-      --weights weights.csv --check --quiet
+      --weights weights.csv --check auc=0.55,difference=0.1 --quiet
     """
 
     weights: Annotated[
@@ -48,13 +52,17 @@ class Diagnose(Given):
         typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
     ] = None
     report: options.Report = None
+    title: options.Title = None
     as_json: options.AsJson = False
     check: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--check", help="Exit with code 1 if there is bias or, with --weights, if it is left."
+            "--check",
+            metavar="[LIMITS]",
+            help="Exit with code 1 if there is bias or, with --weights, if it is left; with limits "
+            "such as auc=0.55,difference=0.1 only if the AUC or a standardised difference is more.",
         ),
-    ] = False
+    ] = None
 
     def run(self) -> None:
         """Diagnose the sample, write the report, and print the verdict."""
@@ -62,6 +70,7 @@ class Diagnose(Given):
         from unskew.cli.reports import format_diagnosis
         from unskew.files import whole_files
 
+        limits = _limits(self.check)
         outputs = [] if self.report is None else [self.report]
         inputs = [self.sample, self.file_of_population(), *filter(None, [self.weights])]
         check_outputs(outputs, inputs)
@@ -73,7 +82,7 @@ class Diagnose(Given):
             print("\n".join(format_diagnosis(diagnosis)))
             for path in outputs:
                 print(f"Written: {path}")
-        if self.check and diagnosis.bias_left:
+        if self.check is not None and _beyond(diagnosis, limits):
             raise typer.Exit(BIAS_LEFT)
 
     def _diagnosis(self, temporaries: list[Path]) -> Diagnosis:
@@ -89,9 +98,50 @@ class Diagnose(Given):
                 diagnosis = diagnose(
                     rows.features, opened, given, y=rows.labels, sample_weight=rows.design
                 )
-            diagnosis = name_inputs(
-                diagnosis, self.sample, self.file_of_population(), self.target, self.weights
-            )
+            named = self.named(self.title) | {"weights": self.weights}
+            diagnosis = name_inputs(diagnosis, rows.identifiers, **named)
             if self.report is not None:
                 write_report(diagnosis, temporaries[0], self.report)
         return diagnosis
+
+
+def with_limits(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments, with a value after every --check, which Typer demands."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return [
+        f"--check={ANY}"
+        if one == "--check" and not after.startswith(("auc=", "difference="))
+        else one
+        for one, after in pairs
+    ]
+
+
+def _limits(check: str | None) -> dict[str, float]:
+    """Return the limits that --check names: of the AUC, of standardised differences, or none."""
+    limits = {}
+    for entry in [] if check in (None, ANY) else str(check).split(","):
+        name, _, text = entry.partition("=")
+        try:
+            limits[name.strip()] = float(text)
+        except ValueError:
+            limits[""] = 0.0
+    if set(limits) - {"auc", "difference"}:
+        raise ParameterError(
+            f"--check takes limits such as auc=0.55,difference=0.1, or none; got '{check}'."
+        )
+    return limits
+
+
+def _beyond(diagnosis: Diagnosis, limits: dict[str, float]) -> bool:
+    """Return whether bias is found and, where limits are named, is beyond one of them."""
+    if not diagnosis.bias_left or not limits:
+        return diagnosis.bias_left
+    weighted = diagnosis.weights is not None
+    found = {"auc": 0.5, "difference": 0.0}
+    if (test := diagnosis.bias.classifier) is not None:
+        found["auc"] = (test.after if weighted and test.after else test.before).statistic
+    for line in (line for feature in diagnosis.bias.features for line in feature.lines):
+        found["difference"] = max(
+            found["difference"], abs((line.after if weighted else line.before) or 0.0)
+        )
+    return any(found[name] > limit for name, limit in limits.items())

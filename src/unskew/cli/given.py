@@ -64,6 +64,16 @@ class Given(Command):
         """The columns that are features, or None: all without another role."""
         return self.columns
 
+    def named(self, title: str | None) -> dict[str, str | None]:
+        """Return what a report says of its data."""
+        return {
+            "title": title,
+            "sample": self.sample,
+            "population": self.file_of_population(),
+            "target": self.target,
+            "identifier": self.identifier,
+        }
+
     def file_of_population(self) -> str:
         """Return the file that describes the population; there must be exactly one."""
         population, margins, weight = self.population, self.margins, self.population_weight

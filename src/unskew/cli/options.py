@@ -90,6 +90,7 @@ Report = Annotated[
         help="Write a report: .html, one page that needs no network, .md or .json.",
     ),
 ]
+Title = Annotated[str | None, typer.Option(metavar="TEXT", help="The title of the report.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print everything as JSON, for other programs.")
 ]

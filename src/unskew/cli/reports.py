@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from unskew import OverlapError, OverlapRule
     from unskew.diagnostics.diagnosis import Diagnosis, Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
@@ -33,21 +35,18 @@ def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
 
 
 def name_inputs(
-    diagnosis: Diagnosis,
-    sample: str,
-    population: str,
-    target: str | None,
-    weights: str | None = None,
+    diagnosis: Diagnosis, identifiers: pa.Table | None = None, **named: Any
 ) -> Diagnosis:
-    """Return the diagnosis with the files and the target that it is about."""
-    provenance = replace(
-        diagnosis.provenance,
-        sample="standard input" if sample == "-" else sample,
-        population=population,
-        target=target,
-        weights=weights,
-    )
-    return replace(diagnosis, provenance=provenance)
+    """Return the diagnosis with the files and the target that it is about, and rows by name."""
+    if named["sample"] == "-":
+        named["sample"] = "standard input"
+    weights = diagnosis.weights
+    if identifiers is not None and weights is not None:
+        values = identifiers.column(0)
+        heaviest = (replace(row, row=values[row.row].as_py()) for row in weights.heaviest)
+        weights = replace(weights, heaviest=tuple(heaviest))
+    provenance = replace(diagnosis.provenance, **named)
+    return replace(diagnosis, provenance=provenance, weights=weights)
 
 
 def format_diagnosis(diagnosis: Diagnosis) -> list[str]:

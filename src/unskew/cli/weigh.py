@@ -57,6 +57,7 @@ class Weigh(Weighed):
         Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
     ] = Total.SAMPLE
     report: options.Report = None
+    title: options.Title = None
     save: Annotated[
         Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
     ] = None
@@ -179,7 +180,7 @@ class Weigh(Weighed):
             return lambda: judge_fit(rows.features, population, weighter, **given)
         with warnings_as_notes():
             found = diagnose(rows.features, population, weighter, **given)
-        found = name_inputs(found, self.sample, self.file_of_population(), self.target)
+        found = name_inputs(found, rows.identifiers, **self.named(self.title))
         write_report(found, temporary[self.report], self.report)
         return lambda: found
 

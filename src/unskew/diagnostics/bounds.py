@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def state_bounds(weights: FloatArray, weighter: Any) -> tuple[BoundStatement, ..
         f"without these {len(weights):,} rows is, with probability 95 %, at most "
         f"{100 * bound.value:.2g} percentage points above its weighted error rate on them."
     )
-    statements = [_statement(bound, above)]
+    statements = [replace(_statement(bound, above), of_learner=True)]
     counts = _cell_counts(weighter)
     if counts is not None:
         population, sample = counts

@@ -101,6 +101,8 @@ class BoundStatement:
     vacuous : bool
         Whether the bound is no better than what is known without it.
     assumptions : tuple of str
+    of_learner : bool
+        Whether it is about the error of a learner, and not about the weights.
     """
 
     theorem: str
@@ -108,6 +110,7 @@ class BoundStatement:
     value: float
     vacuous: bool
     assumptions: tuple[str, ...]
+    of_learner: bool = False
 
 
 Stage = Literal["before", "after"]
@@ -214,6 +217,10 @@ class Provenance:
         ISO 8601, in local time with its distance from UTC.
     version : str
         Of unskew.
+    title : str or None
+        Of the report.
+    identifier : str or None
+        The column that identifies the rows; where there is none, they are counted from 0.
     """
 
     sample: str | None = None
@@ -222,6 +229,8 @@ class Provenance:
     target: str | None = None
     date: str = field(default_factory=lambda: datetime.now().astimezone().isoformat("T", "seconds"))
     version: str = __version__
+    title: str | None = None
+    identifier: str | None = None
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def reach_margin_verdict(
     sentences = [_worst_sentence(features, after=weights is not None)]
     if uncovered:
         sentences.append(
-            f"At least {uncovered:.1%} of the population has levels that no sample row has."
+            f"At least {100 * uncovered:.1f} % of the population has levels that no sample row has."
         )
     sentences.append(ONLY_MARGINS)
     limit = THRESHOLDS.balanced_difference
@@ -125,7 +125,7 @@ def reach_margin_verdict(
             return Verdict("no bias found", "The sample agrees with the margins.", tuple(sentences))
         headline = "The sample differs from the margins, and weights can correct it."
         return Verdict("correctable", headline, tuple(sentences))
-    kept = f"{weights.effective_share:.0%} of the effective sample size"
+    kept = f"{100 * weights.effective_share:.0f} % of the effective sample size"
     left = max((one.after.correctable_difference or 0.0) if one.after else 0.0 for one in features)
     if left > limit:
         headline = "The weighted sample still differs from the margins."

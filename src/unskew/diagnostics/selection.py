@@ -59,7 +59,7 @@ class SelectionComparison:
         overlap = self.diagnosis.overlap
         uncovered = 0.0 if overlap is None else overlap.uncovered
         shares = ", ".join(
-            f"{label}: {self.sample_shares[label]:.1%} to {share:.1%}"
+            f"{label}: {100 * self.sample_shares[label]:.1f} % to {100 * share:.1f} %"
             for label, share in self.population_shares.items()
         )
         lines = {
@@ -82,8 +82,8 @@ class SelectionComparison:
         }[self.kind]
         if uncovered > 0:
             lines.append(
-                f"{uncovered:.1%} of the population is not covered by the sample: weights by "
-                "columns cannot represent it."
+                f"{100 * uncovered:.1f} % of the population is not covered by the sample: weights "
+                "by columns cannot represent it."
             )
         return "\n".join([*lines, _NOT_TESTABLE])
 

@@ -28,8 +28,8 @@ class HeavyRow:
 
     Attributes
     ----------
-    row : int
-        Its position in the sample, from 0.
+    row : int or str
+        Its position in the sample, from 0; in a report of the command line, its identifier.
     weight : float
         Its weight, where weights have mean one.
     share : float
@@ -38,7 +38,7 @@ class HeavyRow:
         The values of the row, as text.
     """
 
-    row: int
+    row: int | str
     weight: float
     share: float
     values: dict[str, str]

@@ -233,7 +233,7 @@ class Sensitivity:
 
     def _with_error(self) -> str:
         if self.breakdown_with_error <= 1.0:
-            return f" (the {self.level:.0%} interval contains it without any)"
+            return f" (the {100 * self.level:.0f} % interval contains it without any)"
         return f" ({_factor(self.breakdown_with_error)} with the sampling error)"
 
     def _nearest_to(self, odds: float) -> OddsBounds:

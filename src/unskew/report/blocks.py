@@ -143,7 +143,7 @@ class Report:
 
     Attributes
     ----------
-    headline : str
+    title, headline : str
     status : str
         The verdict in a word or two.
     tone : {"good", "caution", "bad"}
@@ -154,6 +154,7 @@ class Report:
         Which data the report is about, and when it was made.
     """
 
+    title: str
     headline: str
     status: str
     tone: Literal["good", "caution", "bad"]

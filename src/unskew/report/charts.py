@@ -40,7 +40,8 @@ SHORT_LABELS: Spec = {  # with B for billions
     "format": "~s",
     "labelExpr": "datum.value === 0 ? '0' : replace(datum.label, 'G', 'B')",
 }
-SHARES: Spec = {"tickCount": 4, "format": ".1~%", "labelColor": "var(--muted)"}
+PERCENT = "format(100 * datum.value, '.1~f') + ' %'"
+SHARES: Spec = {"tickCount": 4, "labelExpr": PERCENT, "labelColor": "var(--muted)"}
 
 MAX_AXIS = 3.0
 """Standard deviations at which the axis of the love plot ends at the latest."""

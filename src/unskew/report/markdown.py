@@ -19,7 +19,7 @@ def to_markdown(diagnosis: Diagnosis) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield f"# {markdown_text(report.headline)}\n"
-    yield f"**{report.status}.**\n"
+    yield f"{markdown_text(report.title)}: **{report.status}.**\n"
     for reason in report.reasons:
         yield f"- {markdown_text(reason)}"
     origin = (f"{item.name}: {markdown_text(item.text)}" for item in report.origin)

@@ -54,7 +54,8 @@ def build_report(diagnosis: Diagnosis) -> Report:
     step = () if verdict.next_step is None else (f"Next step: {verdict.next_step}",)
     reasons = [visible(sentence, 900) for sentence in (*verdict.sentences, *step)]
     headline, origin = visible(verdict.headline, 600), _origin(diagnosis)
-    return Report(headline, status, tone, reasons, sections, origin)
+    title = visible(diagnosis.provenance.title or "Bias report")
+    return Report(title, headline, status, tone, reasons, sections, origin)
 
 
 def _origin(diagnosis: Diagnosis) -> list[Item]:
@@ -177,10 +178,12 @@ def weight_summary(diagnosis: Diagnosis) -> Section:
 
 
 def _heaviest_rows(diagnosis: Diagnosis, rows: Sequence[HeavyRow]) -> Iterator[Block]:
+    identifier = diagnosis.provenance.identifier
+    heading = "Row" if identifier is None else visible(identifier, 60)
     ranked = [f.name for f in diagnosis.bias.features if f.name in rows[0].values]
     shown, hidden = ranked[:MAX_HEAVY_COLUMNS], len(ranked) - MAX_HEAVY_COLUMNS
     columns = [
-        Column("Row", [str(row.row) for row in rows], "text"),
+        Column(heading, [visible(row.row, 60) for row in rows], "data"),
         Column("Weight", [decimal(row.weight) for row in rows]),
         Column("Share", [share(row.share) for row in rows]),
     ]
@@ -188,15 +191,17 @@ def _heaviest_rows(diagnosis: Diagnosis, rows: Sequence[HeavyRow]) -> Iterator[B
         cells = [visible(row.values[name], 60) for row in rows]
         columns.append(Column(visible(name, 60), cells, "data"))
     yield Table("heaviest", "The rows of the largest weights", columns)
-    more = f" Columns not shown: {count(hidden)}." if hidden > 0 else ""
-    yield Paragraph(f"Rows are counted from 0.{more}", note=True)
+    notes = [] if identifier is not None else ["Rows are counted from 0."]
+    notes += [f"Columns not shown: {count(hidden)}."] if hidden > 0 else []
+    if notes:
+        yield Paragraph(" ".join(notes), note=True)
 
 
 def bounds(diagnosis: Diagnosis) -> Section | None:
     """Return what the theory says about this sample, where it says anything."""
     items = []
     for bound in diagnosis.bounds:
-        if bound.vacuous:
+        if bound.vacuous or bound.of_learner:  # a report knows of no learner
             continue
         text = visible(bound.statement, 1200)
         if bound.assumptions:

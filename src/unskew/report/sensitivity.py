@@ -10,7 +10,7 @@ from html import escape
 from unskew.estimation.sensitivity import OddsBounds, Sensitivity
 from unskew.report import vega
 from unskew.report.blocks import Block, Chart, Charts, Column, Paragraph, Table
-from unskew.report.charts import Spec, _layer, _number, _spec
+from unskew.report.charts import PERCENT, Spec, _layer, _number, _spec
 from unskew.report.numbers import decimal
 from unskew.report.untrusted import visible
 
@@ -53,7 +53,7 @@ def sensitivity_chart(found: Sensitivity) -> Spec:
     ends = [found.threshold, *(row[name] for row in rows for name in shown)]
     low, high = min(ends), max(ends)
     room = 0.04 * (high - low) or 1.0
-    labels = {"format": "~%"} if found.is_share else {"format": ",~g"}
+    labels = {"labelExpr": PERCENT} if found.is_share else {"format": ",~g"}
     x = _number(
         "odds",
         scale={"type": "log", "domain": [1, rows[-1]["odds"]], "nice": False},
@@ -150,7 +150,7 @@ def _caption(found: Sensitivity) -> str:
         bands = "Grey: any weights within it; blue: weights that still match it"
     return (
         f"Values by the factor that odds of selection are off by. {bands}; dashed: with the "
-        f"sampling error ({found.level:.0%}); red: "
+        f"sampling error ({100 * found.level:.0f} %); red: "
         f"{found.shown(found.threshold)}."
     )
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import mmap
+import sys
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import vl_convert
+
+from unskew.errors import warn_caller
+
+V8_RESERVES = 72 * 2**30
+"""Bytes of addresses, not of memory, that drawing here reserves; without them, V8 aborts."""
+_NOT_DRAWN = "Not drawn: this process may not reserve the addresses that drawing takes (ulimit -v)."
 
 
 @cache
@@ -40,6 +48,26 @@ def svg(spec: dict[str, Any], width: int, label_limit: int) -> str:
     label_limit : int
         The longest label of the vertical axis, in pixels.
     """
+    if not _may_reserve():
+        warn_caller(
+            UserWarning(f"{_NOT_DRAWN} to_html() without static=True draws in the browser.")
+        )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 40">'
+            f'<text y="24" font-size="12">{_NOT_DRAWN}</text></svg>'
+        )
     config = theme()
     config["axisY"]["labelLimit"] = label_limit
     return vl_convert.vegalite_to_svg({**spec, "width": width, "padding": 2, "config": config})
+
+
+def _may_reserve() -> bool:
+    """Return whether a limit such as RLIMIT_AS leaves V8 the addresses that it reserves."""
+    if sys.platform != "linux":
+        return True
+    try:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        mmap.mmap(-1, V8_RESERVES, flags=flags, prot=0).close()  # addresses, and no memory
+    except OSError:
+        return False
+    return True
