@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 from sklearn.exceptions import ConvergenceWarning
 
 from unskew._compat import Interval, StrOptions
@@ -29,7 +30,7 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
-from unskew.weighters.feature_choice import N_FOLDS, choose_terms
+from unskew.weighters.feature_choice import N_FOLDS, choose_terms, evenly
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.outcome_features import jumps
@@ -242,10 +243,11 @@ class CalibrationWeights(InductiveWeighter):
         if n_base is None:
             return self._solve_terms(asked, sample, range(len(terms)), relax=relax)
         # Folds go by an order of the rows that does not depend on how they were shuffled.
-        order, values = sample.order, asked.features.of_codes(sample.values, sample.batch)
+        order = evenly(sample.drawn())
+        values = asked.features.of_codes(sample.values[order], sample.batch.take(pa.array(order)))
         outcome = None if sample.outcome is None else sample.outcome[order]
         choices = choose_terms(
-            values[order], design[order], widths, n_base, asked.sums, asked.mass, outcome
+            values, design[order], widths, n_base, asked.sums, asked.mass, outcome
         )
         for chosen in choices[:-1]:
             try:

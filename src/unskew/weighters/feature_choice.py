@@ -14,7 +14,7 @@ from unskew.numerics.calibration import (
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.tilt_folds import tilts_without_folds
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
 from unskew.weighters.outcome_features import COST, MAX_ROWS, OutcomeRegression
 
@@ -24,6 +24,11 @@ CONSTANT = 1e-12
 """A variance, of features with a variance of one, up to which they are constant."""
 RIDGE = 1e-3
 """For the trial weights, so that they exist for any features."""
+
+
+def evenly(rows: IntArray) -> IntArray:
+    """Return evenly spread rows, as many as are enough to choose features by."""
+    return rows[:: -(-len(rows) // MAX_ROWS)]
 
 
 def choose_terms(
@@ -77,9 +82,7 @@ def _choose(
     mass: FloatArray,
     outcome: FloatArray | None,
 ) -> list[list[int]]:
-    # Evenly spread rows are enough to choose by.
-    stride = -(-np.count_nonzero(design) // MAX_ROWS)
-    rows = np.flatnonzero(design > 0)[::stride]
+    rows = evenly(np.flatnonzero(design > 0))
     choice = _Choice(features[rows], design[rows], widths, sums, mass)
     budget = max(2, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
     base = choice.within(budget, choice.ranked(range(n_base), [], cost=0.0))
