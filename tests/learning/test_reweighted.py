@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -31,6 +32,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from unskew import (
+    ConformalRegressor,
     InputError,
     KnownProbability,
     LearnerError,
@@ -345,6 +347,32 @@ class TestLearnersWithoutWeights:
             )
             first, second = (clone(model).fit(X, y, population=U).predict(U) for _ in range(2))
             assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_labels_and_weights_by_the_names_of_columns(small, library):
+    X, y, U = small
+    names = ["a", "b", "c"]
+    design = 1.0 + np.arange(len(X)) % 3
+    frame = library.DataFrame({**dict(zip(names, X.T, strict=True)), "y": y, "w": design})
+    population = library.DataFrame(dict(zip(names, U.T, strict=True)))
+    model = Reweighted(Ridge(), TreeWeights()).fit(X, y, population=U, sample_weight=design)
+    named = Reweighted(Ridge(), TreeWeights())
+    named.fit(frame, "y", population=population, sample_weight="w")
+    assert named.weights_ == pytest.approx(model.weights_, rel=1e-12)
+    assert named.predict(population) == pytest.approx(model.predict(U), rel=1e-9)
+    conformal = ConformalRegressor(Ridge(), TreeWeights())
+    conformal.fit(frame, "y", population=population, sample_weight="w")
+    expected = ConformalRegressor(Ridge(), TreeWeights())
+    expected.fit(X, y, population=U, sample_weight=design)
+    found = conformal.predict_interval(population), expected.predict_interval(U)
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+def test_one_row():
+    model = Reweighted(DummyRegressor()).fit([[1.0]], [3.0], population=[[1.0], [2.0]])
+    assert model.power_ == 1.0
+    assert model.predict([[5.0]]) == pytest.approx([3.0])
 
 
 def test_mistakes_are_named(small):

@@ -8,11 +8,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import unskew
 from unskew import (
     CalibrationWeights,
+    ConformalClassifier,
     ConformalRegressor,
     FrequencyWeights,
     HeckmanRegressor,
@@ -167,6 +168,20 @@ def test_every_door():
     conformal = ConformalRegressor(LinearRegression(), TreeWeights(min_samples_leaf=10))
     intervals = [conformal.fit(S, Y, population=one).predict_interval(S) for one in (U, SWAPPED)]
     assert np.array_equal(*intervals)
+
+
+def test_predictions_go_by_label():
+    model = Reweighted(LinearRegression(), TreeWeights(min_samples_leaf=10))
+    model.fit(S, Y, population=U)
+    assert np.array_equal(model.predict(SWAPPED), model.predict(U))
+    assert model.score(S[[1, 0]], Y) == model.score(S, Y)
+    conformal = ConformalRegressor(LinearRegression(), TreeWeights(min_samples_leaf=10))
+    conformal.fit(S, Y, population=U)
+    assert np.array_equal(conformal.predict_interval(SWAPPED), conformal.predict_interval(U))
+    classes = ConformalClassifier(LogisticRegression(), TreeWeights(min_samples_leaf=10))
+    classes.fit(S, Y.mean() < Y, population=U)
+    assert np.array_equal(classes.predict_set(SWAPPED), classes.predict_set(U))
+    assert np.array_equal(classes.predict_proba(SWAPPED), classes.predict_proba(U))
 
 
 def test_heckman():

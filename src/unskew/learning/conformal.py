@@ -31,9 +31,10 @@ from unskew.learning.trainer import TrainingRows, learner_name, weighs_itself
 from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
-from unskew.population.column_names import remember_columns
-from unskew.population.labels import by_position, checked_labels
+from unskew.population.column_names import in_fitted_order, remember_columns
+from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
+from unskew.population.open_sample import named_columns_apart
 from unskew.population.population import Population
 from unskew.population.rows import as_rows
 from unskew.weighters.base import Weighter
@@ -174,13 +175,13 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         ----------
         X : array-like or dataframe of shape (n_samples, n_features)
             The sample.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or the name of a column of X
             Its labels.
         population : Population, Margins, or anything that :class:`unskew.Population` takes
             An unbiased reference sample of the population; only a weighter that estimates nothing
             (``KnownProbability``) needs none. In cross-validation, wrap one with as many rows as X
             (``Population(U)``), or scikit-learn cuts it into folds.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), or the name of a column of X, optional
             Design weights of the sample. A row to predict counts with their mean.
 
         Returns
@@ -194,7 +195,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         self._check_learner()
         self._check_weighters()
         check_whole(X, population)
-        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
+        X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         with pipelines_go_inside(X, name):
             given = as_rows(X, name="X")
         labels = self._labels(checked_labels(y, len(given)))
@@ -347,7 +348,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the learner's predictions."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X))
+        return np.asarray(self.estimator_.predict(in_fitted_order(self, X)))
 
     def __sklearn_tags__(self) -> Any:
         learner = self.estimator

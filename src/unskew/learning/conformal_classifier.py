@@ -18,6 +18,7 @@ from unskew.learning.conformal import Conformal
 from unskew.learning.trainer import TrainingRows, learner_name
 from unskew.numerics.conformal import ROUNDING, adaptive_scores
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.column_names import in_fitted_order
 
 
 class ConformalClassifier(ClassifierMixin, Conformal):
@@ -126,7 +127,7 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the learner's class probabilities."""
         check_is_fitted(self)
-        chances = np.asarray(self.estimator_.predict_proba(X))
+        chances = np.asarray(self.estimator_.predict_proba(in_fitted_order(self, X)))
         return aligned(chances, self.estimator_.classes_, self.classes_)
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
@@ -149,6 +150,7 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         InfiniteIntervalWarning
             If there are such rows; it says why, and with which coverage there are none.
         """
+        X = in_fitted_order(self, X)
         new = self._new_rows(X, coverage)
         scores = [self._class_scores(part.model, X) for part in self.parts_]
         infinite = new.finite_up_to < coverage * (1 - ROUNDING)

@@ -22,6 +22,7 @@ from unskew.learning.committee import Committee
 from unskew.learning.conformal import Conformal
 from unskew.learning.trainer import TrainingRows, is_frozen, learner_name
 from unskew.numerics.typing import FloatArray
+from unskew.population.column_names import in_fitted_order
 
 
 class ConformalRegressor(RegressorMixin, Conformal):
@@ -178,6 +179,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
         InfiniteIntervalWarning
             If there are such rows; it says why, and with which coverage there are none.
         """
+        X = in_fitted_order(self, X)
         new = self._new_rows(X, coverage)
         bands = [part.model.band(X) for part in self.parts_]
         if len(bands) == 1:

@@ -26,8 +26,8 @@ from unskew.learning.leaves import Leaves
 from unskew.learning.strength import Strength, choose_strength, split, tempered, weighings
 from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import fitted_columns, remember_columns
-from unskew.population.labels import by_position
+from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
+from unskew.population.open_sample import named_columns_apart
 from unskew.population.population import Population
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
@@ -171,13 +171,13 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         ----------
         X : array-like or dataframe of shape (n_samples, n_features)
             The sample.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or the name of a column of X
             Its labels.
         population : Population, or anything that :class:`unskew.Population` takes
             An unbiased reference sample of the population; only a weighter that estimates nothing
             (``KnownProbability``) needs none. In cross-validation, wrap one with as many rows as X
             (``Population(U)``), or scikit-learn cuts it into folds.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), or the name of a column of X, optional
             Design weights of the sample.
 
         Returns
@@ -187,10 +187,11 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         validate_parameters(self)
         trainer = self._trainer(y)
         check_whole(X, population)
-        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
+        X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         for stale in ("multiplicities_", "strength_", "choice_scores_"):
             self.__dict__.pop(stale, None)
         weighter, power = self._weighter_and_power(population)
+        power = 1.0 if len(np.asarray(y)) < 2 else power  # the weight of one row is one
         leaves = None
         if power == "auto" and weighter.is_automatic:
             leaves = Leaves(weighter, X, y, sample_weight)
@@ -307,25 +308,25 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the learner's predictions."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X))
+        return np.asarray(self.estimator_.predict(in_fitted_order(self, X)))
 
     @available_if(_learner_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the learner's class probabilities."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_proba(X))
+        return np.asarray(self.estimator_.predict_proba(in_fitted_order(self, X)))
 
     @available_if(_learner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the learner's class probabilities."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_log_proba(X))
+        return np.asarray(self.estimator_.predict_log_proba(in_fitted_order(self, X)))
 
     @available_if(_learner_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the learner's decision function."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.decision_function(X))
+        return np.asarray(self.estimator_.decision_function(in_fitted_order(self, X)))
 
     @available_if(_learner_has("score"))
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -335,6 +336,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         estimate the learner's score on the population.
         """
         check_is_fitted(self)
+        X = in_fitted_order(self, X)
         if sample_weight is None:
             return float(self.estimator_.score(X, y))
         return float(self.estimator_.score(X, y, sample_weight=sample_weight))

@@ -30,6 +30,7 @@ from unskew.population.column_names import (
     which_there_are,
 )
 from unskew.population.labels import by_position, is_labelled
+from unskew.population.open_sample import named_columns_apart
 from unskew.population.rows import ColumnLabels, Rows, as_rows
 from unskew.weighters.parameters import WithParameters
 
@@ -119,6 +120,7 @@ class SelectionModel(WithParameters):
             on earlier ones and is left out, or if the likelihood has no maximum.
         """
         validate_parameters(self)
+        X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         given = as_rows(X, name="X")
         chosen = {
             "selection": _chosen(self.selection, given.labels, "selection"),
@@ -127,7 +129,6 @@ class SelectionModel(WithParameters):
         owner = type(self).__name__
         if y is None:
             raise InputError(f"{owner} requires y to be passed, but the target y is None.")
-        y, sample_weight = by_position(y, X, "y"), by_position(sample_weight, X, "sample_weight")
         clusters = by_position(clusters, X, "clusters")
         rows = HeckmanRows.of(
             given,

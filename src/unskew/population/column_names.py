@@ -83,6 +83,13 @@ def fitted_columns(estimator: Any) -> ColumnLabels:
     return ColumnLabels(names or [f"x{number}" for number in numbers], bool(names), numbered)
 
 
+def in_fitted_order(estimator: Any, X: Any) -> Any:
+    """Return X with whole-number labels in the order of the fit: learners go by position there."""
+    numbers = list(getattr(estimator, "feature_numbers_in_", ()))
+    columns = list(getattr(X, "columns", ()))
+    return X[numbers] if columns != numbers and set(columns) == set(numbers) else X
+
+
 def under_fitted_names(estimator: Any, rows: Rows, *, exact: bool) -> pa.Table:
     """Return new rows under the names, and in the order, of the X that an estimator was fitted on.
 
