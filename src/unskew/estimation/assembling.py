@@ -69,7 +69,8 @@ def assemble(
     """Return the estimate, or one for each group and class."""
     found, cautions = each_estimate(target, weighed, design, options, learner)
     _warn_of_few_rows(found)
-    return _shown(target, weighed, found, (*target.outcome.notes, *notes, *cautions))
+    of_weights = getattr(weighed.weighter, "notes_", ())
+    return _shown(target, weighed, found, (*target.outcome.notes, *notes, *of_weights, *cautions))
 
 
 def each_estimate(

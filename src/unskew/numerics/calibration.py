@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, cg
 
 from unskew.numerics.distances import Curves, Distance
 from unskew.numerics.row_features import Moments, RowFeatures
@@ -33,6 +34,7 @@ from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
 MAX_STEPS = 60
+MAX_CONJUGATE = 500
 COLLINEAR = 1e-11
 """A feature is collinear if others leave less than this share of its variance unexplained."""
 
@@ -198,6 +200,8 @@ class CalibrationProblem:
         """Return where the second-order model of the dual is smallest."""
         point = at.point
         slopes = at.curves.slopes / self.ratio
+        if self.features.wide and not self.slack.any():
+            return self._conjugate_direction(self.shares * slopes, gradient)
         hessian = np.empty((len(point), len(point)))
         if (slopes == slopes[0]).all():  # as they are at the start
             hessian[1:, 1:] = self.design_moments.gram * slopes[0]
@@ -217,6 +221,27 @@ class CalibrationProblem:
             hessian[0, 0] += 1.0
             direction = -solve_psd(hessian, gradient)
         return direction
+
+    def _conjugate_direction(self, weights: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return Newton's direction by conjugate gradients, without the matrix.
+
+        Levels of one column hardly meet those of another: scaled by its diagonal, the matrix is
+        near the identity, and few steps of the cost of the rows are enough.
+        """
+        features = self.features
+        diagonal = np.append(weights.sum(), features.squares(weights) + self.ridge)
+        scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
+
+        def product(direction: FloatArray) -> FloatArray:
+            own = direction * scale
+            moved = weights * (features.scores(own[1:]) + own[0])
+            back = np.append(moved.sum(), features.sums(moved) + self.ridge * own[1:])
+            # All levels and the intercept are collinear: rounding must not go that way.
+            return back * scale + 1e-9 * direction
+
+        system = LinearOperator((len(scale),) * 2, matvec=product, dtype=float)
+        found, _ = cg(system, -gradient * scale, rtol=1e-8, maxiter=MAX_CONJUGATE)
+        return np.asarray(found * scale)
 
     def _halve(self, at: _Point, direction: FloatArray, gradient: FloatArray) -> _Point | None:
         """Return the first point along the direction with Armijo's decrease; None if there is none.

@@ -3,7 +3,8 @@
 A one-hot level, or a combination of several, is the same for all rows of a cell. Such features are
 a small table and each row's place in it; their weighted sums are sums over cells, and those of
 their products sums over pairs of cells: a few additions for each row, however many levels there
-are. Other features are columns of a matrix.
+are. Indicators of more levels than a table holds have no table: theirs is the identity. Other
+features are columns of a matrix.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -57,8 +58,72 @@ class _Table:
     values: FloatArray
     cells: IntArray
 
-    def sums(self, weights: FloatArray) -> FloatArray:
+    def masses(self, weights: FloatArray) -> FloatArray:
         return _counted(self.cells, weights, len(self.values))
+
+    def scores(self, multipliers: FloatArray) -> FloatArray:
+        return np.asarray((self.values @ multipliers[self.columns])[self.cells])
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(self.masses(weights) @ self.values)
+
+    def spread(self, shares: FloatArray) -> FloatArray:
+        return weighted_spread(self.values, self.masses(shares))
+
+    def any_one(self, chosen: BoolArray) -> BoolArray:
+        ones = (self.values[:, chosen[self.columns]] == 1.0).any(axis=1)
+        return np.asarray(ones[self.cells])
+
+    def standardised(self, centre: FloatArray, spread: FloatArray) -> _Table:
+        values = (self.values - centre[self.columns]) / spread[self.columns]
+        return replace(self, values=values)
+
+    def of_columns(self, own: BoolArray, columns: IntArray) -> _Table:
+        return replace(self, columns=columns, values=np.ascontiguousarray(self.values[:, own]))
+
+    def dense(self) -> FloatArray:
+        return np.asarray(self.values[self.cells])
+
+
+@dataclass(frozen=True)
+class _Wide:
+    """Indicators of many cells, each minus its centre and over its scale; -1 is no cell."""
+
+    columns: IntArray
+    cells: IntArray
+    centre: FloatArray
+    scale: FloatArray
+
+    def masses(self, weights: FloatArray) -> FloatArray:
+        return _counted(self.cells + 1, weights, len(self.columns) + 1)[1:]
+
+    def scores(self, multipliers: FloatArray) -> FloatArray:
+        own = multipliers[self.columns] / self.scale
+        return np.asarray(np.append(own, 0.0)[self.cells] - self.centre @ own)
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        return np.asarray((self.masses(weights) - weights.sum() * self.centre) / self.scale)
+
+    def spread(self, shares: FloatArray) -> FloatArray:
+        own = self.masses(shares)
+        spread = np.sqrt(own * (shares.sum() - own))
+        return np.where(spread > 0, spread, 1.0)
+
+    def any_one(self, chosen: BoolArray) -> BoolArray:
+        return np.asarray(np.append(chosen[self.columns], False)[self.cells])
+
+    def standardised(self, centre: FloatArray, spread: FloatArray) -> _Wide:
+        own = self.columns
+        return replace(self, centre=centre[own], scale=spread[own])
+
+    def of_columns(self, own: BoolArray, columns: IntArray) -> _Wide:
+        place = np.append(np.where(own, np.cumsum(own) - 1, -1), -1)
+        cells, centre, scale = place[self.cells], self.centre[own], self.scale[own]
+        return _Wide(columns, cells, centre, scale)
+
+    def dense(self) -> FloatArray:
+        ones = np.equal.outer(self.cells, np.arange(len(self.columns)))
+        return np.asarray((ones - self.centre) / self.scale)
 
 
 class Moments(NamedTuple):
@@ -92,6 +157,7 @@ class RowFeatures:
     """The positions of the features that are in the matrix."""
     matrix: FloatArray
     tables: tuple[_Table, ...]
+    wide: tuple[_Wide, ...] = ()
 
     @classmethod
     def of(cls, parts: Sequence[FloatArray | Indicators]) -> RowFeatures:
@@ -108,31 +174,56 @@ class RowFeatures:
                 dense.append(span)
                 matrices.append(one)
         matrix = matrices[-1] if len(matrices) <= 2 else np.hstack(matrices)
-        return cls(len(matrix), int(ends[-1]), np.concatenate(dense), matrix, _tables(levels))
+        wide = tuple(
+            _Wide(span, one.places, np.zeros(one.width), np.ones(one.width))
+            for span, one in levels
+            if one.n_cells > MAX_CELLS
+        )
+        tables = _tables([pair for pair in levels if pair[1].n_cells <= MAX_CELLS])
+        return cls(len(matrix), int(ends[-1]), np.concatenate(dense), matrix, tables, wide)
 
     def scores(self, multipliers: FloatArray) -> FloatArray:
         """Return the sum of each row's features times multipliers."""
         total = self.matrix @ multipliers[self.columns]
-        for table in self.tables:
-            total += (table.values @ multipliers[table.columns])[table.cells]
+        for table in self._all:
+            total += table.scores(multipliers)
         return np.asarray(total)
 
     def sums(self, weights: FloatArray) -> FloatArray:
         """Return the weighted sum of each feature."""
         sums = np.empty(self.width)
         sums[self.columns] = weights @ self.matrix
-        for table in self.tables:
-            sums[table.columns] = table.sums(weights) @ table.values
+        for table in self._all:
+            sums[table.columns] = table.sums(weights)
         return sums
+
+    def squares(self, weights: FloatArray) -> FloatArray:
+        """Return the weighted sum of each feature's square."""
+        squares = np.empty(self.width)
+        squares[self.columns] = weights @ self.matrix**2
+        for table in self.tables:
+            squares[table.columns] = table.masses(weights) @ table.values**2
+        for one in self.wide:
+            own, centre = one.masses(weights), one.centre
+            squares[one.columns] = (
+                own * (1 - 2 * centre) + weights.sum() * centre**2
+            ) / one.scale**2
+        return squares
+
+    @property
+    def _all(self) -> tuple[_Table | _Wide, ...]:
+        return (*self.tables, *self.wide)
 
     def moments(self, weights: FloatArray) -> Moments:
         """Return the weighted sums of the features and of the products of all pairs of them."""
+        if self.wide:
+            return weighted_moments(self.dense(), weights)
         sums, gram = np.empty(self.width), np.empty((self.width, self.width))
         if len(self.columns):
             inner = np.ix_(self.columns, self.columns)
             sums[self.columns], gram[inner] = weighted_moments(self.matrix, weights)
         for one in self.tables:
-            mass = one.sums(weights)
+            mass = one.masses(weights)
             sums[one.columns] = mass @ one.values
             gram[np.ix_(one.columns, one.columns)] = one.values.T @ (mass[:, None] * one.values)
             if len(self.columns):
@@ -150,26 +241,25 @@ class RowFeatures:
 
     def standardised(self, centre: FloatArray, spread: FloatArray) -> RowFeatures:
         """Return the features minus their centres, over their spreads."""
-        tables = tuple(
-            replace(t, values=(t.values - centre[t.columns]) / spread[t.columns])
-            for t in self.tables
-        )
+        tables = tuple(t.standardised(centre, spread) for t in self.tables)
+        wide = tuple(t.standardised(centre, spread) for t in self.wide)
         matrix = self.matrix - centre[self.columns]
         matrix /= spread[self.columns]
-        return replace(self, matrix=matrix, tables=tables)
+        return replace(self, matrix=matrix, tables=tables, wide=wide)
 
     def spread(self, shares: FloatArray) -> FloatArray:
         """Return the standard deviation of each feature, as :func:`weighted_spread` does."""
         spread = np.empty(self.width)
         spread[self.columns] = weighted_spread(self.matrix, shares)
-        for table in self.tables:
-            spread[table.columns] = weighted_spread(table.values, table.sums(shares))
+        for table in self._all:
+            spread[table.columns] = table.spread(shares)
         return spread
 
     def are_indicators(self) -> BoolArray:
         """Return which features are zero or one in every row."""
-        found = np.empty(self.width, dtype=bool)
-        for columns, values in self._parts():
+        found = np.ones(self.width, dtype=bool)
+        parts = [(self.columns, self.matrix), *((t.columns, t.values) for t in self.tables)]
+        for columns, values in parts:
             found[columns] = ((values == 0.0) | (values == 1.0)).all(axis=0)
         return found
 
@@ -178,50 +268,46 @@ class RowFeatures:
         if not chosen.any():
             return np.zeros(self.n_rows, dtype=bool)
         found = (self.matrix[:, chosen[self.columns]] == 1.0).any(axis=1)
-        for table in self.tables:
-            found |= (table.values[:, chosen[table.columns]] == 1.0).any(axis=1)[table.cells]
+        for table in self._all:
+            found |= table.any_one(chosen)
         return np.asarray(found)
-
-    def _parts(self) -> list[tuple[IntArray, FloatArray]]:
-        return [(self.columns, self.matrix), *((t.columns, t.values) for t in self.tables)]
 
     def of_rows(self, chosen: BoolArray) -> RowFeatures:
         """Return the features of some of the rows."""
         if chosen.all():
             return self
         tables = tuple(replace(t, cells=t.cells[chosen]) for t in self.tables)
-        count = int(np.count_nonzero(chosen))
-        return replace(self, n_rows=count, matrix=self.matrix[chosen], tables=tables)
+        wide = tuple(replace(t, cells=t.cells[chosen]) for t in self.wide)
+        count, matrix = int(np.count_nonzero(chosen)), self.matrix[chosen]
+        return replace(self, n_rows=count, matrix=matrix, tables=tables, wide=wide)
 
     def of_columns(self, chosen: BoolArray) -> RowFeatures:
         """Return some of the features."""
         if chosen.all():
             return self
         place = np.cumsum(chosen) - 1
-        tables = tuple(
-            replace(
-                t,
-                columns=place[t.columns[chosen[t.columns]]],
-                values=np.ascontiguousarray(t.values[:, chosen[t.columns]]),
-            )
-            for t in self.tables
-        )
+
+        def chosen_of(table: Any) -> Any:
+            own = chosen[table.columns]
+            return table.of_columns(own, place[table.columns[own]])
+
+        tables, wide = (tuple(map(chosen_of, group)) for group in (self.tables, self.wide))
         own = chosen[self.columns]
         matrix = self.matrix if own.all() else np.ascontiguousarray(self.matrix[:, own])
         columns, width = place[self.columns[own]], int(np.count_nonzero(chosen))
-        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables)
+        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables, wide=wide)
         if "_pair_cells" in self.__dict__:  # they depend on the cells alone
             fewer.__dict__["_pair_cells"] = self._pair_cells
         return fewer
 
     def dense(self) -> FloatArray:
         """Return all features as one matrix."""
-        if not self.tables:
+        if not self._all:
             return self.matrix
         whole = np.empty((self.n_rows, self.width))
         whole[:, self.columns] = self.matrix
-        for table in self.tables:
-            whole[:, table.columns] = table.values[table.cells]
+        for table in self._all:
+            whole[:, table.columns] = table.dense()
         return whole
 
 

@@ -126,6 +126,8 @@ class Overlap:
 
     def __str__(self) -> str:
         rare = self.chance_sentence
+        if not self.uncovered and self.rules:
+            return f"No sample row has {'; '.join(map(str, self.rules[:3]))}.{rare and ' ' + rare}"
         if not self.uncovered:
             return rare or "The sample covers the whole population examined."
         rare = f" {rare}" if rare else ""

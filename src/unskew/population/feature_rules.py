@@ -45,6 +45,8 @@ class Candidates(NamedTuple):
 
     base: list[Term]
     further: list[Term]
+    whole: list[Term]
+    """All levels of the columns of whose levels the base has the rarest as one."""
 
 
 class FeatureRules:
@@ -72,10 +74,10 @@ class FeatureRules:
         gap = [np.nan] if self.codes.has_missing[position] else []
         return np.append(np.arange(float(self.codes.n_categories(position))), gap)
 
-    def means(self, most: int = MAX_CATEGORIES) -> list[Term]:
+    def means(self, most: int | None = None) -> list[Term]:
         """Return the mean of each number, and the share of each category and of missing values.
 
-        A column with more categories than ``most`` has one group of the rarest.
+        A column with more categories than ``most``, if given, has one group of the rarest.
         """
         return [term for p in range(len(self.codes.names)) for term in self.column(p, most)]
 
@@ -161,9 +163,8 @@ class FeatureRules:
         order = np.argsort(combinations, kind="stable")
         seen = known.groups[order][np.isin(combinations[order], mine)]
         present = list(dict.fromkeys(seen.tolist()))
-        feature_of = np.array(
-            [present.index(group) if group in present else -1 for group in known.groups]
-        )
+        place = {group: feature for feature, group in enumerate(present)}
+        feature_of = np.array([place.get(group, -1) for group in known.groups.tolist()])
         labels = known.group_labels
         names = [
             ", ".join(f"{c}={part}" for c, part in zip(known.columns, labels[int(g)], strict=True))
@@ -174,7 +175,7 @@ class FeatureRules:
         )
 
     def candidates(self) -> Candidates:
-        """Return the terms of ``means``, and squares, knots and pairs to choose among."""
+        """Return the terms of ``means``, squares, knots and pairs, and columns' levels in full."""
         # Levels that would take more than half of the features that may be kept are too many.
         most = max(2, min(MAX_CATEGORIES, int(self.counted.sum()) // (2 * ROWS_PER_FEATURE)))
         base, further = self.means(most), list[Term]()
@@ -189,7 +190,23 @@ class FeatureRules:
                 pairs.append(self.product(left, right, standard=True))
         if sum(len(term.names) for term in pairs) <= room:  # all of them, or none
             further += pairs
-        return Candidates(base, further)
+        whole = [
+            term
+            for place in range(len(self.codes.names))
+            if self.is_category(place)
+            for term in self.column(place)
+            if len(term.names) > most
+        ]
+        return Candidates(base, further, whole)
+
+    def ranges(self) -> FloatArray:
+        """Return the smallest and the largest number of each column; of categories, no bounds."""
+        bounds = np.tile([[-np.inf], [np.inf]], len(self.codes.names))
+        for place in range(len(self.codes.names)):
+            column = self.values[self.counted, place]
+            if not self.is_category(place) and not np.isnan(column).all():
+                bounds[:, place] = np.nanmin(column), np.nanmax(column)
+        return bounds
 
     def position(self, column: str | int) -> int:
         """Return the position of a column that a feature names."""
@@ -202,7 +219,7 @@ class FeatureRules:
             f"features names {column!r}, which is not a column to weigh by: {listing}."
         )
 
-    def column(self, position: int, most: int = MAX_CATEGORIES) -> list[Term]:
+    def column(self, position: int, most: int | None = None) -> list[Term]:
         """Return the mean of a number, or the shares of categories."""
         name = self.codes.names[position]
         if self.is_category(position):
@@ -230,7 +247,7 @@ class FeatureRules:
             shares = self.counted / np.count_nonzero(self.counted)
             return np.asarray(shares @ self.values)
 
-    def grouping(self, position: int, *, most: int = MAX_CATEGORIES) -> Grouping:
+    def grouping(self, position: int, *, most: int | None = None) -> Grouping:
         """Return the categories of a column, or bands of its numbers with equal shares."""
         column = self.values[self.counted, position]
         if self.is_category(position):
@@ -260,7 +277,7 @@ class FeatureRules:
         labels += ["missing"] if np.isnan(self.values[self.counted, position]).any() else []
         return Bands(np.append(-np.inf, cuts), np.append(cuts, np.inf), labels)
 
-    def _categories(self, position: int, column: FloatArray, most: int) -> ValueGroups:
+    def _categories(self, position: int, column: FloatArray, most: int | None) -> ValueGroups:
         """Return the categories; beyond as many as ``most``, the rarest are one group."""
         values, counts = np.unique(column, return_counts=True)
         labels = [
@@ -268,7 +285,7 @@ class FeatureRules:
             for value in values
         ]
         rare = np.zeros(len(values), dtype=bool)
-        if len(values) > most:
+        if most is not None and len(values) > most:
             rare[np.argsort(counts, kind="stable")[: 1 - most]] = True
         groups = np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)
         names = [label for label, is_rare in zip(labels, rare, strict=True) if not is_rare]

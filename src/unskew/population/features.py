@@ -127,12 +127,22 @@ class Levels(Term):
         """Return the feature that is one at each row; -1 if there is none."""
         return looked_up(self.known, self.outputs, self.combine(codes))
 
+    def places_of(self, joint: Levels, position: int) -> IntArray:
+        """Return which of these levels of one column each feature of joint levels has."""
+        sizes = [len(one.labels) for one in joint.groupings]
+        place = joint.positions.index(position)
+        group = np.unravel_index(joint.known, sizes)[place]
+        values: Any = joint.groupings[place]
+        first = np.unique(values.groups, return_index=True)[1]  # a value of each group
+        own = self.groupings[0].of(values.values[first])[group]
+        return looked_up(self.known, self.outputs, own)
+
     def of(self, rows: Block) -> FloatArray:
         """Return the indicators."""
         places = self.places(rows.codes)
         out = np.zeros((len(places), len(self.names)), order="F")
-        for level in range(len(self.names)):
-            out[:, level] = places == level
+        known = np.flatnonzero(places >= 0)
+        out[known, places[known]] = 1.0
         out[places < 0] = np.nan
         return out
 
@@ -211,6 +221,11 @@ class FeatureSet:
     def names(self) -> list[str]:
         """The names of the features."""
         return [name for term in self.terms for name in term.names]
+
+    @property
+    def term_of_feature(self) -> IntArray:
+        """The number of each feature's term."""
+        return np.repeat(np.arange(len(self.terms)), [len(term.names) for term in self.terms])
 
     @property
     def origins(self) -> FloatArray:

@@ -60,13 +60,20 @@ class MarginAnswers(NamedTuple):
         for term in asked.features.terms:
             source = self.source(asked.features, term)
             if isinstance(source, KnownLevels):
-                values = self._values(asked.features, term, source)
-                seen = ~np.isnan(values).any(axis=1)
+                place = term.of_margin if isinstance(term, Levels) else None
+                values = (
+                    np.empty(0) if place is not None else self._values(asked.features, term, source)
+                )
+                seen = np.isfinite(values).all(axis=1) if place is None else np.asarray(place >= 0)
                 total, here = source.weight.sum(), source.weight[seen].sum()
                 uncovered = max(uncovered, float(1.0 - here / total) if not seen.all() else 0.0)
                 # Whole counts stay whole where every level is covered.
                 scale = 1.0 if seen.all() else self.mass / max(here, np.finfo(float).tiny)
-                means.append(source.weight[seen] @ values[seen] * scale)
+                weight = source.weight[seen]
+                if place is None:
+                    means.append(weight @ values[seen] * scale)
+                else:
+                    means.append(np.bincount(place[seen], weight, len(term.names)) * scale)
             elif isinstance(term, Number) and source is not None:
                 means.append(np.array([source - term.origin * self.mass]))
         covered = self.mass * (1.0 - uncovered)
@@ -77,10 +84,6 @@ class MarginAnswers(NamedTuple):
 
     @staticmethod
     def _values(features: FeatureSet, term: Term, known: KnownLevels) -> FloatArray:
-        if isinstance(term, Levels) and term.of_margin is not None:
-            out = (term.of_margin[:, None] == np.arange(len(term.names))).astype(float)
-            out[term.of_margin < 0] = np.nan
-            return out
         codes = np.full((len(known.levels), len(features.codes.names)), np.nan)
         for position in term.positions:
             column = known.rows[features.codes.names[position]].combine_chunks()

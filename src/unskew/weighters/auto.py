@@ -17,6 +17,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import FeatureRules
+from unskew.population.feature_space import MAX_CATEGORIES
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import FeatureSet
 from unskew.population.reservoir import Reservoir
@@ -159,7 +160,9 @@ class AutoWeights(InductiveWeighter):
         _, rows = self._learned_from(sample)
         asked: list[Summary] = [Reservoir(rows), Total()]
         if self.calibrate_to is not None:
-            asked.append(FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means())))
+            asked.append(
+                FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means(MAX_CATEGORIES)))
+            )
         return Question(Summaries(asked), about)
 
     def _learned_from(self, sample: Sample) -> tuple[int, int]:

@@ -22,6 +22,8 @@ from unskew.weighters.tilt import Tilt
 
 MATCHED = 1e-8
 """The imbalance, in standard deviations, up to which a feature without slack is matched."""
+MAX_OF_PROGRAM = 200
+"""How many features a linear program has at most: with twice as many it takes ten times as long."""
 RELAXED = 1.01
 """Weights of the smallest slack are on the border of those that exist; this allows a bit more."""
 
@@ -137,7 +139,10 @@ class Balancing:
             if reach.slack > MATCHED:
                 if not relax:
                     raise OverlapError(self.explain(reach), 1.0)
-                slack = RELAXED * reach.slack
+                if self._is_large:
+                    ridge = 1.0 / self.n_rows
+                else:
+                    slack = RELAXED * reach.slack
                 solution, kept = self._attempt(slack, ridge)
         if design_effect is not None:
             ridge, solution, kept = self._limited(design_effect, ridge, solution, kept)
@@ -164,7 +169,8 @@ class Balancing:
         """Solve with the features that are no linear combinations of others."""
         problem = self._problem(slack, ridge)
         kept = np.ones(len(self.names), dtype=bool)
-        if not ridge and not problem.slack.any():
+        # Of wide features, whose directions need no matrix, those of others' are as good as they.
+        if not ridge and not problem.slack.any() and not self.features.wide:
             means, gram = problem.design_moments
             kept = independent(gram - np.outer(means, means))
         near = None if start is None else start.for_features(self.targets, self.spread, kept)
@@ -233,8 +239,22 @@ class Balancing:
             np.minimum(high * self.shares / self.ratio, 1.0 if np.min(low) >= 0 else 1e3),
         )
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether linear programs of the features take too long."""
+        return len(self.names) > MAX_OF_PROGRAM or bool(self.features.wide)
+
     def reach(self) -> Reach:
-        """Return how near any weights within the bounds come."""
+        """Return how near any weights within the bounds come; with many features, about how near.
+
+        A ridge of one over the number of rows allows imbalances of the size of chance.
+        """
+        if self._is_large:
+            solution, _ = self._attempt(0.0, 1.0 / self.n_rows)
+            left = self._imbalance(solution.factors)
+            beyond = np.maximum(np.abs(left) - self.slack, 0.0)
+            direction = np.sign(left) * beyond / max(float(beyond.sum()), np.finfo(float).tiny)
+            return Reach(float(beyond.max(initial=0.0)), direction)
         return smallest_imbalance(self._scaled.dense(), *self._share_bounds(), self.slack)
 
     def explain(self, reach: Reach) -> str:
@@ -245,11 +265,12 @@ class Balancing:
         target = self.targets[first] + origin
         sign = -np.sign(reach.direction[first])  # in which direction the sample does not reach
         word, beyond = ("above", "above") if sign > 0 else ("below", "below")
-        scaled = self._scaled.dense()
-        farthest = farthest_mean(scaled, first, sign, *self._share_bounds())
+        farthest, about = None, "about " if self._is_large else ""
+        if not self._is_large:
+            farthest = farthest_mean(self._scaled.dense(), first, sign, *self._share_bounds())
         text = (
-            f"No weights match the population: the nearest that any come is {reach.slack:.3g} "
-            f"standard deviations of the sample, on '{name}'."
+            f"No weights match the population: the nearest that any come is {about}"
+            f"{reach.slack:.3g} standard deviations of the sample, on '{name}'."
         )
         if farthest is not None:
             value = target + farthest * self.spread[first]
@@ -265,7 +286,9 @@ class Balancing:
                 if weight[j] > 0.05 * weight.max()
             ]
             text += f" The population has {' and '.join(sides)} than the sample can reach at once."
-        column = self.features.dense()[:, first] + origin
+        one = np.zeros(len(self.names))
+        one[first] = 1.0
+        column = self.features.scores(one) + origin
         count = int((column > target).sum() if sign > 0 else (column < target).sum())
         text += f" {count} of {len(column)} sample rows are {beyond} {target:.6g}."
         if self.max_weight is not None or isinstance(self.distance, Truncated):

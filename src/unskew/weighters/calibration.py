@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from sklearn.exceptions import ConvergenceWarning
 
 from unskew._compat import Interval, StrOptions
@@ -20,17 +20,19 @@ from unskew.errors import (
 )
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
+from unskew.population.column_names import listing
 from unskew.population.encode import ColumnCodes
-from unskew.population.feature_rules import FeatureRules, Features
+from unskew.population.feature_rules import Candidates, FeatureRules, Features
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet
+from unskew.population.features import FeatureSet, Levels
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question
+from unskew.weighters.automatic_terms import AutomaticTerms, unseen_pairs
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
-from unskew.weighters.feature_choice import N_FOLDS, choose_terms, evenly
+from unskew.weighters.feature_choice import N_FOLDS
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.outcome_features import jumps
@@ -113,7 +115,12 @@ class CalibrationWeights(InductiveWeighter):
         The largest imbalance, the gradient that is left and the number of steps.
     uncovered_ : float
         The share of the population with values that no sample row has. The targets are those of
-        the others.
+        the others; with automatic features only those of the column, in which the rarest levels of
+        the sample stand for such levels, if they have at most 5 rows.
+    unseen_pairs_ : list of OverlapRule
+        Combinations of columns that are matched together, which no sample row has.
+    notes_ : tuple of str
+        What could not be matched as the population has it, and what was done.
 
     Notes
     -----
@@ -207,27 +214,38 @@ class CalibrationWeights(InductiveWeighter):
     def _question(self, sample: Sample, about: About) -> Question[FeatureSums]:
         self._distance()  # its parameters are checked before the pass
         rules = FeatureRules(sample)
-        n_base, n_folds = None, 1
+        learned, n_folds, ranges = None, 1, None
         if about.margins is not None:
             terms = rules.of_margins(about, self.features)
         elif self.features == "auto":
-            base, further = rules.candidates()
-            terms, n_base, n_folds = [*base, *further, *jumps(rules)], len(base), N_FOLDS
+            base, further, whole = rules.candidates()
+            learned = Candidates(base, [*further, *jumps(rules)], whole)
+            n_folds, ranges = N_FOLDS, rules.ranges()
+            terms = [term for group in learned for term in group]
         elif isinstance(self.features, str):
             terms = rules.means() if self.features == "means" else rules.margins()
         else:
             terms = rules.listed(self.features)
-        return Question(FeatureSums(FeatureSet(sample.codes, terms), n_folds), n_base)
+        features = FeatureSet(sample.codes, terms)
+        return Question(FeatureSums(features, n_folds, ranges), learned)
 
     def _solve(self, sample: Sample, answer: Question[FeatureSums]) -> FloatArray:
         asked = answer.summary
-        covered = float(asked.mass.sum())
-        mass = covered + asked.uncovered
-        self.uncovered_ = asked.uncovered / mass
+        covered = float(asked.mass.sum()) - asked.partly
+        uncovered = asked.uncovered + asked.partly
+        self.uncovered_ = uncovered / (covered + uncovered)
         if covered <= 0:
             raise OverlapError(nothing_covered(asked.features.codes), 1.0)
+        self.notes_: tuple[str, ...] = ()
         with one_blas_thread():  # products are small, or shared among threads of our own
             solved = self._balance(asked, sample, answer.learned)
+        self.unseen_pairs_ = unseen_pairs(asked, self.feature_set_, len(sample))
+        if self.unseen_pairs_:
+            self.notes_ += (
+                f"No sample row has {listing([str(one) for one in self.unseen_pairs_[:3]])}"
+                f"{' and more' if len(self.unseen_pairs_) > 3 else ''}. Other pairs have their "
+                "share, such that each column keeps its own.",
+            )
         self._describe(solved)
         if not sample.in_memory and self.features_:
             self.imbalance_ = sample.reduce(TiltedSums(self._rule())).imbalance
@@ -235,36 +253,62 @@ class CalibrationWeights(InductiveWeighter):
         self._check_negative(weights)
         return weights
 
-    def _balance(self, asked: FeatureSums, sample: Sample, n_base: int | None) -> Solved:
+    def _balance(self, asked: FeatureSums, sample: Sample, learned: Candidates | None) -> Solved:
         """Match the features, or those that are chosen among them."""
-        terms = asked.features.terms
-        widths = [len(term.names) for term in terms]
-        relax, design = self.on_infeasible == "relax", sample.design
-        if n_base is None:
-            return self._solve_terms(asked, sample, range(len(terms)), relax=relax)
-        # Folds go by an order of the rows that does not depend on how they were shuffled.
-        order = evenly(sample.drawn())
-        values = asked.features.of_codes(sample.values[order], sample.batch.take(pa.array(order)))
-        outcome = None if sample.outcome is None else sample.outcome[order]
-        choices = choose_terms(
-            values, design[order], widths, n_base, asked.sums, asked.mass, outcome
-        )
-        for chosen in choices[:-1]:
+        counted = sample.design > 0
+
+        def counts(levels: Levels) -> IntArray:
+            places = levels.places(sample.values[counted])
+            return np.bincount(places[places >= 0], minlength=len(levels.names))
+
+        sums, contradictory = asked.completed(counts)
+        relax = self.on_infeasible == "relax"
+        if learned is None:
+            return self._solve_terms(asked, sums, sample, range(len(asked.features.terms)), relax)
+        choice = AutomaticTerms(asked, sums, sample, learned)
+        choices = choice.choices()
+        dropped = sorted({*choices[0]} & {*contradictory})
+        choices = [[place for place in one if place not in contradictory] for one in choices]
+        left = None
+        for number, chosen in enumerate(choices):
+            last = number == len(choices) - 1
             try:
-                return self._solve_terms(asked, sample, chosen, relax=False)
-            except OverlapError:
-                pass  # what cannot be matched is not kept
-        return self._solve_terms(asked, sample, choices[-1], relax=relax)
+                solved = self._solve_terms(asked, sums, sample, chosen, relax and last)
+                break
+            except OverlapError:  # what cannot be matched is not kept
+                if last and not choice.is_covered:
+                    raise
+        else:
+            ridge = 1.0 / np.count_nonzero(counted)
+            solved = self._solve_terms(asked, sums, sample, choices[-1], relax, ridge)
+            left = solved.imbalance
+        self.notes_ = choice.unmatched(self.features_, left)
+        for note in self.notes_ if self.overlap != "ignore" or left is not None else ():
+            warn_caller(OverlapWarning(note, self.uncovered_))
+        self.notes_ += choice.stand_ins(self.features_)
+        columns = [asked.features.columns_of(asked.features.terms[place]) for place in dropped]
+        self.notes_ += tuple(
+            f"Pairs of '{one}' and '{other}' are not matched: without those that no sample row "
+            "has, they cannot have the shares of both columns."
+            for one, other in columns
+        )
+        return solved
 
     def _solve_terms(
-        self, asked: FeatureSums, sample: Sample, places: Sequence[int], *, relax: bool
+        self,
+        asked: FeatureSums,
+        sums: FloatArray,
+        sample: Sample,
+        places: Sequence[int],
+        relax: bool,
+        ridge: float = 0.0,
     ) -> Solved:
         terms = asked.features.terms
         kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
         features = FeatureSet(asked.features.codes, [terms[place] for place in places])
         mass = float(asked.mass.sum())
         with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
-            targets = asked.sums[:, kept].sum(axis=0) / mass
+            targets = sums[:, kept].sum(axis=0) / mass
         # Of a bootstrap replicate, the tilt of all rows is a good start, and scales the features.
         again = getattr(self, "features_", None) == features.names
         start = getattr(self, "tilt_", None) if again else None
@@ -282,7 +326,8 @@ class CalibrationWeights(InductiveWeighter):
             spread=None if start is None else start.spread,
         )
         self.feature_set_, self.features_ = features, features.names
-        return balancing.solve(float(self.ridge), self.design_effect, relax=relax, start=start)
+        price = max(float(self.ridge), ridge)
+        return balancing.solve(price, self.design_effect, relax=relax, start=start)
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
@@ -339,6 +384,12 @@ class CalibrationWeights(InductiveWeighter):
                 )
             )
 
+    def _judge_overlap(self) -> None:
+        if self.overlap_ is not None and self.unseen_pairs_:
+            rules = (*self.overlap_.rules, *self.unseen_pairs_)
+            self.overlap_ = replace(self.overlap_, rules=rules)
+        super()._judge_overlap()
+
     def _check_negative(self, weights: FloatArray) -> None:
         weights[(weights < 0) & (weights > -1e-12 * weights.max())] = 0.0  # rounding
         count = int((weights < 0).sum())
@@ -380,6 +431,7 @@ class CalibrationWeights(InductiveWeighter):
             distance=self._distance(),
             ridge=self.ridge_,
             max_weight=self.max_weight,
+            partial=self.features == "auto",
         )
 
     def _rule(self) -> TiltRule:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.feature_rules import FeatureRules
+from unskew.population.feature_space import MAX_CATEGORIES
 from unskew.population.features import FeatureSet
 from unskew.population.sample import Sample
 
@@ -132,7 +133,7 @@ class Imbalance:
     def __init__(
         self, sample: Sample, values: FloatArray, batch: pa.RecordBatch, weight: FloatArray
     ) -> None:
-        terms = FeatureRules(sample.with_design(np.ones(len(sample)))).means()
+        terms = FeatureRules(sample.with_design(np.ones(len(sample)))).means(MAX_CATEGORIES)
         features = FeatureSet(sample.codes, terms)
         self.names, self.n_rows = features.names, np.count_nonzero(sample.design)
         share = weight / weight.sum()

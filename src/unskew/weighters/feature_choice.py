@@ -113,6 +113,51 @@ def _choose(
     return [kept for place, kept in enumerate(found) if kept not in found[:place]]
 
 
+def levels_matter(
+    places: IntArray,
+    design: FloatArray,
+    masses: FloatArray,
+    n_effective: float,
+    outcome: FloatArray | None,
+) -> float:
+    r"""Return how much a column's levels, all together, tell of selection or of an outcome.
+
+    Each level's own difference may be within chance where all together are not. The statistics are
+    sums of squares over the levels, of sample against population and of the outcome between levels,
+    less their means and over their standard deviations if rows are permuted; with few rows a level
+    they are not :math:`\chi^2`. The larger one is returned.
+
+    Parameters
+    ----------
+    places : ndarray of int of shape (n_rows,)
+        The level of each sample row.
+    design : ndarray of shape (n_rows,)
+    masses : ndarray of shape (n_levels + 1,)
+        The population's weight in each level, and in those that the sample lacks.
+    n_effective : float
+        The population's number of rows; with uneven weights, as many as tell as much.
+    outcome : ndarray of shape (n_rows, n_columns), optional
+    """
+    size = float(design.sum() ** 2 / (design @ design))
+    mine = size * np.bincount(places, design, len(masses)) / design.sum()
+    both = mine + n_effective * masses / masses.sum()
+    mine, both = mine[both > 0], both[both > 0]
+    share = size / (size + n_effective)
+    spread = share * (1 - share)
+    statistic = float(((mine - share * both) ** 2 / (both * spread)).sum())
+    variance = float((2 + (1 / spread - 6) / both).sum())
+    found = [(statistic - (len(both) - 1)) / np.sqrt(max(variance, 1.0))]
+    if outcome is not None and len(places) > len(both):
+        counts = np.maximum(np.bincount(places), 1)
+        n_rows, n_between = len(places), np.count_nonzero(np.bincount(places)) - 1
+        for column in (outcome - outcome.mean(axis=0)).T:
+            between = float((np.bincount(places, column) ** 2 / counts).sum())
+            ratio = between / max(float(column @ column) / (n_rows - 1), np.finfo(float).tiny)
+            expected_spread = np.sqrt(2 * n_between * (n_rows - 1 - n_between) / (n_rows + 1))
+            found.append((ratio - n_between) / max(float(expected_spread), 1.0))
+    return float(max(found))
+
+
 def _by_gain(gains: dict[int, float], cost: float = COST) -> list[int]:
     """Return the terms whose gain is worth their cost, the largest gain first.
 

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array
 
 from unskew.numerics.calibration import pseudo_inverse
 from unskew.numerics.design_variance import Entries
@@ -146,68 +147,100 @@ class CalibratedWeights(Linearisation):
     features : ndarray of shape (n_rows, n_features)
         z: centred at the population's means, in any scale.
     of_batch : callable
-        Returns the same features of the population's rows; NaN where they are not known.
+        Returns the same features of the population's rows, NaN where they are not known, and their
+        levels; -1 for none.
     design, slopes : ndarray of shape (n_rows,)
         d, and d F'(u) in the same scale.
     ridge : float
         The ridge of the multipliers, as a share of the weights' sum.
+    levels : (ndarray of int, ndarray), optional
+        A level of each row, whose indicators are features as well, and the population's share of
+        each. In the regression they are intercepts, however many there are.
     """
 
     def __init__(
         self,
         weights: FloatArray,
         features: FloatArray,
-        of_batch: Callable[[pa.RecordBatch], FloatArray],
+        of_batch: Callable[[pa.RecordBatch], tuple[FloatArray, IntArray]],
         design: FloatArray,
         slopes: FloatArray,
         ridge: float = 0.0,
+        levels: tuple[IntArray, FloatArray] | None = None,
     ) -> None:
         self._total = float(weights.sum())
         self._shares = weights / self._total
         self._penalty = ridge * self._total
         self.unbiased = not ridge
-        self._features = np.column_stack([np.ones(len(features)), features])
         self._of_batch = of_batch
         self._design, self._slopes = design, slopes
-        self._regressions: dict[Form, tuple[FloatArray, FloatArray]] = {}
+        ones = np.ones((len(weights), int(levels is None)))  # without levels there is one intercept
+        self._n_ones = ones.shape[1]
+        self._features = np.column_stack([ones, features])
+        one_level: tuple[IntArray, FloatArray] = np.zeros(len(weights), dtype=np.int64), np.ones(1)
+        self._levels, self._targets = one_level if levels is None else levels
+        self._regressions: dict[Form, tuple[FloatArray, ...]] = {}
 
     def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
         """Return the influence of rows, by a regression of the values on the features."""
         weights = self._design if form == "linear" else self._slopes
         if form not in self._regressions:  # once for all groups
             self._regressions[form] = self._regression(weights)
-        inverse, leverage = self._regressions[form]
-        slope = inverse @ ((weights[:, None] * self._features).T @ values)
+        means, inner, inverse, leverage = self._regressions[form]
+        of_levels = self._level_means(values, weights)
+        slope = inverse @ ((weights[:, None] * inner).T @ (values - of_levels[self._levels]))
+        effects = of_levels - means @ slope
+        effects = np.vstack([effects - self._targets @ effects, 0.0 * effects[:1]])
         of_batch = self._of_batch
 
         def population(batch: pa.RecordBatch) -> FloatArray:
-            fitted: FloatArray = of_batch(batch) @ slope[1:]
+            features, levels = of_batch(batch)
+            fitted: FloatArray = features @ slope[self._n_ones :] + effects[levels]
             # A row with a value that no sample row has is not among those that are matched.
             fitted[np.isnan(fitted).any(axis=1)] = 0.0
             return fitted
 
-        fitted, leverage = believed(self._features @ slope, leverage, form)
+        fitted, leverage = believed(inner @ slope + of_levels[self._levels], leverage, form)
         found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
 
-    def _regression(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the inverse of the regression's matrix, and the leverage of each row."""
-        gram = weighted_moments(self._features, weights).gram
-        gram.flat[len(gram) + 1 :: len(gram) + 1] += self._penalty  # not of the intercept
-        inverse = pseudo_inverse(gram)
-        products = np.einsum("ij,ij->i", self._features @ inverse, self._features)
-        return inverse, weights * products
+    def _level_means(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        if self._n_ones:
+            return np.zeros((1, values.shape[1]))
+        shape = len(weights), len(self._targets)
+        by_level = csr_array((weights, self._levels, np.arange(shape[0] + 1)), shape=shape).T
+        masses = np.bincount(self._levels, weights, shape[1])
+        return np.asarray(by_level @ values) / np.maximum(masses, np.finfo(float).tiny)[:, None]
+
+    def _regression(self, weights: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the levels' means of the features, what is left, its inverse, the leverage."""
+        means = self._level_means(self._features, weights)
+        inner = self._features - means[self._levels]
+        gram = weighted_moments(inner, weights).gram
+        gram.flat[self._n_ones * (len(gram) + 1) :: len(gram) + 1] += self._penalty
+        inverse = pseudo_inverse(gram) if len(gram) else gram
+        products = np.einsum("ij,ij->i", inner @ inverse, inner)
+        if not self._n_ones:
+            masses = np.bincount(self._levels, weights)
+            products += 1.0 / np.maximum(masses, np.finfo(float).tiny)[self._levels]
+        return means, inner, inverse, weights * products
 
     def balance(self) -> Balance:
         """Return the features, which are centred at the population's means."""
-        return Balance(self._features[:, 1:], np.zeros(self._features.shape[1] - 1))
+        features = self._with_levels(self._targets)
+        return Balance(features, np.zeros(features.shape[1]))
 
     def responses(self) -> FloatArray:
         """Return F'(u) / F(u) times the features, and zero where a weight is."""
         weights = self._shares * self._total
         ratio = np.divide(self._slopes, weights, out=np.zeros_like(weights), where=weights > 0)
-        return ratio[:, None] * self._features
+        return ratio[:, None] * np.column_stack([np.ones(len(ratio)), self._with_levels(0.0)])
+
+    def _with_levels(self, centre: FloatArray | float) -> FloatArray:
+        """Return all features; the last level is determined by the others."""
+        ones = np.equal.outer(self._levels, np.arange(len(self._targets))) - centre
+        return np.column_stack([self._features[:, self._n_ones :], ones[:, :-1]])
 
 
 class CellShares(Linearisation):

@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.numerics.distances import Distance
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.features import FeatureSet
+from unskew.population.features import FeatureSet, Levels
 from unskew.population.summaries import RowBlock, Summary
 
 
@@ -51,7 +51,32 @@ class TiltRule(NamedTuple):
     tilt: Tilt
 
     def __call__(self, batch: Any) -> FloatArray:
-        return self.tilt.factors(self.features.transform(batch, side="new rows"))
+        codes = self.features.codes.transform(batch, side="new rows").values
+        scores, lost = self.scores(codes, batch)
+        factors = self.tilt.distance.factors(scores)
+        factors[lost] = 0.0
+        return factors
+
+    def scores(self, codes: FloatArray, batch: Any) -> tuple[FloatArray, BoolArray]:
+        """Return u of rows, and which have a level that the population lacks.
+
+        An unknown feature counts as the target. Levels are looked up, however many there are.
+        """
+        tilt, owner = self.tilt, self.features.term_of_feature
+        levels = [isinstance(term, Levels) for term in self.features.terms]
+        dense = ~np.array(levels, dtype=bool)[owner]
+        numbers = [term for term in self.features.terms if not isinstance(term, Levels)]
+        rows = FeatureSet(self.features.codes, numbers).of_codes(codes, batch)
+        lost: BoolArray = (rows[:, tilt.absent[dense]] == 1.0).any(axis=1)
+        rows = np.nan_to_num((rows - tilt.targets[dense]) / tilt.spread[dense], nan=0.0)
+        scores = rows @ tilt.multipliers[dense] + tilt.intercept
+        for number, term in enumerate(self.features.terms):
+            if isinstance(term, Levels):
+                own, places = owner == number, term.places(codes)
+                slope = tilt.multipliers[own] / tilt.spread[own]
+                scores += np.append(slope - slope @ tilt.targets[own], 0.0)[places]
+                lost |= np.append(tilt.absent[own], False)[places]
+        return scores, lost
 
 
 class TiltedSums(Summary):
