@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -315,3 +316,28 @@ def test_standard_output_that_takes_nothing(survey, redirection):
     assert result.stderr.count("\n") <= 1
     assert len(pd.read_csv("w.csv")) == len(pd.read_csv("answers.csv"))
     assert [name for name in os.listdir() if name.endswith(".unfinished")] == []
+
+
+@pytest.mark.parametrize("command", ["weigh", "estimate", "apply", "diagnose", "demo", "reproduce"])
+def test_help_fits_in_eighty_columns_with_every_name_whole(unskew, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = unskew(command, "--help")
+    assert result.code == 0
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "<bool>" not in result.out
+    assert "[bold]" not in result.out
+    names = {
+        "weigh": ["--population-weight", "--allow-uncovered", "--no-verdict", "--reconcile"],
+        "estimate": ["--finite-population", "--sensitivity"],
+        "diagnose": ["--weights", "--check", "--title"],
+    }.get(command, ["--output"])
+    for name in names:
+        assert re.search(rf"^ +(-\w, )?(--verdict / )?{name}\b", result.out, re.M), name
+    if command == "weigh":  # lines of a command are not wrapped
+        assert "--target spend \\\n    --id customer -o weights.csv" in result.out
+
+
+def test_without_arguments_there_is_help(unskew):
+    result = unskew()
+    assert "Usage: unskew [OPTIONS] COMMAND" in result.out + result.err
+    assert "Traceback" not in result.err

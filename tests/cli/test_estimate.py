@@ -194,3 +194,13 @@ def test_a_category_that_no_sample_row_has_is_named_by_every_command(unskew, com
     assert "town = Trier: 4.2 % of the population" in result.out
     if "--json" in options:
         assert "town = Trier" in json.loads(result.out)["notes"][0]
+
+
+def test_columns_may_name_the_groups_too(unskew, survey, people):
+    people.drop(columns="town").to_parquet("few.parquet")
+    for population in ("people.parquet", "few.parquet"):
+        given = ("estimate", "answers.csv", population, "--target", "spend", "--id", "customer",
+                 "--by", "town", "--json")  # fmt: skip
+        both, one = (unskew(*given, "--columns", names) for names in ("age,town", "age"))
+        assert both.code == 0, both.err
+        assert both.out == one.out

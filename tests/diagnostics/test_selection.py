@@ -44,3 +44,14 @@ def test_a_numeric_label_is_refused_with_advice():
     y = np.linspace(0, 1, 200)
     with pytest.raises(InputError, match="HeckmanRegressor"):
         compare_selection(rows(y, 0), y, rows(y, 1))
+
+
+def test_it_is_short_in_a_notebook():
+    random = np.random.default_rng(0)
+    y, hidden = random.uniform(size=400) < 0.5, random.uniform(size=800) < 0.2
+    found = compare_selection(rows(y, 2), y, rows(hidden, 3))
+    assert repr(found) == str(found)
+    assert len(repr(found)) < 1500
+    page = found._repr_html_()
+    assert page.count("<p>") == len(str(found).splitlines())
+    assert found.diagnosis.bias.features

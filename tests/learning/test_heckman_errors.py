@@ -98,3 +98,11 @@ def test_a_classifier_of_selection_is_refused_by_name():
     frame, y = simulated()
     with pytest.raises(ParameterError, match="selection_model was removed"):
         HeckmanRegressor(outcome=["x"], selection_model=object()).fit(frame, y)
+
+
+@pytest.mark.parametrize("parameter", ["selection", "outcome"])
+def test_a_message_names_the_parameter_that_names_the_column(parameter):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    y = np.where(X[:, 0] > 0, X[:, 1], np.nan)
+    with pytest.raises(InputError, match=f"lacks column 'nope', which {parameter} names"):
+        HeckmanRegressor(**{parameter: ["nope"]}).fit(X, y)

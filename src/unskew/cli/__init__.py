@@ -39,7 +39,7 @@ app = typer.Typer(
     help="Correct sample selection bias: weigh a sample so that it represents the population.",
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 

@@ -19,7 +19,7 @@ class Apply(Command):
     The weights are in the scale of the sample's weights. A file that holds
     anything but a weighter of unskew is refused, and nothing in it is run.
 
-    [bold]Save a weighter, then use it:[/bold]
+    Save a weighter, then use it:
 
     unskew weigh answers.csv customers.parquet --target spend \
       -o weights.csv --save weighter.skops

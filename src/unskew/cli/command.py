@@ -45,4 +45,7 @@ def register(app: typer.Typer, command: type[Command]) -> None:
     parameters.sort(key=lambda each: each.default is not each.empty)  # what is required comes first
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = hints
-    app.command(command.__name__.lower(), help=inspect.getdoc(command))(run)
+    story = str(inspect.getdoc(command)).split("\n\n")
+    as_it_is = ("unskew ", "vacancies: ")  # lines that are not to be wrapped, marked for Click
+    text = "\n\n".join("\b\n" * part.startswith(as_it_is) + part for part in story)
+    app.command(command.__name__.lower(), help=text, short_help=story[0])(run)

@@ -45,7 +45,7 @@ _LEGEND = (
 class Demo(Command):
     """Correct a biased sample on data inside the package, and show the true error.
 
-    [bold]Example:[/bold] unskew demo --draws 10 -o weights.parquet --open
+    Example: unskew demo --draws 10 -o weights.parquet --open
     """
 
     output: Annotated[

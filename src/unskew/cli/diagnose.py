@@ -28,20 +28,20 @@ class Diagnose(Given):
 
     Prints the verdict in a few lines; the report has charts and every column.
 
-    [bold]Is there bias, and is there overlap?[/bold]
+    Is there bias, and is there overlap?
 
     unskew diagnose answers.csv customers.parquet --target spend --id customer
 
-    [bold]Did the weights help? With a report:[/bold]
+    Did the weights help? With a report:
 
     unskew diagnose answers.csv customers.parquet --target spend \
       --id customer --weights weights.csv --report report.html
 
-    [bold]For other programs:[/bold]
+    For other programs:
 
     unskew diagnose answers.csv customers.parquet --target spend --json
 
-    [bold]In a script: exit code 1 if the weights leave bias that matters:[/bold]
+    In a script: exit code 1 if the weights leave bias that matters:
 
     unskew diagnose answers.csv customers.parquet --target spend \
       --weights weights.csv --check auc=0.55,difference=0.1 --quiet
@@ -107,7 +107,7 @@ class Diagnose(Given):
 
 def with_limits(arguments: Sequence[str]) -> list[str]:
     """Return the arguments, with a value after every --check, which Typer demands."""
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    pairs = zip(arguments, [*arguments[1:], ""], strict=False)
     return [
         f"--check={ANY}"
         if one == "--check" and not after.startswith(("auc=", "difference="))

@@ -57,20 +57,20 @@ class Estimate(Weighed):
     is read once. Exit code 3 means refused: too much of the population is not
     covered by the sample.
 
-    [bold]The population's mean of a column that only the sample has:[/bold]
+    The population's mean of a column that only the sample has:
 
     unskew estimate answers.csv customers.parquet --target spend --id customer
 
-    [bold]For each region, with a model of the target as well:[/bold]
+    For each region, with a model of the target as well:
 
     unskew estimate answers.csv customers.parquet --target spend --by region \
       --outcome boosted
 
-    [bold]From a census table, for other programs:[/bold]
+    From a census table, for other programs:
 
     unskew estimate survey.csv --margins census.csv --target buys --json
 
-    [bold]What if selection depends on something that no column shows?[/bold]
+    What if selection depends on something that no column shows?
 
     unskew estimate answers.csv customers.parquet --target buys --sensitivity \
       --threshold 0.5
@@ -94,9 +94,7 @@ class Estimate(Weighed):
         Outcome | None,
         typer.Option(help="A model of the target that makes the estimate doubly robust."),
     ] = None
-    method: Annotated[
-        Method | None, typer.Option(help="How to weigh. Default: by calibration.")
-    ] = None
+    method: Annotated[Method | None, options.method("calibration to what predicts TARGET")] = None
     variance: Annotated[Variance, typer.Option(help="How the variance is estimated.")] = (
         Variance.AUTO
     )

@@ -39,10 +39,10 @@ _STORIES = {
 class Example(Command):
     """Write example data to a folder, to try the other commands on them.
 
-    [bold]vacancies[/bold]: real companies; a voluntary register and an official survey.
-    [bold]census[/bold]: a simulated survey, and a census table.
+    vacancies: real companies; a voluntary register and an official survey.
+    census: a simulated survey, and a census table.
 
-    [bold]Example:[/bold] unskew example vacancies
+    Example: unskew example vacancies
     """
 
     needs_scipy: ClassVar[bool] = False

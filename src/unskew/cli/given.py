@@ -104,10 +104,14 @@ class Given(Command):
 class Weighed(Given):
     """Sample and population of a command that weighs, the method, and the sample's design."""
 
-    method: Annotated[Method | None, typer.Option(help="How to weigh.")] = None
+    method: Annotated[Method | None, options.method("auto, or rake with --margins")] = None
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A parameter of the method, name=value; repeat for more."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the method, name=value; repeat for more.",
+        ),
     ] = None
     strata: Annotated[str | None, options.column("The stratum of each row of SAMPLE.")] = None
     clusters: Annotated[str | None, options.column("The cluster of each row of SAMPLE.")] = None

@@ -287,6 +287,8 @@ def read_weights(source: str, sample: SampleFile) -> Any:
 
 def _features(table: pa.Table, given: Given) -> list[str]:
     chosen, excluded = _split(table, given.features), _split(table, given.exclude)
+    by = given.aside.get("--by")  # which the population lacks: it is no feature then
+    chosen = [name for name in chosen if name != by]
     option_of: dict[str, str] = {}
     named: list[tuple[str, Sequence[str | None]]] = [
         ("--columns", chosen),

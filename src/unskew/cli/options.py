@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.completion import complete_columns
+from unskew.cli.methods import Method
 from unskew.cli.outputs import check_report
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
@@ -23,6 +24,12 @@ def column(help_text: str, position: int = _SAMPLE, *names: str, metavar: str = 
     return typer.Option(
         *names, metavar=metavar, help=help_text, autocompletion=complete_columns(position)
     )
+
+
+def method(default: str) -> Any:
+    """Return the option that names a method."""
+    names = ", ".join(Method)
+    return typer.Option(metavar="NAME", help=f"How to weigh: {names}. Default: {default}.")
 
 
 _CATEGORIES = "Columns whose numbers are codes of categories, such as regions 1 to 16."
@@ -56,7 +63,10 @@ Reconcile = Annotated[
     ),
 ]
 Output = Annotated[
-    Path, typer.Option("--output", "-o", help="Where to write the weights: .parquet or .csv.")
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write the weights: .parquet or .csv."
+    ),
 ]
 Target = Annotated[str | None, column("The label's column in SAMPLE; POPULATION does not need it.")]
 Identifier = Annotated[str | None, column(_IDENTIFIER, _SAMPLE, "--id")]

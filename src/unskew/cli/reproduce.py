@@ -38,7 +38,7 @@ class Reproduce(Command):
     A run can be stopped at any time: run again with the same output folder, it makes only the
     draws that are missing.
 
-    [bold]Example:[/bold] unskew reproduce --data DIR --sets housing --sets abalone -o results
+    Example: unskew reproduce --data DIR --sets housing --sets abalone -o results
     """
 
     data: Annotated[

@@ -30,36 +30,34 @@ class Weigh(Weighed):
     code 3 means refused: too much of the population is not covered by the
     sample.
 
-    [bold]The right weights by default; --target names the label, which is no feature:[/bold]
+    The right weights by default; --target names the label, which is no feature:
 
     unskew weigh answers.csv customers.parquet --target spend -o weights.csv
 
-    [bold]With ids, a report, and a weighter for rows that come later:[/bold]
+    With ids, a report, and a weighter for rows that come later:
 
     unskew weigh answers.csv "customers/*.parquet" --target spend \
       --id customer -o weights.csv --report report.html --save weighter.skops
 
-    [bold]A census table instead of rows:[/bold]
+    A census table instead of rows:
 
     unskew weigh survey.csv --margins census.csv --method rake -o weights.csv
 
-    [bold]Another method, with a parameter, and design weights:[/bold]
+    Another method, with a parameter, and design weights:
 
     unskew weigh survey.csv census.parquet --method histogram --set buckets=4 \
       --columns age,town --population-weight persons -o weights.parquet
     """
 
     output: options.Output
-    method: Annotated[
-        Method | None, typer.Option(help="How to weigh. Default: auto, or rake with --margins.")
-    ] = None
     total: Annotated[
         Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
     ] = Total.SAMPLE
     report: options.Report = None
     title: options.Title = None
     save: Annotated[
-        Path | None, typer.Option(help="Save the fitted weighter for unskew apply (.skops).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the fitted weighter for unskew apply (.skops)."),
     ] = None
     replicates: Annotated[
         int,

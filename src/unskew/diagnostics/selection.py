@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from unskew.diagnostics.diagnose import diagnose
 from unskew.diagnostics.diagnosis import Diagnosis
-from unskew.errors import LabelShiftWarning
+from unskew.errors import LabelShiftWarning, plain
 from unskew.population.population import Population
 from unskew.weighters.label_shift import LabelShiftWeights
 from unskew.weighters.label_shift_answer import LabelShiftTest
@@ -23,7 +24,7 @@ _NOT_TESTABLE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SelectionComparison:
     """What :func:`unskew.compare_selection` returns; it prints as a few sentences.
 
@@ -86,6 +87,11 @@ class SelectionComparison:
                 "by columns cannot represent it."
             )
         return "\n".join([*lines, _NOT_TESTABLE])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(plain(line))}</p>" for line in str(self).splitlines())
 
 
 def compare_selection(

@@ -290,7 +290,7 @@ class SelectionModel(WithParameters):
 def _chosen(columns: Any, labels: ColumnLabels, parameter: str) -> list[str]:
     if columns is None:
         return list(labels.names)
-    chosen = chosen_names(list(columns), labels, owner="X")
+    chosen = chosen_names(list(columns), labels, owner="X", parameter=parameter)
     if not chosen or len(set(chosen)) < len(chosen):
         raise ParameterError(f"{parameter} must name columns of X, each once; got {columns!r}.")
     return chosen

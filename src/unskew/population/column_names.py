@@ -38,11 +38,13 @@ def feature_columns(
     return chosen
 
 
-def chosen_names(columns: Any, labels: ColumnLabels, *, owner: str) -> list[str]:
+def chosen_names(
+    columns: Any, labels: ColumnLabels, *, owner: str, parameter: str = "columns"
+) -> list[str]:
     """Return the names of columns that a list of names, labels or positions chooses."""
     available = labels.names
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise ParameterError(f"columns must be a list of names; got {columns!r}.")
+        raise ParameterError(f"{parameter} must be a list of names; got {columns!r}.")
     chosen = []
     for column in columns:
         is_number = isinstance(column, Integral) and not isinstance(column, bool | np.bool_)
@@ -52,13 +54,13 @@ def chosen_names(columns: Any, labels: ColumnLabels, *, owner: str) -> list[str]
             column = available[int(column)]
         if not isinstance(column, str):
             raise ParameterError(
-                f"columns must be names, or positions below {len(available)}; got {column!r}."
+                f"{parameter} must be names, or positions below {len(available)}; got {column!r}."
             )
         chosen.append(column)
     unknown = [name for name in chosen if name not in available]
     if unknown:
         raise InputError(
-            f"{owner} lacks column '{unknown[0]}', which columns names."
+            f"{owner} lacks column '{unknown[0]}', which {parameter} names."
             f"{which_there_are(unknown[0], available)}"
         )
     return chosen
