@@ -96,11 +96,8 @@ def _held_out(
     population = Population(
         pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
     )
-    part = np.random.RandomState(drawn.seed).permutation(len(sample)) % N_PARTS
-    if len(sample) > JUDGED_ROWS:
-        judged = np.zeros(len(sample), dtype=bool)
-        judged[sample.drawn(JUDGED_ROWS)] = True
-        part[~judged] = -1  # neither trains nor is tested
+    shuffled = np.random.RandomState(drawn.seed).permutation(len(sample))
+    part = np.where(shuffled < JUDGED_ROWS, shuffled % N_PARTS, -1)  # others take no part
     weights = np.zeros(len(sample))
     for number in range(N_PARTS):
         tell(f"judging the weights on rows held out, {number + 1} of {N_PARTS}")
