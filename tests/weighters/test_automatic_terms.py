@@ -42,6 +42,18 @@ def test_all_levels_with_sample_rows_are_matched(towns, features):
     assert np.allclose(weighter.weigh(sample), weighter.weights_, rtol=1e-8)
 
 
+def test_an_estimate_by_levels_alone_has_the_error_of_cells(towns):
+    sample, population = towns
+    y = (sample["town"] < "t075") + np.random.default_rng(1).normal(size=len(sample))
+    options = {"population": population, "variance": "m_estimator"}
+    found = estimate(sample, y, weighter=CalibrationWeights(**QUIET), **options)
+    cells = estimate(sample, y, weighter=FrequencyWeights(**QUIET), **options)
+    assert found.value == pytest.approx(cells.value, rel=1e-8)
+    # Cells are a regression with design weights, which are the slopes where weights are even.
+    assert found.standard_error == pytest.approx(cells.standard_error, rel=1e-6)
+    assert found.parts["population"] == pytest.approx(cells.parts["population"], rel=1e-6)
+
+
 def many_levels(random, n_levels=60, strength=0.8, outcome=1.0):
     effects = random.normal(size=n_levels)
     chances = np.exp(strength * effects)

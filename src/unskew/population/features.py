@@ -225,7 +225,8 @@ class FeatureSet:
     @property
     def term_of_feature(self) -> IntArray:
         """The number of each feature's term."""
-        return np.repeat(np.arange(len(self.terms)), [len(term.names) for term in self.terms])
+        widths = np.array([len(term.names) for term in self.terms], dtype=np.intp)
+        return np.repeat(np.arange(len(self.terms)), widths)
 
     @property
     def origins(self) -> FloatArray:

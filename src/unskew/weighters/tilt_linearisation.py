@@ -67,10 +67,8 @@ def linearised_tilt(
     others = FeatureSet(feature_set.codes, [one for one in terms if one is not level])
     rest = owner != widest
     chosen, targets, spread = kept[rest], tilt.targets[rest], tilt.spread[rest]
-    lenient = np.array(
-        [isinstance(t, Levels) and (partial or len(t.positions) > 1) for t in others.terms]
-    )
-    lenient = lenient[others.term_of_feature][chosen]
+    by_term = [isinstance(t, Levels) and (partial or len(t.positions) > 1) for t in others.terms]
+    lenient = np.array(by_term, dtype=bool)[others.term_of_feature][chosen]
 
     def scaled(codes: FloatArray, batch: pa.RecordBatch) -> FloatArray:
         return ((others.of_codes(codes, batch) - targets) / spread)[:, chosen]
