@@ -193,7 +193,7 @@ def test_a_category_that_no_sample_row_has_is_named_by_every_command(unskew, com
     assert result.code == (1 if name == "diagnose" else 0), result.err
     assert "town = Trier: 4.2 % of the population" in result.out
     if "--json" in options:
-        assert "town = Trier" in json.loads(result.out)["notes"][0]
+        assert any("town = Trier" in note for note in json.loads(result.out)["notes"])
 
 
 def test_columns_may_name_the_groups_too(unskew, survey, people):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from unskew import (
     KnownProbability,
     Margins,
     diagnose,
+    effective_sample_size,
 )
 
 
@@ -62,10 +65,25 @@ def test_right_weights_that_cost_much(steep):
     # Only age is related to selection and label: weights by it alone cost little.
     assert found.verdict.next_step.leave_out == ("postcode",)
     fewer = AutoWeights(columns=["age"]).fit(sample, population=people)
-    assert diagnose(sample, people, fewer).verdict.status == "correctable"
+    said = re.search(r"about ([\d,]+) effective rows would be left", found.verdict.next_step.reason)
+    left = effective_sample_size(fewer.weights_)
+    assert float(said[1].replace(",", "")) == pytest.approx(left, rel=0.1)
+    assert diagnose(sample, people, fewer).verdict.status == "corrected"
     unlabelled = diagnose(sample, people, weighter).verdict.next_step
     assert unlabelled.fewer_columns
     assert "not to the outcome cost effective sample size" in unlabelled.reason
+
+
+def test_a_column_that_costs_little_is_not_to_be_left_out(steep):
+    sample, people, chance, _ = steep
+    random = np.random.default_rng(0)
+    sample, people = (rows.assign(noise=random.normal(size=len(rows))) for rows in (sample, people))
+    weights = np.exp(-0.2 * sample["noise"]) / chance  # it costs exp(0.2²) - 1 = 4 %
+    sample["noise"] += 0.2
+    found = diagnose(sample, people, weights, y=sample["postcode"] + sample["age"])
+    assert found.verdict.cause == "cost"
+    assert found.verdict.next_step.leave_out == ()
+    assert "no column costs much of it: without 'noise'" in found.verdict.next_step.reason
 
 
 def test_overfitted_weights():

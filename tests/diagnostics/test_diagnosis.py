@@ -33,6 +33,18 @@ def selected(slope=1.5, n=6000, seed=0, d=3):
 
 
 class TestVerdict:
+    def test_what_looks_like_a_mistake_is_said(self):
+        random = np.random.default_rng(0)
+        people = pd.DataFrame(random.normal(70, 15, (2000, 2)), columns=["wt71", "age"])
+        people["wt82"] = people["wt71"] + random.normal(3, 8, 2000)
+        sample = people[:500]
+        assert "if the two are swapped, give the sample first" in str(diagnose(people, sample))
+        found = str(diagnose(sample, people, y=sample["wt82"] - sample["wt71"]))
+        assert "follows almost exactly from 'wt71', 'wt82' (R² 1.000)" in found
+        assert "swapped" not in found
+        noisy = diagnose(sample, people, y=sample["wt71"] + random.normal(0, 8, 500))
+        assert "follows" not in str(noisy)
+
     def test_no_bias(self):
         random = np.random.default_rng(0)
         found = diagnose(random.normal(size=(400, 3)), random.normal(size=(2000, 3)))
@@ -49,7 +61,7 @@ class TestVerdict:
     def test_right_weights_correct_it(self):
         sample, population, chance = selected(slope=1.0)
         found = diagnose(sample, population, 1 / chance)
-        assert found.verdict.status == "correctable"
+        assert found.verdict.status == "corrected"
         assert found.bias.classifier.after.low < 0.5 < found.bias.classifier.before.low
         assert found.bias.mmd.after.statistic < found.bias.mmd.before.statistic / 2
 
@@ -149,7 +161,7 @@ class TestEdges:
         sample[:200], population[:480] = np.nan, np.nan
         assert diagnose(sample, population, np.ones(4000)).verdict.status == "not corrected"
         right = np.where(np.isnan(sample[:, 0]), 0.12 / 0.05, 0.88 / 0.95)
-        assert diagnose(sample, population, right).verdict.status == "correctable"
+        assert diagnose(sample, population, right).verdict.status == "corrected"
 
     def test_few_effective_rows_are_not_blamed_for_their_noise(self):
         found = 0
@@ -334,7 +346,7 @@ class TestHostile:
         population = pd.DataFrame({"town": towns[random.choice(3, 5000, p=[0.5, 0.47, 0.03])]})
         sample = pd.DataFrame({"town": towns[random.choice(2, 800, p=[0.8, 0.2])]})
         weighter = unskew.FrequencyWeights(overlap="ignore").fit(sample, population=population)
-        assert diagnose(sample, population, weighter).verdict.status == "correctable"
+        assert diagnose(sample, population, weighter).verdict.status == "corrected"
 
     def test_ugly_columns(self):
         m, n = 60, 200

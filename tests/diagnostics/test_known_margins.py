@@ -34,7 +34,7 @@ def test_differences_in_closed_form():
 def test_weights_that_agree_and_weights_that_do_not():
     weighter = CalibrationWeights().fit(SAMPLE, population=CENSUS)
     found = diagnose(SAMPLE, CENSUS, weighter, y=SAMPLE["age"])
-    assert found.verdict.status == "correctable"
+    assert found.verdict.status == "corrected"
     assert not found.bias_left
     assert found.method == "CalibrationWeights"
     assert all(abs(line.after) < 1e-6 for one in found.bias.features for line in one.lines)

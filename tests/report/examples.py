@@ -103,7 +103,7 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
     )
     return Diagnosis(
         verdict=Verdict(
-            "correctable",
+            "corrected",
             "The sample is biased, and the weights correct it.",
             (
                 "A classifier separates sample and population with an AUC of 0.71; with the "

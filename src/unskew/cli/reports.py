@@ -52,7 +52,7 @@ def name_inputs(
 def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
     """Return the diagnosis in a few lines."""
     lines, more = diagnosis.largest_lines(_MOST)
-    limit = diagnosis.thresholds.balanced_difference
+    limit = diagnosis.thresholds.largest_difference
     headline, *step = format_verdict(diagnosis.verdict)
     return [
         headline,
@@ -60,7 +60,7 @@ def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
         *step,
         "Most biased columns (standardised mean difference):",
         *(f"  {_format_line(feature, line)}" for feature, line in lines),
-        *([f"  … and {more:,} more columns or categories outside ± {limit:g}"] if more else []),
+        *([f"  … and {more:,} more columns or categories outside ± {limit:.2g}"] if more else []),
         *format_regions(diagnosis.overlap.rules if diagnosis.overlap else ()),
     ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from unskew.diagnostics.diagnosis import Bias, Verdict
-from unskew.diagnostics.relation import unrelated_columns
-from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.relation import effective_without, unrelated_columns
+from unskew.diagnostics.thresholds import THRESHOLDS, Thresholds
 from unskew.diagnostics.verdict import Forecast, reach_verdict
 from unskew.diagnostics.weights import WeightSummary
 from unskew.numerics.typing import FloatArray
@@ -25,6 +26,8 @@ _CORRECT = {
 """What corrects each kind of bias, the most promising first."""
 _MOST_EVEN = ("AutoWeights",)
 _TAKE_MARGINS = ("CalibrationWeights",)
+WORTH = 1.1
+"""By which factor the effective sample size must grow for columns to be left out."""
 _NOTABLE = 0.01
 """The uncovered share from which collecting data is worth a word."""
 
@@ -49,6 +52,10 @@ class Circumstances:
         How columns differ together where their means agree, in words.
     only_margins : bool
         Whether only margins of the population are known.
+    limits : Thresholds
+    sample_rows : int
+    effective_without : callable, optional
+        Gives the effective sample size to expect without some columns, where there are weights.
     """
 
     bias: Bias
@@ -59,6 +66,9 @@ class Circumstances:
     unrelated: Sequence[str] = ()
     together: str = ""
     only_margins: bool = False
+    limits: Thresholds = THRESHOLDS
+    sample_rows: int = 0
+    effective_without: Callable[[Sequence[str]], float] | None = None
 
     def other(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return those of the weighters that could be used and have not made the weights."""
@@ -78,6 +88,7 @@ class Circumstances:
 def advised_verdict(
     sample: Sample,
     population_rows: int,
+    limits: Thresholds,
     compared: tuple[Bias, Overlap, Forecast],
     summary: WeightSummary | None,
     weighter: Any,
@@ -87,7 +98,6 @@ def advised_verdict(
 ) -> Verdict:
     """Reach the verdict, with what to do next."""
     bias, overlap, forecast = compared
-    codes = sample.codes
     verdict = reach_verdict(
         bias,
         overlap,
@@ -95,7 +105,7 @@ def advised_verdict(
         forecast=forecast,
         sample_rows=len(sample),
         population_rows=population_rows,
-        n_means=sum(max(1, codes.n_categories(column)) for column in range(len(codes.names))),
+        limits=limits,
     )
     used = sample.design if after is None else after
     circumstances = Circumstances(
@@ -106,6 +116,9 @@ def advised_verdict(
         doubts=doubts,
         unrelated=() if verdict.cause is None else unrelated_columns(y, sample, used),
         together=forecast.together,
+        limits=limits,
+        sample_rows=len(sample),
+        effective_without=None if after is None else partial(effective_without, sample, after),
     )
     return with_next_step(verdict, circumstances)
 
@@ -143,14 +156,23 @@ def _more_even(reason: str, given: Circumstances) -> NextStep:
 
 def _cheaper(given: Circumstances) -> NextStep:
     """Return how to lose less of the effective sample size."""
-    biased = _different(given.bias, "before")
+    biased = _different(given.bias, "before", THRESHOLDS.balanced_difference)
     needless = tuple(name for name in given.unrelated if name in biased)
-    if needless and len(needless) < len(given.bias.features):
-        it, costs = ("it", "it costs") if len(needless) == 1 else ("each", "they cost")
+    if needless and len(needless) < len(given.bias.features) and given.effective_without:
+        now, then = given.effective_without(()), given.effective_without(needless)
+        enough = THRESHOLDS.min_effective_share * given.sample_rows
+        if then < WORTH * now and not now < enough <= then:
+            gain = (
+                f"without {listing(needless)} it would be about {then:,.0f} instead of {now:,.0f}"
+            )
+            return replace(
+                _more_even(f"no column costs much of it: {gain}", given), fewer_columns=False
+            )
+        it = "it" if len(needless) == 1 else "each"
         return NextStep(
-            f"selection is related to {it} and the label, by itself, hardly is, so that {costs} "
-            f"effective sample size and correct{'s' if it == 'it' else ''} little unless the label "
-            f"depends on {it} together with other columns",
+            f"selection is related to {it} and the label, by itself, hardly is; about {then:,.0f} "
+            f"effective rows would be left instead of {now:,.0f}, and little less corrected unless "
+            f"the label depends on {it} together with other columns",
             leave_out=needless,
         )
     return _more_even(
@@ -162,7 +184,7 @@ def _cheaper(given: Circumstances) -> NextStep:
 
 def _better(cause: str, given: Circumstances) -> NextStep:
     """Return how to correct what is left."""
-    left = _different(given.bias, "after")
+    left = _different(given.bias, "after", given.limits.largest_difference)
     if cause == "means":
         shown = [f"{name} by {size:.2f}" for name, size in list(left.items())[:3]]
         reason = f"still different are {', '.join(shown)} standard deviations"
@@ -186,11 +208,10 @@ def _better(cause: str, given: Circumstances) -> NextStep:
     )
 
 
-def _different(bias: Bias, stage: str) -> dict[str, float]:
-    """Return the columns that are not balanced and by how much, the largest first."""
+def _different(bias: Bias, stage: str, limit: float) -> dict[str, float]:
+    """Return the columns that differ by more than a limit and by how much, the largest first."""
     sizes = {
         one.name: one.differences[stage].correctable_difference or 0.0 for one in bias.features
     }
-    limit = THRESHOLDS.balanced_difference
     found = {name: size for name, size in sizes.items() if size > limit}
     return dict(sorted(found.items(), key=lambda entry: -entry[1]))

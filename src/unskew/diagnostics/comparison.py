@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from unskew.diagnostics.column_tests import MAX_ROWS as COLUMN_ROWS
+from unskew.diagnostics.column_tests import MAX_VALUES, test_columns
 from unskew.diagnostics.diagnosis import Comparison, TwoSampleTest
 from unskew.diagnostics.discrepancy import MAX_ROWS as MMD_ROWS
-from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
+from unskew.diagnostics.discrepancy import (
+    N_RESAMPLES,
+    MaximumMeanDiscrepancy,
+    flipped,
+    swapped,
+)
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
 from unskew.diagnostics.discrimination import classifier_two_sample_test
 from unskew.diagnostics.sides import Drawn, Sides
@@ -70,6 +77,25 @@ class Comparator:
             ),
             before=before,
             after=second,
+        )
+
+    def columns(self) -> TwoSampleTest:
+        """Test each column by itself, before weighting."""
+        most = max(500, min(COLUMN_ROWS, MAX_VALUES // max(1, self.sides.values.shape[1])))
+        drawn = self.sides.draw(self.design, most, self.seed)
+        null = (swapped if self.even else flipped)(drawn.mine - drawn.theirs, self.seed)
+        found = test_columns(self.sides, drawn, null)
+        by = "swapping rows between the two" if self.even else "flipping signs at random"
+        how = (
+            f"largest difference of {found.n_cells:,} shares, of categories and below quintiles, "
+            f"over its standard deviation: {found.where}"
+        )
+        test = f"p by {by} {N_RESAMPLES} times, corrected for the number of shares"
+        return TwoSampleTest(
+            "columns one by one",
+            self._method(how, drawn, test, weighted=False),
+            found.comparison,
+            None,
         )
 
     def discrimination(

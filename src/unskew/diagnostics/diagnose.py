@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -22,15 +22,18 @@ from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
 from unskew.diagnostics.joint import different_together
 from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
+from unskew.diagnostics.relation import scored
 from unskew.diagnostics.sides import Sides
 from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable
+from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, limits_of
 from unskew.diagnostics.weights import summarise_weights
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
+from unskew.population.determined import determined_by
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
+from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart
 from unskew.population.population import Population
@@ -179,7 +182,14 @@ def _diagnose(
     summary = None if after is None else summarise_weights(after, sample.batch)
     fitted = weighter if hasattr(weights, "weights_") else None
     compared = bias, overlap, forecast
-    verdict = advised_verdict(sample, totals.rows, compared, summary, fitted, doubts, y, after)
+    codes = sample.codes
+    n_means = sum(max(1, codes.n_categories(column)) for column in range(len(codes.names)))
+    limits = limits_of(summary, totals.rows, n_means)
+    verdict = advised_verdict(
+        sample, totals.rows, limits, compared, summary, fitted, doubts, y, after
+    )
+    hints = _hints(sample, totals.rows, even, y)
+    verdict = replace(verdict, sentences=(*verdict.sentences, *hints))
     outcome: Outcome | None = None
     bounds: tuple[BoundStatement, ...] = ()
     if settings.whole:
@@ -194,7 +204,7 @@ def _diagnose(
         population_rows=totals.rows,
         examined_rows=len(drawn.weight),
         method=None if fitted is None else type(fitted).__name__,
-        thresholds=THRESHOLDS,
+        thresholds=limits,
         provenance=_provenance(population, y),
         outcome=outcome,
     )
@@ -218,6 +228,19 @@ def _consequences(
         weighed = as_estimated(weighter, after, sample, known, drawn)
         outcome = measure_outcome(y, sample.design, after, weighed)
     return outcome, () if after is None else state_bounds(after, weighter)
+
+
+def _hints(sample: Sample, population_rows: int, even: bool, y: Any) -> Iterator[str]:
+    """Yield what looks like a mistake in what was given."""
+    if population_rows < len(sample) and even:
+        yield (
+            f"The population has fewer rows than the sample ({population_rows:,} and "
+            f"{len(sample):,}): if the two are swapped, give the sample first."
+        )
+    labels = checked_labels(y, len(sample))
+    if labels is not None and labels.ndim == 1 and labels.dtype.kind not in "mM":
+        hint = determined_by(sample, scored(labels, ranks=False))
+        yield from filter(None, [hint])
 
 
 def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> Family:
@@ -282,8 +305,9 @@ def _test(
     tested, how = (None, "") if judged is None else (judged.weights, judged.how)
     comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
     mmd = beside.submit(comparison.discrepancy, tested)
+    columns = beside.submit(comparison.columns)
     classifier, expected_share = comparison.discrimination(family, tested)
-    bias = Bias(features=features.result(), mmd=mmd.result(), classifier=classifier)
+    bias = Bias(features.result(), mmd.result(), classifier, columns.result())
     overfitted, together = False, ""
     if after is not None and judged is not None and classifier.after is not None:
         share = effective_sample_size(after) / len(after)

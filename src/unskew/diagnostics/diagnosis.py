@@ -19,7 +19,9 @@ from unskew.files import write_whole
 from unskew.overlap import Overlap
 from unskew.weighters.next_step import NextStep
 
-Status = Literal["no bias found", "correctable", "costly", "not corrected", "not correctable"]
+Status = Literal[
+    "no bias found", "correctable", "corrected", "costly", "not corrected", "not correctable"
+]
 Cause = Literal["overlap", "overfitted", "means", "joint distribution", "cost"]
 
 
@@ -76,16 +78,21 @@ class Bias:
         The statistic is the AUC, on held-out rows, of a classifier that separates the sample from
         the population: 0.5 if it cannot. Both are None where only margins of the population are
         known.
+    columns : TwoSampleTest or None
+        The largest difference of a share, of a category or below a quintile, in its standard
+        deviations, tested with a correction for their number.
     """
 
     features: tuple[FeatureBalance, ...]
     mmd: TwoSampleTest | None
     classifier: TwoSampleTest | None
+    columns: TwoSampleTest | None = None
 
     @property
     def tests(self) -> tuple[TwoSampleTest, ...]:
-        """The classifier's test and the MMD; none where only margins are known."""
-        return tuple(test for test in (self.classifier, self.mmd) if test is not None)
+        """The classifier, the MMD, and columns one by one; none where only margins are known."""
+        each = (self.classifier, self.mmd, self.columns)
+        return tuple(test for test in each if test is not None)
 
 
 @dataclass(frozen=True)
@@ -175,8 +182,9 @@ class Verdict:
     Attributes
     ----------
     status : str
-        "no bias found"; "correctable"; "costly": correctable at the cost of much of the effective
-        sample size; "not corrected": the weights do not remove the bias; "not correctable": the
+        "no bias found"; "correctable": there is bias, and no weights yet; "corrected": the weights
+        remove it; "costly": either, at the cost of much of the effective sample size; "not
+        corrected": the weights do not remove the bias; "not correctable": the
         sample leaves too much of the population uncovered.
     headline : str
         One sentence.
@@ -313,7 +321,7 @@ class Diagnosis:
         first.sort(key=lambda entry: (entry[0] > 0, -entry[2].size))
         shown = [(feature, line) for _, feature, line in first[:most]]
         shown.sort(key=lambda entry: -abs(entry[1].before or 0.0))
-        limit = self.thresholds.balanced_difference
+        limit = self.thresholds.largest_difference
         found = sum(line.size > limit for _, _, line in ranked)
         found += sum(feature.unlisted for feature in self.bias.features)
         return shown, found - sum(line.size > limit for _, line in shown)
@@ -324,7 +332,7 @@ class Diagnosis:
 
         A value that no sample row has, beyond chance, is bias that no weights correct.
         """
-        corrected = ("correctable", "costly") if self.weights is not None else ()
+        corrected = ("corrected", "costly") if self.weights is not None else ()
         unseen = self.overlap is not None and bool(self.overlap.unseen)
         return unseen or self.verdict.status not in ("no bias found", *corrected)
 

@@ -28,6 +28,26 @@ _BLOCK_ROWS = 256
 _FAR = 1e8
 
 
+def swapped(signed: FloatArray, seed: int) -> FloatArray:
+    """Return masses under the null distribution, a draw a row, by swapping rows."""
+    random = np.random.RandomState(seed)
+    permuted = np.empty((N_RESAMPLES, len(signed)), dtype=np.float32)
+    for row in permuted:
+        row[:] = random.permutation(signed)
+    return permuted
+
+
+def flipped(signed: FloatArray, seed: int) -> FloatArray:
+    """Return the same for rows with weights, by random signs."""
+    random = np.random.RandomState(seed)
+    draws = np.zeros((len(signed), N_RESAMPLES))
+    for side in (signed > 0, signed < 0):
+        part = signed[side]
+        signs = random.choice([-1.0, 1.0], size=(len(part), N_RESAMPLES))
+        draws[side] = part[:, None] * (signs - part @ signs / (part.sum() or 1.0))
+    return draws.T
+
+
 class MaximumMeanDiscrepancy:
     """Two-sample tests by MMD that share the kernel matrix of all rows.
 
@@ -85,12 +105,8 @@ class MaximumMeanDiscrepancy:
         mine, theirs : ndarray of shape (n,)
             The mass of each row in the sample and in the population.
         """
-        random = np.random.RandomState(self.seed)
         signed = mine / mine.sum() - theirs / theirs.sum()
-        permuted = np.empty((N_RESAMPLES, len(signed)), dtype=np.float32)
-        for row in permuted:
-            row[:] = random.permutation(signed)
-        return self._result(signed, permuted)
+        return self._result(signed, swapped(signed, self.seed))
 
     def wild_bootstrap_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
         """Test weighted rows by random signs of their centred features (wild bootstrap).
@@ -98,14 +114,8 @@ class MaximumMeanDiscrepancy:
         The weights are treated as fixed. If they were fitted to make this distance small, the test
         is conservative.
         """
-        random = np.random.RandomState(self.seed)
         signed = mine / mine.sum() - theirs / theirs.sum()
-        flipped = np.zeros((len(signed), N_RESAMPLES))
-        for side in (signed > 0, signed < 0):
-            part = signed[side]
-            signs = random.choice([-1.0, 1.0], size=(len(part), N_RESAMPLES))
-            flipped[side] = part[:, None] * (signs - part @ signs / (part.sum() or 1.0))
-        return self._result(signed, flipped.T)
+        return self._result(signed, flipped(signed, self.seed))
 
     def _result(self, signed: FloatArray, null: FloatArray) -> Comparison:
         statistic = self._squared(signed[None])[0]

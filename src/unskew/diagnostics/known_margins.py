@@ -9,6 +9,7 @@ import numpy as np
 from unskew.diagnostics.diagnosis import Verdict
 from unskew.diagnostics.features import BalanceLine, Difference, Distribution, FeatureBalance
 from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.verdict import LEAST_SHOWN, NO_DIFFERENCE
 from unskew.diagnostics.weights import WeightSummary
 from unskew.numerics.typing import FloatArray
 from unskew.population.feature_rules import FeatureRules
@@ -134,7 +135,7 @@ def reach_margin_verdict(
         headline = f"The weighted sample agrees with the margins, and keeps only {kept}."
         return Verdict("costly", headline, tuple(sentences), cause="cost")
     headline = f"The weighted sample agrees with the margins and keeps {kept}."
-    return Verdict("correctable", headline, tuple(sentences))
+    return Verdict("corrected", headline, tuple(sentences))
 
 
 def _worst_sentence(features: tuple[FeatureBalance, ...], *, after: bool) -> str:
@@ -143,6 +144,10 @@ def _worst_sentence(features: tuple[FeatureBalance, ...], *, after: bool) -> str
         line = max(feature.lines, key=lambda one: abs((one.after if after else one.before) or 0.0))
         label = feature.name if line.category is None else f"{feature.name} = {line.category}"
         worst.append(((line.after if after else line.before) or 0.0, label))
-    worst.sort(key=lambda one: -abs(one[0]))
+    worst = sorted(
+        (one for one in worst if abs(one[0]) >= LEAST_SHOWN), key=lambda one: -abs(one[0])
+    )
+    if not worst:
+        return NO_DIFFERENCE
     shown = [f"{label} ({f'{value:+.2f}'.replace('-', '−')})" for value, label in worst[:3]]
     return f"The largest differences, in standard deviations: {', '.join(shown)}."

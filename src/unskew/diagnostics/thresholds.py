@@ -14,7 +14,7 @@ class Thresholds:
     Attributes
     ----------
     significance_level : float
-        Of the two tests together.
+        Of the tests together: half of it is for that of columns one by one.
     max_uncovered : float
         The uncovered share above which weights cannot correct the bias.
     balanced_difference : float
@@ -23,6 +23,9 @@ class Thresholds:
         The AUC up to which sample and population count as balanced.
     min_effective_share : float
         The effective share of the sample below which weights are costly.
+    chance_difference : float
+        With weights: what the largest of all standardised differences reaches by chance at this
+        effective sample size.
     """
 
     significance_level: float = 0.05
@@ -30,6 +33,12 @@ class Thresholds:
     balanced_difference: float = 0.1
     balanced_auc: float = 0.55
     min_effective_share: float = 0.5
+    chance_difference: float = 0.0
+
+    @property
+    def largest_difference(self) -> float:
+        """The difference above which a feature counts against the weights, everywhere."""
+        return self.balanced_difference + self.chance_difference
 
 
 THRESHOLDS = Thresholds()

@@ -10,18 +10,25 @@ from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Bias, Comparison, Verdict
 from unskew.diagnostics.features import MISSING
-from unskew.diagnostics.thresholds import THRESHOLDS
+from unskew.diagnostics.thresholds import THRESHOLDS, Thresholds
 from unskew.diagnostics.weights import WeightSummary
 from unskew.overlap import Overlap
 
+LEAST_SHOWN = 0.005
+"""Smaller differences would be shown as 0.00."""
+NO_DIFFERENCE = "No mean or share differs by 0.01 standard deviations or more."
+
 
 def is_biased(bias: Bias, overlap: Overlap) -> bool:
-    """Whether a test finds bias, each at its part of the level, or a value is never in the sample.
+    """Whether a test finds bias, or a value that chance does not explain is never in the sample.
 
+    The test of columns one by one has half of the significance level, the others share the rest.
     A value counts only if an even draw of the sample's size would lack it in 1 of 100 cases.
     """
-    p_value = min(test.before.p_value for test in bias.tests)
-    return p_value < THRESHOLDS.significance_level / len(bias.tests) or bool(overlap.unseen)
+    half = THRESHOLDS.significance_level / 2
+    p_value = min(test.before.p_value for test in bias.tests[:2])
+    by_column = bias.columns is not None and bias.columns.before.p_value < half
+    return by_column or p_value < half / 2 or bool(overlap.unseen)
 
 
 class Forecast(NamedTuple):
@@ -61,6 +68,19 @@ def follows_rows(auc: Comparison, effective_share: float, *, held_out: bool) -> 
     return auc.high is not None and auc.high < limit
 
 
+def limits_of(weights: WeightSummary | None, population_rows: int, n_means: int) -> Thresholds:
+    """Return the limits with what chance explains of the differences of so many means.
+
+    That is the size that the largest of them reaches by chance, in standard deviations of a row:
+    Bonferroni's correction of a normal quantile.
+    """
+    if weights is None:
+        return THRESHOLDS
+    error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
+    chance = float(norm.isf(THRESHOLDS.significance_level / 2 / n_means) * error)
+    return replace(THRESHOLDS, chance_difference=chance)
+
+
 def reach_verdict(
     bias: Bias,
     overlap: Overlap,
@@ -69,7 +89,7 @@ def reach_verdict(
     forecast: Forecast,
     sample_rows: int,
     population_rows: int,
-    n_means: int,
+    limits: Thresholds = THRESHOLDS,
 ) -> Verdict:
     """Return the verdict.
 
@@ -79,8 +99,7 @@ def reach_verdict(
         The measurements.
     forecast : Forecast
     sample_rows, population_rows : int
-    n_means : int
-        How many means were compared: one for each number and each category.
+    limits : Thresholds
     """
     tests = _test_sentence(bias, sample_rows, population_rows)
     if overlap.uncovered > THRESHOLDS.max_uncovered:
@@ -95,11 +114,7 @@ def reach_verdict(
     if weights is None:
         found = _without_weights(bias, tests, overlap, forecast.expected_share)
         return replace(found, sentences=(*found.sentences, *left_out))
-    # The size that the largest of n_means differences reaches by chance, in standard deviations
-    # of a row: Bonferroni's correction of a normal quantile.
-    error = np.sqrt(1 / weights.effective_sample_size + 1 / population_rows)
-    noise = float(norm.isf(THRESHOLDS.significance_level / 2 / n_means) * error)
-    found = _with_weights(bias, tests, overlap, weights, noise, forecast.overfitted)
+    found = _with_weights(bias, tests, overlap, weights, limits, forecast.overfitted)
     return replace(found, sentences=(*found.sentences, *left_out))
 
 
@@ -136,7 +151,7 @@ def _with_weights(
     tests: str,
     overlap: Overlap,
     weights: WeightSummary,
-    noise: float,
+    limits: Thresholds,
     overfitted: bool,
 ) -> Verdict:
     kept, coverage, end = _percent(weights.effective_share), str(overlap), _except_for(overlap)
@@ -153,7 +168,11 @@ def _with_weights(
             "They fit single rows of the sample instead of how it differs from the population."
         )
         return Verdict("not corrected", headline, (*sentences, meaning), cause="overfitted")
-    if _means_differ(bias, noise):
+    # Weights cannot create what the sample lacks altogether; the overlap reports that.
+    left = max(
+        (f.differences["after"].correctable_difference or 0.0 for f in bias.features), default=0.0
+    )
+    if left > limits.largest_difference:
         headline = "The weights do not remove the bias."
         return Verdict("not corrected", headline, sentences, cause="means")
     if bias.tests[0].after is not None and is_separable(bias.tests[0].after):
@@ -165,21 +184,17 @@ def _with_weights(
             headline += f"; these cost {loss}"
         reasons = (tests, _power_sentence(bias), size, coverage)
         return Verdict("no bias found", f"{headline}.", reasons)
+    if left > limits.balanced_difference:
+        end = f"; differences of up to {left:.2f} standard deviations may be chance{end}"
     if weights.effective_share < THRESHOLDS.min_effective_share:
         headline = f"The weights correct the bias, at the cost of {loss}{end}"
         return Verdict("costly", headline, sentences, cause="cost")
     headline = f"The weights correct the bias and keep {kept} of the effective sample size{end}"
-    return Verdict("correctable", headline, sentences)
-
-
-def _means_differ(bias: Bias, noise: float) -> bool:
-    # Weights cannot create what the sample lacks altogether; the overlap reports that.
-    left = [f.differences["after"].correctable_difference or 0.0 for f in bias.features]
-    return max(left, default=0.0) > THRESHOLDS.balanced_difference + noise
+    return Verdict("corrected", headline, sentences)
 
 
 def _test_sentence(bias: Bias, sample_rows: int, population_rows: int) -> str:
-    auc, mmd = (test.before for test in bias.tests)
+    auc, mmd = (test.before for test in bias.tests[:2])
     if auc.low is None:
         rows, side = min((sample_rows, "sample"), (population_rows, "population"))
         return f"{rows:,} {side} rows are too few to train and test a classifier."
@@ -203,7 +218,7 @@ def _power_sentence(bias: Bias) -> str:
 
 
 def _weighted_sentence(bias: Bias) -> str:
-    classifier, discrepancy = bias.tests
+    classifier, discrepancy = bias.tests[:2]
     auc, mmd = classifier.after, discrepancy.after
     if auc is None or mmd is None or auc.low is None:
         return "The sample is too small to judge the weights by a classifier."
@@ -221,11 +236,13 @@ def _worst_sentence(bias: Bias, *, after: bool) -> str:
         known = [(value, category) for value, category in values if value is not None]
         if known:
             mean, category = max(known, key=lambda entry: abs(entry[0]))
+            if abs(mean) < LEAST_SHOWN:
+                continue
             worst.append(
                 (mean, feature.name if category is None else f"{feature.name} = {category}")
             )
     if not worst:
-        return "No column has values on both sides."
+        return NO_DIFFERENCE
     shown = [
         f"{name} ({f'{mean:+.2f}'.replace('-', '−')} standard deviations)"
         for mean, name in sorted(worst, key=lambda entry: -abs(entry[0]))[:3]

@@ -21,6 +21,7 @@ from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skew
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT
 from unskew.population.column_names import listing
+from unskew.population.determined import determined_by
 
 VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
 VARIANCES = ("auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap")
@@ -69,8 +70,10 @@ def assemble(
     """Return the estimate, or one for each group and class."""
     found, cautions = each_estimate(target, weighed, design, options, learner)
     _warn_of_few_rows(found)
+    hint = determined_by(weighed.fit.sample, target.outcome.values)
+    about = (*target.outcome.notes, *filter(None, [hint]), *notes)
     of_weights = getattr(weighed.weighter, "notes_", ())
-    return _shown(target, weighed, found, (*target.outcome.notes, *notes, *of_weights, *cautions))
+    return _shown(target, weighed, found, (*about, *of_weights, *cautions))
 
 
 def each_estimate(

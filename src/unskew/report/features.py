@@ -30,7 +30,8 @@ MAX_DISTRIBUTIONS = 12
 
 def differences(diagnosis: Diagnosis) -> Section:
     """Return the love plot: mean differences of features and categories before and after."""
-    balanced = diagnosis.thresholds.balanced_difference
+    limits = diagnosis.thresholds
+    balanced = limits.largest_difference
     known = [feature for feature in diagnosis.bias.features if feature.lines]
     if not known:
         nothing = Paragraph("No feature has a mean to compare.")
@@ -45,6 +46,12 @@ def differences(diagnosis: Diagnosis) -> Section:
         counts += f" before weighting, {_outside(known, 'after', balanced)} after"
     label = charts.line_label(feature, line)
     text = f"The largest mean difference is that of {label}: {means}. {counts}."
+    if limits.chance_difference:
+        text += (
+            " The verdict judges the weights by the same limit: "
+            f"{decimal(limits.balanced_difference)}, and {decimal(limits.chance_difference)} that "
+            "chance explains at this effective sample size."
+        )
     caption = (
         "Mean difference from the population, in standard deviations: positive if the sample has "
         "too much of a feature."

@@ -40,6 +40,7 @@ VISIBLE_SHARE = 0.0005
 _STATUS: dict[Status, tuple[str, Literal["good", "caution", "bad"]]] = {
     "no bias found": ("No bias found", "good"),
     "correctable": ("Correctable", "good"),
+    "corrected": ("Corrected", "good"),
     "costly": ("Correctable at a cost", "caution"),
     "not corrected": ("Not corrected", "bad"),
     "not correctable": ("Not correctable", "bad"),
@@ -50,6 +51,8 @@ def build_report(diagnosis: Diagnosis) -> Report:
     """Return the content of the report."""
     verdict = diagnosis.verdict
     status, tone = _STATUS[verdict.status]
+    if diagnosis.weights is not None:
+        status = status.replace("Correctable", "Corrected")
     sections = [section for build in SECTIONS if (section := build(diagnosis)) is not None]
     step = () if verdict.next_step is None else (f"Next step: {verdict.next_step}",)
     reasons = [visible(sentence, 900) for sentence in (*verdict.sentences, *step)]
@@ -232,10 +235,16 @@ def methods(diagnosis: Diagnosis) -> Section:
     ]
     limits = diagnosis.thresholds
     balanced, effective = decimal(limits.balanced_difference), share(limits.min_effective_share)
+    chance = {}
+    if limits.chance_difference:
+        chance["The same with the weights, and what chance explains of it"] = (
+            f"{decimal(limits.largest_difference)}, {decimal(limits.chance_difference)}"
+        )
     values = {
-        "Significance level of the two tests together": share(limits.significance_level),
+        "Significance level of the tests together": share(limits.significance_level),
         "Uncovered share above which weights cannot correct the bias": share(limits.max_uncovered),
         "Standardised difference up to which a feature counts as balanced": balanced,
+        **chance,
         "AUC up to which sample and population count as balanced": decimal(limits.balanced_auc),
         "Effective share of the sample below which weights are costly": effective,
     }
