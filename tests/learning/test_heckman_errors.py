@@ -5,6 +5,7 @@ import pytest
 from tests.learning.heckman_data import simulated
 
 from unskew import HeckmanRegressor, InputError, ParameterError, Population
+from unskew.weighters import reservoir_size
 
 
 class TestWarnings:
@@ -85,6 +86,15 @@ class TestErrors:
             model.fit(frame[seen], y[seen], population=marked, clusters=np.arange(seen.sum()))
         with pytest.raises(ParameterError, match="one side alone"):
             model.fit(frame[seen], y[seen], population=marked, sample_weight=np.ones(seen.sum()))
+
+    def test_a_population_that_memory_does_not_hold_is_refused(self, monkeypatch):
+        monkeypatch.setattr(reservoir_size, "MEMORY", 2**14)
+        frame, y = simulated()
+        seen = y.notna().to_numpy()
+        with pytest.raises(InputError, match="2,000 of 2 columns take more than"):
+            HeckmanRegressor(outcome=["x"]).fit(
+                frame[seen], y[seen], population=Population(frame, selected=seen)
+            )
 
     def test_columns_that_do_not_exist(self):
         frame, y = simulated()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -19,6 +18,7 @@ from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Rows
+from unskew.weighters import reservoir_size
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,14 @@ class HeckmanRows:
         names = self.first.table.column_names
         chosen = replace(self.first, table=self.first.table.select(selection))
         matched = target.matched(chosen, among=names)
-        drawn = matched.reduce(Reservoir(sys.maxsize))
+        most = reservoir_size.MEMORY // (reservoir_size.BYTES_PER_VALUE * len(selection))
+        drawn = matched.reduce(Reservoir(most))
+        if len(drawn.weight) == most:
+            raise InputError(
+                f"The likelihood needs all rows of the population at once, and {matched.size:,} of "
+                f"{len(selection)} columns take more than 1 GB. Give a random part of the rows "
+                "that were not selected, with the weights that make up for it."
+            )
         marks = np.asarray(drawn.selected)
         if target.n_selected != len(self.first):
             raise InputError(
