@@ -10,6 +10,7 @@ from sklearn.base import clone
 from tests.estimation.helpers import MEANS, QUIET
 
 from unskew import (
+    AutoWeights,
     CalibrationWeights,
     EstimateWarning,
     FrequencyWeights,
@@ -304,3 +305,23 @@ def test_margins_that_are_estimates_add_their_variance():
     assert median.standard_error > plain.standard_error
     with pytest.raises(ParameterError, match="standard_errors of g lacks the level 'b'"):
         Margins(shares={"g": shares}, standard_errors={"g": {"a": 0.1, "c": 0.1}})
+
+
+def test_the_bootstrap_of_automatic_weights_is_that_of_cells_and_fits_no_model_again():
+    random = np.random.default_rng(1)
+    effects, names = np.array([-1.5, -0.5, 0.0, 0.7, 1.4]), np.array(list("abcde"))
+    odds = np.exp(0.6 * effects)
+    chosen = random.choice(5, size=500, p=odds / odds.sum())
+    sample = pd.DataFrame({"c": names[chosen]})
+    population = pd.DataFrame({"c": names[random.integers(5, size=3000)]})
+    y = 2 * effects[chosen] + random.normal(size=500)
+    began = time.process_time()
+    AutoWeights(**QUIET).fit(sample, population=population)
+    fit = time.process_time() - began
+    ours = estimate(sample, y, population=population, weighter=AutoWeights(**QUIET))
+    taken = time.process_time() - began - fit
+    cells = estimate(sample, y, population=population, weighter=FrequencyWeights(**QUIET))
+    assert ours.variance == "bootstrap"
+    # The spread of 200 replicates has an error of 5 %.
+    assert ours.standard_error == pytest.approx(cells.standard_error, rel=0.15)
+    assert taken < 20 * fit  # 200 fits took 200 times as long

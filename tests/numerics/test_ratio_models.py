@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
@@ -166,3 +167,17 @@ def test_caps_at_the_ends():
     # A limit that no sample row reaches still holds for new rows.
     assert ratio_cap(np.array([1.0, 3.0]), np.ones(2), 10.0) == pytest.approx(20.0)
     assert ratio_cap(np.array([0.0, 0.0, 5.0]), np.ones(3), 2.0) == 5.0
+
+
+def test_many_features_reach_the_minimum_with_few_hessians():
+    random = np.random.default_rng(0)
+    features = np.column_stack([np.ones(500), random.normal(size=(500, 250))])
+    shares = np.full(500, 1 / 500)
+    means = features[random.uniform(size=500) < expit(features[:, 1])].mean(axis=0)
+    problem = LogisticProblem(features, shares, means)
+    for rate, penalty in ((0.3, 0.1), (0.3, 0.001), (0.9, 0.01)):
+        beta, certificate = problem.solve(rate, penalty, tol=1e-9)
+        assert certificate.converged
+        ridge = np.append(0.0, np.full(250, penalty))
+        slope = (shares * expit(features @ beta)) @ features - rate * means + ridge * beta
+        assert np.abs(slope).max() < 1e-8

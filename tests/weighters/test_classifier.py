@@ -353,3 +353,14 @@ def test_a_fit_by_many_passes_is_refused_by_name():
     for classifier in (None, "logistic"):
         with pytest.raises(ParameterError, match="population_rows=None.* was removed"):
             ClassifierWeights(classifier, population_rows=None).fit(sample, population=population)
+
+
+def test_trees_find_the_column_that_matters_among_many():
+    random = np.random.default_rng(0)
+    population = random.normal(size=(500, 210))
+    chance = 1 / (1 + np.exp(-2 * population[:, 205]))
+    chosen = random.uniform(size=500) < chance
+    weighter = ClassifierWeights(overlap="ignore").fit(population[chosen], population=population)
+    assert np.corrcoef(weighter.weights_, 1 / chance[chosen])[0, 1] > 0.6
+    again = weighter.weigh(population[chosen])
+    assert again == pytest.approx(weighter.weights_, rel=1e-9)

@@ -62,6 +62,7 @@ class Replicates:
         self._tried = 0
         fit = weighed.fit
         self._answers = _Answers(fit.answer, weighed.sums)
+        self._replicator = weighed.weighter._replicator(fit.sample, fit.answer)
         self._blocks: list[FloatArray] = []
         self._counts: list[BoolArray] = []
         if weighed.drawn is not None and weighed.drawn.rows is not None:
@@ -95,10 +96,9 @@ class Replicates:
     ) -> tuple[_Answers, FloatArray, FloatArray | UnskewError]:
         """Solve the weights of a replicate, or return why there are none."""
         answers, times = drawn
-        twin = copy.copy(self._weighed.weighter)
         try:
             sample = self._weighed.fit.sample
-            weights = twin._solve(sample.replicate(times), answers.of_weighter)
+            twin, weights = self._replicator(sample.replicate(times), answers.of_weighter)
             if self._of_all_rows and isinstance(twin, InductiveWeighter):
                 weights = twin._weigh(sample)
         except UnskewError as error:

@@ -13,9 +13,11 @@ serves both, and needs no knowledge of which population rows are in the sample.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
 from unskew.numerics.calibration import solve_psd
@@ -24,6 +26,8 @@ from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray
 
 MAX_STEPS = 100
+WIDE = 200
+"""Features from which on the Hessian is kept as long as a step with it halves the gradient."""
 TOLERANCE = 1e-10
 
 
@@ -67,6 +71,7 @@ class LogisticProblem:
         self.shares = shares
         self.sample_means = sample_means
         self.n_free = n_free
+        self._gram: FloatArray | None = None
 
     def solve(
         self, rate: float, penalty: float, start: FloatArray | None = None, tol: float = TOLERANCE
@@ -81,7 +86,8 @@ class LogisticProblem:
         beta = start
         scores = self.features @ beta
         value = self._value(beta, scores, rate, ridge)
-        steps, norm = 0, np.inf
+        steps, norm, before = 0, np.inf, np.inf
+        inverse: Callable[[FloatArray], FloatArray] | None = None
         while True:
             chances = expit(scores)
             gradient = (self.shares * chances) @ self.features - rate * self.sample_means
@@ -89,10 +95,13 @@ class LogisticProblem:
             norm = float(np.abs(gradient).max())
             if norm <= tol or steps == MAX_STEPS:
                 break
-            curvature = self.shares * chances * (1 - chances)
-            hessian = weighted_moments(self.features, curvature).gram
-            hessian.flat[:: width + 1] += ridge + 1e-14
-            direction = -solve_psd(hessian, gradient)
+            kept = width >= WIDE and (steps == 0 or norm < before / 2)
+            if not kept or self._gram is None:
+                curvature = self.shares * chances * (1 - chances)
+                self._gram = weighted_moments(self.features, curvature).gram
+                inverse = None
+            inverse = inverse or _inverse(self._gram, ridge)
+            direction, before = -inverse(gradient), norm
             ahead = self.features @ direction
             promised = float(gradient @ direction)
             size = 1.0
@@ -118,6 +127,19 @@ class LogisticProblem:
     def _value(self, beta: FloatArray, scores: FloatArray, rate: float, ridge: FloatArray) -> float:
         fit = self.shares @ softplus(scores) - rate * float(self.sample_means @ beta)
         return float(fit + ridge @ beta**2 / 2)
+
+
+def _inverse(gram: FloatArray, ridge: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the product of a vector and the inverse of the Hessian with a ridge."""
+    hessian = gram.copy()
+    hessian.flat[:: len(ridge) + 1] += ridge + 1e-14
+    if len(ridge) < WIDE:
+        return lambda vector: solve_psd(hessian, vector)
+    try:
+        factor = cho_factor(hessian)
+    except LinAlgError:
+        return lambda vector: solve_psd(hessian, vector)
+    return lambda vector: np.asarray(cho_solve(factor, vector))
 
 
 def log_ratio_of(scores: FloatArray, rate: float) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -12,6 +13,7 @@ import numpy as np
 from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapWarning, ParameterError, warn_caller
 from unskew.numerics.distances import Raking
+from unskew.numerics.ratio_loss import Sided, pool_exponents
 from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
@@ -24,13 +26,13 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, Total
 from unskew.weighters.balancing import Balancing
-from unskew.weighters.base import Weighter
+from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.linearisation import Linearisation
-from unskew.weighters.pool import LIMIT, Pool
+from unskew.weighters.pool import LIMIT, Pool, limit
 from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
@@ -105,6 +107,9 @@ class AutoWeights(InductiveWeighter):
        errors, weights are brought nearer to the population's shares of them.
     6. Weights above ``max_weight`` times the mean are cut.
     7. With ``calibrate_to="means"``, a tilt matches the means.
+
+    In a bootstrap the models and whether a difference was detected count as given; exponents and
+    what follows are solved again.
 
     Examples
     --------
@@ -196,6 +201,15 @@ class AutoWeights(InductiveWeighter):
         self.detected_ = pool.detected
         self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
         own = self._log_ratios(sample.values, sample.rows.table)
+        weights = self._weights_of(sample, own, rows, *sums)
+        imbalance = Imbalance(sample, *rows.whole)
+        self._explain(names, pool, imbalance, own, weights, sample.design)
+        return weights
+
+    def _weights_of(
+        self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
+    ) -> FloatArray:
+        """Pool the candidates' log ratios of the sample, tilt and cut them."""
         levels = [one for one in self.models_ if isinstance(one, LevelModels) and one.matters]
         self.levels_ = LevelTilt(levels if self.detected_ else [])
         ratios = self._pooled(own, sample.values)
@@ -212,9 +226,30 @@ class AutoWeights(InductiveWeighter):
             self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
             weights = np.minimum(ratios, self.cap_) * sample.design
             self.n_capped_ = int((ratios[counted] > self.cap_).sum())
-        imbalance = Imbalance(sample, *rows.whole)
-        self._explain(names, pool, imbalance, own, weights, sample.design)
         return weights
+
+    def _replicator(self, sample: Sample, answer: Question[Summaries]) -> Replicator:
+        """Return how to solve for other weights: models are kept, pool and tilts solved again."""
+        most = self._learned_from(sample)[0]
+        drawn = answer.summary.parts[0]
+        rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
+        own = self._log_ratios(sample.values, sample.rows.table)
+        alone = not self.detected_ or bool(np.isin(self.exponents_, (0.0, 1.0)).all())
+        held_out: list[Sided] = []
+        if not alone:
+            dealt, table = rows.dealt(self.folds_), rows.joined_table
+            found = (model.log_ratio(rows.values, table, dealt) for model in self.models_)
+            held_out = [limit(rows.split(one)) for one in found]
+
+        def solve(replicate: Sample, redrawn: Any) -> tuple[Weighter, FloatArray]:
+            twin = copy.copy(self)
+            population, _, *sums = redrawn.summary.parts
+            again = rows.reweighed(replicate.design, population.weight)
+            if not alone:
+                twin.exponents_ = pool_exponents(held_out, again.shares)
+            return twin, twin._weights_of(replicate, own, again, *sums)
+
+        return solve
 
     @property
     def _is_cross_fitted(self) -> bool:

@@ -7,8 +7,9 @@ answer into one number per sample row. One that can weigh new rows derives from
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -46,6 +47,10 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
+
+
+Replicator = Callable[[Sample, Any], tuple["Weighter", FloatArray]]
+"""Returns a fitted weighter and its weights of the sample."""
 
 
 class Weighter(WithParameters, ABC):
@@ -153,6 +158,18 @@ class Weighter(WithParameters, ABC):
 
         ``answer`` is the question, filled.
         """
+
+    def _replicator(self, sample: Sample, answer: Any) -> Replicator:  # noqa: ARG002
+        """Return how to solve for other design weights of the sample, and another answer.
+
+        ``sample`` and ``answer`` are those of the fit; what they decide may be kept.
+        """
+
+        def solve(replicate: Sample, redrawn: Any) -> tuple[Weighter, FloatArray]:
+            twin = copy.copy(self)
+            return twin, twin._solve(replicate, redrawn)
+
+        return solve
 
     def _linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
         """Return how the weights that ``_solve`` has just set follow the rows.

@@ -25,6 +25,8 @@ MAX_CATEGORIES = 200
 FEW_ENTRIES = 200_000
 """Below this many numbers, trees are grown by one thread."""
 TILT_PENALTIES = (0.1, 0.01, 0.001)
+MOST_COLUMNS = 200
+"""Of more columns, trees see those whose means, or squares, differ most outside of their fold."""
 
 
 class BoostedModels(RatioModels):
@@ -49,11 +51,14 @@ class BoostedModels(RatioModels):
         self.bins = TreeBins().fit(rows)
         encoded = self.bins.transform(rows.values)
         self.models, held_out = [], list[IntArray]()
+        self.chosen: list[IntArray] = []
         shares = np.concatenate(rows.shares)
         losses = np.zeros(MAX_TREES + 1)
         for number in range(n_folds):
             tell(f"boosting trees, {number + 1} of {n_folds}")
             train = outside(rows, dealt, number, n_folds)
+            columns = _most_different(encoded, rows, train)
+            self.chosen.append(columns)
             model = HistGradientBoostingClassifier(
                 max_iter=MAX_TREES,
                 max_leaf_nodes=8,
@@ -61,15 +66,17 @@ class BoostedModels(RatioModels):
                 learning_rate=0.1,
                 l2_regularization=1.0,
                 early_stopping=False,
-                categorical_features=self.bins.is_category,
+                categorical_features=self.bins.is_category[columns],
                 random_state=self.seed,
             )
-            model.fit(encoded[train], ~rows.is_mine[train], rebalanced(rows, train))
+            known = encoded[np.ix_(train, columns)]
+            model.fit(known, ~rows.is_mine[train], rebalanced(rows, train))
             self.models.append(model)
             inside = np.flatnonzero(dealt == number) if n_folds > 1 else train
             sign = np.where(rows.is_mine[inside], 1.0, -1.0)
             losses[0] += np.log(2.0) * shares[inside].sum()
-            stages = model.staged_decision_function(encoded[inside]) if len(inside) else ()
+            few = encoded[np.ix_(inside, columns)]
+            stages = model.staged_decision_function(few) if len(inside) else ()
             for stage, score in enumerate(stages, start=1):
                 losses[stage] += softplus(sign * score) @ shares[inside]
             held_out.append(inside)
@@ -93,9 +100,24 @@ class BoostedModels(RatioModels):
         """Return the log odds of rows after the chosen number of trees."""
         if not self.n_trees or not len(bins):
             return np.zeros(len(bins))
-        stages = self.models[number].staged_decision_function(bins)
+        stages = self.models[number].staged_decision_function(bins[:, self.chosen[number]])
         with one_thread(when=bins.size < FEW_ENTRIES):
             return np.asarray(next(islice(stages, self.n_trees - 1, None)))
+
+
+def _most_different(bins: FloatArray, rows: TwoSamples, train: IntArray) -> IntArray:
+    """Return the columns in which the sides differ most, among the rows that train a model."""
+    if bins.shape[1] <= MOST_COLUMNS:
+        return np.arange(bins.shape[1])
+    known = bins[train]
+    weight = rebalanced(rows, train) * np.where(rows.is_mine[train], 2.0, -2.0) / len(train)
+    found = np.zeros(bins.shape[1])
+    for _ in range(2):
+        known -= known.mean(axis=0)
+        spread = np.maximum(known.std(axis=0), 1e-12)
+        found = np.maximum(found, np.abs(weight @ known) / spread)
+        known *= known
+    return np.sort(np.argsort(-found, kind="stable")[:MOST_COLUMNS])
 
 
 class TreeBins:

@@ -50,6 +50,8 @@ class TwoSamples:
         The population's rows.
     whole : tuple of ndarray, pyarrow.RecordBatch and ndarray
         The codes, the rows and the weights of all population rows that were drawn.
+    kept : ndarray of bool
+        Which of these are among the rows.
     columns : ndarray of int
         An order of the columns that does not depend on the one they came in.
     keys : ndarray of uint64
@@ -69,6 +71,7 @@ class TwoSamples:
     sample: Sample
     batch: pa.RecordBatch
     whole: tuple[FloatArray, pa.RecordBatch, FloatArray]
+    kept: BoolArray
     columns: IntArray
     keys: Words
     exact: FloatArray | None = None
@@ -119,9 +122,15 @@ class TwoSamples:
             ordered,
             batch.filter(pa.array(kept)),
             (theirs, batch, weight),
+            kept,
             columns,
             keys,
         )
+
+    def reweighed(self, design: FloatArray, weight: FloatArray) -> TwoSamples:
+        """Return the same rows with other weights of the sample and of all rows drawn."""
+        sides = design[self.order], weight[self.kept]
+        return replace(self, shares=Sided(*(side / side.sum() for side in sides)))
 
     def aligned(self) -> TwoSamples:
         """Return the rows with columns in which only one side is rounded rounded on both."""
