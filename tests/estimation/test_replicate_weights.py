@@ -10,6 +10,7 @@ from unskew import (
     EstimateWarning,
     Margins,
     ParameterError,
+    Population,
     TreeWeights,
     Unweighted,
     estimate,
@@ -102,3 +103,12 @@ def test_a_row_that_stands_for_itself_is_in_every_replicate_of_a_census():
     assert inside.standard_error == pytest.approx(linear.standard_error, rel=0.15)
     whole = replicate_weights(X, finite_population=True, **common | {"population": X})
     assert whole == pytest.approx(np.ones((400, 200)))
+
+
+def test_replicates_tell_their_progress(data):
+    X, _, population = data
+    heard = []
+    known = Population(population, progress=lambda progress: heard.append(progress.doing))
+    replicate_weights(X, population=known, weighter=MEANS, replicates=25)
+    told = [doing for doing in heard if "replicates" in doing]
+    assert told == [f"drawing replicates, {n} of 25" for n in (1, 11, 21)]

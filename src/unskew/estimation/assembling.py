@@ -208,8 +208,8 @@ def _own_notes(target: Target, variance: Variance) -> list[tuple[str, ...]]:
             found[number] += (f"One row or cluster has no variance, and no interval{of}.",)
         elif variance.heavy[number] and not (target.is_share or target.statistic == "quantile"):
             found[number] += (
-                f"y has so heavy a tail{of} that few rows decide its mean. The interval is longer "
-                "on that side, and may still be too short. A median is surer.",
+                f"y has so heavy a tail{of} that its variance may be infinite, and few rows decide "
+                "its mean: the interval is too short. A median is surer.",
             )
     return found
 

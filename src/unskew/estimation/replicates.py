@@ -17,12 +17,14 @@ from unskew.estimation.weighing import Weighed
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
 from unskew.population.threads import in_order, n_threads
 from unskew.weighters.inductive import InductiveWeighter
 
 MOST_BLOCKS = 400
+TOLD_EVERY = 10
 MOST_FAILURES = 0.1
 """The share of replicates without weights above which there is no certificate."""
 
@@ -75,12 +77,15 @@ class Replicates:
         def drawn() -> Iterator[tuple[_Answers, FloatArray]]:
             for _ in range(self._n):
                 self._tried += 1
+                if self._tried % TOLD_EVERY == 1:
+                    tell(f"drawing replicates, {self._tried:,} of {self._n:,}")
                 answers = self._redrawn()
                 # Of a census, a row that stands for itself alone is in every sample.
                 more = self._design.redraw(self._random) - 1.0
                 yield answers, 1.0 + np.sqrt(self._weighed.beyond_itself) * more
 
-        with warnings.catch_warnings(), one_blas_thread():
+        listener = watching(getattr(self._weighed.fit.target, "progress", None))
+        with warnings.catch_warnings(), one_blas_thread(), listener:
             warnings.simplefilter("ignore")  # they repeat what the fit has said
             for answers, times, weights in in_order(self._solve, drawn(), n_threads(None)):
                 if not isinstance(weights, UnskewError):

@@ -15,7 +15,7 @@ from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design, Entries, Spread
-from unskew.numerics.intervals import heavy_tails
+from unskew.numerics.intervals import heavy_tail
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes
 from unskew.population.margins import Margins
@@ -50,7 +50,7 @@ class Variance(NamedTuple):
     """The design effect of clusters: the variance by them over that of rows drawn one by one."""
     skewness: FloatArray
     heavy: BoolArray
-    """Whether residuals are so skewed that intervals are short."""
+    """Whether the tail of the residuals is so heavy that intervals are short."""
     notes: tuple[str, ...] = ()
     replicated: bool = False
 
@@ -110,8 +110,8 @@ def _linearised(
     clustering = design.clustering(of_sample, weights, inside)
     rows, columns = inside
     residuals = of_sample[rows, columns] / np.where(weights[rows] == 0, 1.0, weights[rows])
-    effective = effective_sizes(weights[rows], columns, len(clustering)) / clustering
-    heavy = heavy_tails(residuals, columns, effective)
+    apart = np.split(residuals, np.searchsorted(columns, np.arange(1, len(clustering))))
+    heavy = np.array([heavy_tail(one) for one in apart])
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
         noise = _population_spread(target, weighed, point, influence, numbers)
