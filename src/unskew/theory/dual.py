@@ -128,13 +128,10 @@ class RidgeCurvature:
     Zero weights D are allowed only where the coefficients are zero.
     """
 
-    def __init__(
-        self, K: FloatArray, weights: FloatArray, alpha: float, *, overwrite: bool = False
-    ) -> None:
+    def __init__(self, K: FloatArray, weights: FloatArray, alpha: float) -> None:
         self.alpha = alpha
         self.root = np.sqrt(weights)
-        S = K if overwrite else K.copy()
-        S *= self.root
+        S = K * self.root
         S *= self.root[:, None]
         S.flat[:: len(S) + 1] += alpha
         # S is its own transpose, which LAPACK can overwrite without a copy.

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.kernels import GaussianKernel, blocks, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.theory.dual import RidgeCurvature
 from unskew.theory.linear_models import check_finite, features_of, last_step
 from unskew.theory.not_covered import not_covered
 from unskew.theory.regions import KernelContributions
@@ -85,6 +86,17 @@ class KernelModel:
     def contributions(self) -> KernelContributions:
         """What each row contributes, with an offset as in the kernel K + 1."""
         return KernelContributions(self.kernel(self.rows) + (not self.squared), self.coefficients)
+
+    def curvature(self, least: FloatArray) -> RidgeCurvature:
+        """Return the curvature of the squared loss where rows have at least these weights.
+
+        It is factored once: the last one is kept.
+        """
+        known = self.__dict__.get("_curvature")
+        if known is None or not np.array_equal(known[0], least):
+            known = least, RidgeCurvature(self.contributions.K, least, self.penalty)
+            self.__dict__["_curvature"] = known
+        return known[1]
 
     @cached_property
     def predictions(self) -> FloatArray:

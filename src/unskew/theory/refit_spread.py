@@ -9,45 +9,30 @@ from scipy.linalg import lstsq
 from sklearn.utils import check_random_state
 
 from unskew.numerics.typing import FloatArray
-from unskew.theory.dual import RidgeCurvature
 from unskew.theory.fitted import KernelModel
-from unskew.theory.partitions import CountedCells
+from unskew.theory.regions import CellRegion
 
 
 def refit_spread(
-    fitted: KernelModel,
-    cells: CountedCells,
-    system: RidgeCurvature | FloatArray,
-    *,
-    refits: int,
-    random_state: Any,
+    fitted: KernelModel, region: CellRegion, *, refits: int, random_state: Any
 ) -> float:
     """Return the root mean square change of the predictions over draws of the weights.
 
     Parameters
     ----------
     fitted : KernelModel
-    cells : CountedCells
-    system : RidgeCurvature or ndarray
-        The factored curvature of a kernel ridge regression, or the kernel matrix of a support
-        vector regression.
+    region : CellRegion
     refits : int
         How many draws.
     random_state : int, RandomState instance or None
     """
-    # 1) Draw each cell's probability of selection from its posterior under Jeffreys' prior.
-    random = check_random_state(random_state)
-    m, n = cells.successes, cells.trials
-    rate = random.beta(m + 0.5, n - m + 0.5, size=(refits, len(m)))
-    # 2) Perfect over estimated weight of each row, for each draw.
-    errors = (m / n) / rate - 1
-    ratios = np.column_stack([cells.ratios(fitted.places, row) for row in errors])
-    # 3) What the predictions would change by.
+    ratios = region.draws(check_random_state(random_state), refits)
     moved = fitted.coefficients[:, None] * (ratios - 1)
-    if isinstance(system, RidgeCurvature):
-        change = system.moves(moved, fitted.weights[:, None] * ratios)
+    if fitted.squared:
+        curvature = fitted.curvature(fitted.weights * region.least)
+        change = curvature.moves(moved, fitted.weights[:, None] * ratios)
     else:
-        change = _support_vector_moves(fitted, system, moved)
+        change = _support_vector_moves(fitted, fitted.contributions.K - 1, moved)
     return float(np.sqrt(np.average((change**2).mean(axis=1), weights=fitted.weights)))
 
 

@@ -152,6 +152,10 @@ class CellRegion(Region):
         object.__setattr__(self, "least", self.cells.ratios(self.rows, self.errors.low))
         object.__setattr__(self, "most", self.cells.ratios(self.rows, self.errors.high))
 
+    def has_few_rows(self, fewest: int) -> bool:
+        """Whether cells hold fewer rows than so many on average."""
+        return len(self.cells.successes) * fewest > len(self.rows)
+
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the counts, and the cell that has the largest part."""
         worst, dominant = rows.worst(self.errors, self.factors)

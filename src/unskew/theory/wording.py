@@ -63,6 +63,15 @@ def dominant_remark(cells: CountedCells, place: int) -> str:
     )
 
 
+def dominant_terms(cells: CountedCells, place: int) -> dict[str, float]:
+    """Return the cell that has the largest part, and its counts."""
+    return {
+        "dominant cell": cells.names[place],
+        "its sample count": cells.sample[place],
+        "its population count": cells.population[place],
+    }
+
+
 def coarse_remark(n_cells: int, coarse: Bound) -> str:
     """Return what the certificate on coarser cells is."""
     return (
