@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from unskew import (
     AutoWeights,
@@ -15,6 +16,7 @@ from unskew import (
     ParameterError,
     Population,
     Progress,
+    Reweighted,
     TreeWeights,
     diagnose,
 )
@@ -108,6 +110,14 @@ def test_what_is_done_is_told_to_the_population_that_is_weighed_against(told):
     assert len(told) == before
     diagnose(sample, Population(rows, progress=told.append), weighter)
     assert "judging the weights on rows held out, 5 of 5" in [one.doing for one in told]
+
+
+def test_choosing_a_strength_and_training_are_told(told):
+    random = np.random.default_rng(0)
+    sample, rows = random.normal(0.5, 1, (300, 2)), random.normal(size=(1000, 2))
+    population = Population(rows, progress=told.append)
+    Reweighted(LinearRegression(), power=1.0).fit(sample, sample[:, 0], population=population)
+    assert told[-1].doing == "training the learner"
 
 
 def test_an_exception_of_the_callback_ends_the_pass(told):

@@ -29,6 +29,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.population.open_sample import named_columns_apart
 from unskew.population.population import Population
+from unskew.population.progress import tell, watching
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
@@ -208,14 +209,17 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
                 "weights. Use bounds=(0, None) on the weighter."
             )
         design = np.ones(len(base)) if sample_weight is None else np.asarray(sample_weight, float)
-        if power == "auto":
-            self.weights_: FloatArray = self._choose(
-                trainer, X, y, base, design, leaves, population
-            )
-        else:
-            self.power_ = float(power)
-            self.weights_ = tempered(base, design, self.power_)
-        self.estimator_ = trainer.fit(X, y, self.weights_)
+        with watching(getattr(population, "progress", None)):
+            if power == "auto":
+                tell("choosing how strongly to weight, by the learner's loss")
+                self.weights_: FloatArray = self._choose(
+                    trainer, X, y, base, design, leaves, population
+                )
+            else:
+                self.power_ = float(power)
+                self.weights_ = tempered(base, design, self.power_)
+            tell("training the learner")
+            self.estimator_ = trainer.fit(X, y, self.weights_)
         if self.resample == "multiplicity":
             self.multiplicities_ = trainer.multiplicities_
         remember_columns(self, fitted_columns(self.weighter_))
