@@ -54,7 +54,7 @@ def test_the_samples_own_rows_keep_their_weights(fitted):
 def test_the_choice_explains_itself(fitted):
     weighter, *_ = fitted
     choice = weighter.choice_
-    assert [one.name for one in choice.candidates] == ["equal", "logistic", "boosted"]
+    assert [one.name for one in choice.candidates] == ["equal", "logistic", "boosted", "tilt"]
     assert choice.candidates[0].held_out_loss == pytest.approx(np.log(2))
     assert choice.gain == pytest.approx(np.log(2) - choice.chosen.held_out_loss)
     assert choice.chosen.effective_share == pytest.approx(
@@ -287,3 +287,17 @@ def test_orders_and_scales_of_columns_change_nothing_and_the_seed_changes_the_fo
     turned = weights(lambda rows: rows[["d", "a"]].to_numpy())
     assert turned == pytest.approx(numbers, rel=1e-6)
     assert np.abs(weights(lambda rows: rows, random_state=1) - base).max() > 1e-3
+
+
+def test_selection_by_a_product_of_two_columns_is_found():
+    """Trees and sums of functions of single columns left a weight error of 0.23 in 600 rows."""
+    errors = []
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        pool, population = random.normal(size=(3000, 2)), random.normal(size=(6000, 2))
+        chance = np.exp((0.8 * pool[:, 0] * pool[:, 1]).clip(-1.5, 1.5) - 1.5)
+        taken = random.uniform(size=3000) < chance
+        weights = AutoWeights(overlap="ignore").fit(pool[taken], population=population).weights_
+        true = 1 / chance[taken]
+        errors.append(np.abs(weights / weights.mean() - true / true.mean()).mean())
+    assert np.mean(errors) < 0.17

@@ -27,6 +27,7 @@ from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, Total
 from unskew.weighters.balancing import Balancing
 from unskew.weighters.base import Replicator, Weighter
+from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
@@ -39,6 +40,9 @@ from unskew.weighters.tilt_linearisation import linearised_tilt
 from unskew.weighters.two_samples import TwoSamples, hash_values
 from unskew.weighters.value_folds import EXPECTED
 
+TILTED_ROWS = 20_000
+"""Sample rows up to which a tilt is a candidate: it finds products of two columns in few rows; with
+more, boosted trees do."""
 ROWS_A_MEAN = 20
 """The sample rows for each mean from which on a calibration cannot follow single rows."""
 
@@ -187,6 +191,8 @@ class AutoWeights(InductiveWeighter):
         dealt = rows.dealt(self.folds_)
         rate = np.count_nonzero(sample.design) / max(total.rows, 1)
         named = self._named_candidates()
+        if isinstance(self.candidates, str) and rows.n_mine <= TILTED_ROWS:
+            named.append(("tilt", CalibrationWeights(overlap="ignore")))
         self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
         names = [name for name, _ in named]
         if isinstance(self.candidates, str):

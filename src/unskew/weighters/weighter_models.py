@@ -54,6 +54,7 @@ class WeighterModels(RatioModels):
     def _fit_one(self, rows: TwoSamples, train: IntArray) -> None:
         mine, theirs = train[train < rows.n_mine], train[train >= rows.n_mine] - rows.n_mine
         sample = rows.sample.take(mine)
+        sample.order = np.arange(len(sample))  # which no order of the columns changes
         about = replace(self.about, n_rows=len(theirs), selected=False)
         weighter = clone(self.weighter).set_params(overlap="ignore")
         batch, weight = rows.batch.take(pa.array(theirs)), rows.shares.theirs[theirs]
