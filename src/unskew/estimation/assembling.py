@@ -258,7 +258,7 @@ def _warn_of_few_rows(found: dict[Any, Estimate]) -> None:
         warn_caller(
             EstimateWarning(
                 f"The effective sample size is {one.effective_sample_size:.1f}{of}: with "
-                f"fewer than {FEW_ROWS}, intervals are often too short."
+                f"fewer than {FEW_ROWS}, intervals rest on few rows, and are wide."
             )
         )
 

@@ -115,7 +115,7 @@ def estimate(
     Warns
     -----
     EstimateWarning
-        If the effective sample size is below 30: intervals are then too short.
+        If the effective sample size is below 30: the interval then rests on few rows.
 
     Notes
     -----

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ODDS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0)
 """The factors for which sensitivity is computed, where none are given."""
 FEW_ROWS = 30
-"""An effective sample size below which intervals are too short, and which is warned of."""
+"""An effective sample size below which few rows decide, and which is warned of."""
 
 
 @dataclass(frozen=True)

@@ -211,8 +211,8 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
     if size < FEW_ROWS:
         warn_caller(
             EstimateWarning(
-                f"The effective sample size is {size:.1f}: with fewer than {FEW_ROWS}, intervals "
-                "are often too short."
+                f"The effective sample size is {size:.1f}: with fewer than {FEW_ROWS}, bootstrap "
+                "intervals are often too short."
             )
         )
     spread, times = float(np.nanstd(found, ddof=1)), float(norm.ppf(0.5 + common["level"] / 2))

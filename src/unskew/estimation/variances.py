@@ -110,8 +110,9 @@ def _linearised(
     clustering = design.clustering(of_sample, weights, inside)
     rows, columns = inside
     residuals = of_sample[rows, columns] / np.where(weights[rows] == 0, 1.0, weights[rows])
-    apart = np.split(residuals, np.searchsorted(columns, np.arange(1, len(clustering))))
-    heavy = np.array([heavy_tail(one) for one in apart])
+    ends = np.searchsorted(columns, np.arange(1, len(clustering)))
+    both = zip(np.split(values[rows, columns], ends), np.split(residuals, ends), strict=True)
+    heavy = np.array([heavy_tail(one) and heavy_tail(other) for one, other in both])
     parts = {"sample": spread.variance}
     if weighed.drawn is not None:
         noise = _population_spread(target, weighed, point, influence, numbers)

@@ -295,7 +295,7 @@ class Balancing:
             text += " Wider bounds or a larger max_weight may help."
         return (
             f'{text} Use on_infeasible="relax" to allow this imbalance, ridge= to trade balance '
-            "for even weights, or fewer features."
+            "for even weights, fewer features, or AutoWeights(), which needs no exact match."
         )
 
 
