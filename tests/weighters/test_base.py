@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError, KnownProbability, Population, TreeWeights, Unweighted
+from unskew import (
+    AutoWeights,
+    CalibrationWeights,
+    InputError,
+    KnownProbability,
+    OverlapError,
+    Population,
+    TreeWeights,
+    Unweighted,
+)
 
 X = np.arange(4.0).reshape(-1, 1)
 
@@ -51,3 +60,16 @@ def test_weights_beyond_floating_point():
 def test_no_population_at_all(weighter):
     with pytest.raises(InputError, match="no rows"):
         weighter.fit([[1.0]], population=np.empty((0, 1)))
+
+
+@pytest.mark.parametrize("weighter", [AutoWeights(), CalibrationWeights()], ids=str)
+def test_a_refusal_names_the_column_that_one_side_lacks(weighter):
+    values = np.random.default_rng(0).normal(size=(300, 2))
+    frame = pd.DataFrame(values, columns=["age", "score"])
+    empty = frame.assign(score=np.nan)
+    for sample, population, where in (
+        (empty, frame, "score is not missing: 100.0 % of the population, 0 of 100 sample rows"),
+        (frame, empty, "score is missing: 100.0 % of the population, 0 of 100 sample rows"),
+    ):
+        with pytest.raises(OverlapError, match=where):
+            weighter.fit(sample.iloc[:100], population=population)

@@ -162,16 +162,14 @@ def estimate(
     options.check(outcome is not None)
     known = opened(population)
     given, kept = open_labelled(X, y, sample_weight, missing)
-    by, strata = by_position(by, X, "by"), by_position(strata, X, "strata")
-    clusters = by_position(clusters, X, "clusters")
     rows = given.rows
     target = Target(Outcome.of(given.labels, statistic), statistic, q)
     given.outcome = target.outcome.values  # automatic features are those that predict it, too
     shared = shared_columns(given, known)
-    groups, known_groups = open_groups(_kept(by, kept), rows, shared)
+    groups, known_groups = open_groups(_kept(by_position(by, X, "by"), kept), rows, shared)
     counted = known_groups and known.about.margins is None
     codes = [
-        design_codes(_kept(one, kept), name, rows)
+        design_codes(_kept(by_position(one, X, name), kept), name, rows)
         for one, name in ((strata, "strata"), (clusters, "clusters"))
     ]
     design = Design.of(len(given), *codes)

@@ -32,13 +32,11 @@ class ScaleCheck:
     """
 
     def __init__(self, sample: Sample, population: Population) -> None:
-        schema = sample.batch.schema
-        numbers = [name for name in schema.names if kind_of(schema.field(name).type) == Kind.NUMBER]
-        with np.errstate(over="ignore", invalid="ignore"):  # the largest doubles have no sum
-            values = {name: _finite(sample.batch, name) for name in numbers}
-            scaled = {name: one for name, one in values.items() if _looks_scaled(one)}
-        self._scaled = scaled if 2 * len(scaled) >= len(numbers) else {}
-        self._numbers, self._drawn = numbers, Reservoir(1000)
+        kinds = zip(sample.batch.schema.names, sample.batch.schema.types, strict=True)
+        self._numbers = [name for name, kind in kinds if kind_of(kind) == Kind.NUMBER]
+        self._drawn, values = Reservoir(1000), _finite(sample.batch, self._numbers)
+        scaled = {name: one for name, one in values.items() if _looks_scaled(one)}
+        self._scaled = scaled if 2 * len(scaled) >= len(values) else {}
         drawn = not self._scaled or population.draw(self._drawn)
         self.asked: list[Summary] = [] if drawn else [self._drawn]
 
@@ -46,10 +44,9 @@ class ScaleCheck:
         """Warn if most columns are on another scale in the population."""
         if not self._scaled or self._drawn.rows is None:
             return
-        with np.errstate(over="ignore", invalid="ignore"):
-            theirs = {name: _finite(self._drawn.rows, name) for name in self._numbers}
-            many = [name for name, values in theirs.items() if len(np.unique(values)) > 2]
-            far = [one for one in many if one in self._scaled and self._is_far(one, theirs[one])]
+        theirs = _finite(self._drawn.rows, self._numbers)
+        many = {name: one for name, one in theirs.items() if len(np.unique(one)) > 2}
+        far = [one for one in many if one in self._scaled and _is_far(self._scaled[one], many[one])]
         if far and 2 * len(far) >= len(many):
             warn_caller(
                 ColumnWarning(
@@ -62,17 +59,20 @@ class ScaleCheck:
                 )
             )
 
-    def _is_far(self, name: str, theirs: FloatArray) -> bool:
-        mine = self._scaled[name]
-        apart, wider = abs(theirs.mean() - mine.mean()) / mine.std(), theirs.std() / mine.std()
-        return bool(apart > _APART or not 1 / _WIDER < wider < _WIDER)
+
+@np.errstate(over="ignore", invalid="ignore")  # the largest doubles have no sum
+def _finite(rows: pa.RecordBatch, names: list[str]) -> dict[str, FloatArray]:
+    found = {name: as_doubles(rows.column(name)).to_numpy(zero_copy_only=False) for name in names}
+    return {k: v if np.isfinite(v.sum()) else v[np.isfinite(v)] for k, v in found.items()}
 
 
-def _finite(rows: pa.RecordBatch, name: str) -> FloatArray:
-    values: FloatArray = as_doubles(rows.column(name)).to_numpy(zero_copy_only=False)
-    return values if np.isfinite(values.sum()) else values[np.isfinite(values)]
+@np.errstate(over="ignore", invalid="ignore")
+def _is_far(mine: FloatArray, theirs: FloatArray) -> bool:
+    apart, wider = abs(theirs.mean() - mine.mean()) / mine.std(), theirs.std() / mine.std()
+    return bool(apart > _APART or not 1 / _WIDER < wider < _WIDER)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _looks_scaled(values: FloatArray) -> bool:
     """Whether a column has a scaler's mark and, unlike indicators, holds fractions."""
     if len(values) < _FEWEST_ROWS:

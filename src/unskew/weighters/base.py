@@ -260,7 +260,7 @@ class Weighter(WithParameters, ABC):
         if answer is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         tell("computing weights")
-        raw = self._solve(sample, answer)
+        raw = self._solve_or_say_where(sample, answer, search)
         if search:
             tell("searching for what the sample does not cover")
         self.overlap_: Overlap | None = search.result() if search else None
@@ -337,6 +337,18 @@ class Weighter(WithParameters, ABC):
         if asked:
             reading.reduce(Summaries(asked))
         return question
+
+    def _solve_or_say_where(
+        self, sample: Sample, answer: Any, search: OverlapSearch | None
+    ) -> FloatArray:
+        """Solve; to a refusal, add what the search for overlap finds."""
+        try:
+            return self._solve(sample, answer)
+        except OverlapError as error:
+            where = search.result() if search and not error.rules else None
+            if where is None or where.uncovered <= LIMIT:
+                raise
+            raise OverlapError(f"{error} {where}", error.share) from error
 
     def _judge_overlap(self) -> None:
         """Set ``uncovered_``; warn or raise if too much is uncovered."""
