@@ -3,10 +3,20 @@ from __future__ import annotations
 import json
 import pickle
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 
-from unskew import ColumnWarning, FrequencyWeights, InputError, OverlapWarning, Reweighted
+from unskew import (
+    ColumnWarning,
+    FrequencyWeights,
+    HistogramWeights,
+    InputError,
+    OverlapWarning,
+    Population,
+    Reweighted,
+)
 from unskew.errors import plain, warn_caller
 
 
@@ -32,3 +42,19 @@ def test_text_from_the_data_cannot_command_a_terminal():
     assert caught[0].message.columns == [evil]
     # As JSON writes it, beyond the first 65,536 characters too.
     assert json.loads('"' + plain("é\U000e0001") + '"') == "é\U000e0001"
+
+
+@pytest.mark.parametrize("n_candidates", [1, 3])
+def test_a_search_warns_once_of_what_all_its_fits_have(n_candidates):
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    population = Population(np.concatenate([X, X + 20]))
+    model = Reweighted(LinearRegression(), HistogramWeights())
+    search = GridSearchCV(model, {"weighter__buckets": [2, 3, 4][:n_candidates]}, cv=3)
+    for _ in range(2):  # and another search warns again
+        with pytest.warns(OverlapWarning) as caught:
+            search.fit(X, X[:, 0], population=population)
+        assert len([one for one in caught if one.category is OverlapWarning]) == 1
+        assert "Said once for all fits of this search." in str(caught[0].message)
+    with pytest.warns(OverlapWarning) as caught:
+        model.fit(X, X[:, 0], population=population)
+    assert "Said once" not in str(caught[0].message)

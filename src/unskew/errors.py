@@ -11,6 +11,7 @@ import sys
 import unicodedata
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 
@@ -386,12 +387,27 @@ class UnseenValueWarning(UserWarning):
 
 
 def warn_caller(warning: Warning) -> None:
-    """Warn at the line outside of unskew that made the call."""
+    """Warn at the line outside of unskew that made the call; in a search of scikit-learn, once."""
     warning.args = tuple(plain(each, lines=True) for each in warning.args)
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "unskew":
+    while frame.f_back and _module(frame).partition(".")[0] == "unskew":
         frame, level = frame.f_back, level + 1
+    above: FrameType | None = frame
+    search = None  # the outermost of its calls below ours: it fits folds and candidates in turn
+    while above is not None:
+        search = above if _module(above).startswith("sklearn.model_selection.") else search
+        above = above.f_back
+    if search is not None:
+        said = search.f_locals.setdefault("_unskew_warned", set())  # it lives as long as the call
+        if type(warning) in said:
+            return
+        said.add(type(warning))
+        warning.args = (f"{warning} Said once for all fits of this search.", *warning.args[1:])
     warnings.warn(warning, stacklevel=level)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def refuse_removed(option: str, value: object, instead: str) -> None:

@@ -363,3 +363,38 @@ class TestUglyFiles:
         assert result.err == ""
         result = unskew(*weigh(*ROLES, "--exclude", "in come, yearly", "--exclude", "age 🎂,same"))
         assert result.code == 0, result.err
+
+
+class TestCauses:
+    """Messages that name what is wrong with a file."""
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+    def test_utf_16(self, unskew, survey, answers, people, encoding):
+        answers.to_csv("s16.csv", index=False, encoding=encoding)
+        people.to_csv("u16.csv", index=False, encoding=encoding)
+        for files in (("s16.csv", "people.parquet"), ("answers.csv", "u16.csv")):
+            for more in ((), ("--delimiter", ",")):
+                result = unskew("diagnose", *files, *ROLES, *more)
+                assert result.code == 2
+                assert "16.csv' is not UTF-8 text; its zero bytes are those of UTF-16" in result.err
+
+    def test_decimal_commas(self, unskew, survey, answers, people):
+        comma = people.assign(income=people["income"].map(lambda v: str(v).replace(".", ",")))
+        comma.to_csv("people.csv", index=False)
+        result = unskew("estimate", "answers.csv", "people.csv", *ROLES)
+        assert result.code == 2
+        assert "Write numbers with a decimal point, not a comma." in result.err
+        comma = answers.assign(spend=answers["spend"].map(lambda v: str(v).replace(".", ",")))
+        comma.to_csv("answers.csv", index=False)
+        result = unskew("estimate", "answers.csv", "people.parquet", *ROLES)
+        assert result.code == 2
+        assert "The target 'spend' is read as text, since '161,048' is not a number" in result.err
+
+    @pytest.mark.parametrize("more", [(), ("--statistic", "mean"), ("--quantile", "0.5")])
+    def test_one_word_in_a_target_of_numbers(self, unskew, survey, answers, more):
+        answers["spend"] = answers["spend"].astype(object)
+        answers.loc[7, "spend"] = "refused"
+        answers.to_csv("answers.csv", index=False)
+        result = unskew("estimate", "answers.csv", "people.parquet", *ROLES, *more)
+        assert result.code == 2
+        assert "The target 'spend' is read as text, since 'refused' is not a number" in result.err

@@ -191,7 +191,7 @@ class Estimate(Weighed):
             population=population,
             weighter=weighter,
             outcome=None if self.outcome is None else self.outcome.value,
-            statistic=_statistic(self.statistic, self.q, rows.labels),
+            statistic=_statistic(self.statistic, self.q, rows.labels, self.target),
             q=self.q,
             by=self.by,
             variance=self.variance.value,
@@ -265,12 +265,29 @@ def _weighter(method: Method | None, settings: list[str] | None, allowed: float)
     return default_weighter("estimate").set_params(overlap=allowed)
 
 
-def _statistic(statistic: Statistic | None, q: float | None, labels: Any) -> Any:
+def _statistic(statistic: Statistic | None, q: float | None, labels: Any, target: str) -> Any:
+    if labels.dtype.kind not in "biuf" and statistic is not Statistic.PROPORTION:
+        _check_words(labels, target)
     if statistic is not None:
         return statistic.value
     if q is not None:
         return "quantile"
     return "mean" if labels.dtype.kind in "biuf" else "proportion"
+
+
+def _check_words(labels: Any, target: str) -> None:
+    """Refuse labels that are numbers but for some words, which make all of them classes."""
+    import pyarrow as pa
+
+    from unskew.errors import InputError
+    from unskew.population.doubtful_columns import numbers_read_as_text
+
+    for value in numbers_read_as_text(pa.table({target: labels})).values():
+        raise InputError(
+            f"The target '{target}' is read as text, since '{value}' is not a number. Write "
+            "numbers with a decimal point, not a comma, and missing ones as empty fields; "
+            "--statistic proportion takes every value as a class."
+        )
 
 
 def _check_output(path: Path) -> Path:

@@ -191,7 +191,7 @@ def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], given: Giv
 
     notes = [
         f"Column '{name}' is read as text, its values as categories: '{value}' is not a number. "
-        "Write numbers without separators, and missing ones as empty fields."
+        "Write numbers with a decimal point and no other separators, missing ones as empty fields."
         for name, value in numbers_read_as_text(table.select(features)).items()
     ]
     if _UNNAMED in set(whole.column_names) - {*features, *(given.exclude or ())}:

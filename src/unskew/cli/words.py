@@ -46,8 +46,14 @@ _OPTIONS = {
         "clusters",
         "total",
         "replicates",
+        "statistic",
     )
-} | {"weighter": "--method", "q": "--quantile", "sample_weight": "--sample-weight"}
+} | {
+    "weighter": "--method",
+    "q": "--quantile",
+    "sample_weight": "--sample-weight",
+    "overlap": "--allow-uncovered",
+}
 _PARAMETER = re.compile(
     r"(?<![\w-])(?<!--set )(?<!--set ')(?<!got )([a-z_]+)="
     r'("[^"]*"|\.\.\.|\[[^\]]*\]|\([^)]*\)|[\w.]*\w|(?=[ ,.;)]))'

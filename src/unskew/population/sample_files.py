@@ -146,7 +146,7 @@ def _read_csv(storage: Storage, file: File, text: _TextOptions) -> pa.Table:
 
 def _parse_csv(content: bytes, path: str, text: _TextOptions) -> pa.Table:
     identifiers = text.identifiers
-    delimiter = text.delimiter or delimiter_of(path, content)
+    delimiter = delimiter_of(path, content, text.delimiter)
     header = content.partition(b"\n")[0]
     with reading(path, "CSV"):
         table = csv.read_csv(

@@ -6,6 +6,7 @@ is a missing value, and so are the words that PyArrow and pandas treat as missin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -43,7 +44,7 @@ class CSVSource(Source):
         self._storage = storage
 
         def inspect(file: File) -> tuple[str, pa.Schema]:
-            mark = delimiter or _delimiter(storage, file.path)
+            mark = _delimiter(storage, file.path, delimiter)
             return mark, _open(storage, file.path, [], convert_options(), mark).schema
 
         self.files, found, self.unreadable = for_each_file(inspect, storage, skip=skip)
@@ -76,9 +77,9 @@ class CSVSource(Source):
         self._storage.check_unchanged(self.files[file])
 
 
-def _delimiter(storage: Storage, path: str) -> str:
+def _delimiter(storage: Storage, path: str, given: str | None) -> str:
     with reading(path, "CSV"), storage.filesystem.open_input_stream(path) as stream:
-        return delimiter_of(path, stream.read(_HEADER_BYTES))
+        return delimiter_of(path, stream.read(_HEADER_BYTES), given)
 
 
 def _open(
@@ -144,5 +145,9 @@ def _reading(path: str, header: Sequence[str]) -> Iterator[None]:
         for position, name in enumerate(header):  # PyArrow reports positions, not names
             reason = reason.replace(f"In CSV column #{position}:", f"in column '{name}':")
         if "CSV conversion error" in reason:  # an invalid value in an intact file
-            raise InputError(f"{reason}. Correct the value, or leave the file out.") from error
+            comma = re.search(r"invalid value '[+-]?[\d.]*,\d+'", reason)
+            advice = "Correct the value, or leave the file out"
+            if comma:
+                advice = "Write numbers with a decimal point, not a comma"
+            raise InputError(f"{reason}. {advice}.") from error
         raise UnreadableFileError(reason) from error.__cause__

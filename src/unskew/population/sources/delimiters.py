@@ -25,8 +25,8 @@ def check_delimiter(delimiter: Any) -> None:
         raise ParameterError(f"delimiter cannot be {delimiter!r}, which occurs in values.")
 
 
-def delimiter_of(path: str, beginning: bytes) -> str:
-    r"""Return what separates the columns of a file, by its name and its first line.
+def delimiter_of(path: str, beginning: bytes, given: str | None = None) -> str:
+    r"""Return what separates the columns of a file: as given, or by its name and its first line.
 
     A .tsv file has tabs, a .txt file whichever it has of tabs, semicolons, bars and commas, and any
     other file commas.
@@ -36,6 +36,13 @@ def delimiter_of(path: str, beginning: bytes) -> str:
     >>> delimiter_of("u.tsv.gz", b""), delimiter_of("u.txt", b"age;town\n1;x,y")
     ('\t', ';')
     """
+    if b"\0" in beginning[:1000] or beginning[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(
+            f"'{path}' is not UTF-8 text; its zero bytes are those of UTF-16, as spreadsheets "
+            "write Unicode text. Save it as CSV in UTF-8, or convert it: iconv -f UTF-16 -t UTF-8."
+        )
+    if given is not None:
+        return given
     name = path.lower()
     for packed in _PACKED[1:]:
         name = name.removesuffix(packed)
