@@ -13,7 +13,7 @@ import numpy as np
 from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapWarning, ParameterError, warn_caller
 from unskew.numerics.distances import Raking
-from unskew.numerics.ratio_loss import Sided, pool_exponents
+from unskew.numerics.ratio_loss import Sided, pool_exponents, ratio_loss
 from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
@@ -33,7 +33,7 @@ from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.linearisation import Linearisation
-from unskew.weighters.pool import LIMIT, Pool, limit
+from unskew.weighters.pool import DETECTED, LEAST_GAIN, LIMIT, Pool, limit, product
 from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
@@ -112,8 +112,8 @@ class AutoWeights(InductiveWeighter):
     6. Weights above ``max_weight`` times the mean are cut.
     7. With ``calibrate_to="means"``, a tilt matches the means.
 
-    In a bootstrap the models and whether a difference was detected count as given; exponents and
-    what follows are solved again.
+    In a bootstrap the models count as given; exponents, whether they detect a difference, and what
+    follows are solved again.
 
     Examples
     --------
@@ -240,12 +240,16 @@ class AutoWeights(InductiveWeighter):
         drawn = answer.summary.parts[0]
         rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
         own = self._log_ratios(sample.values, sample.rows.table)
-        alone = not self.detected_ or bool(np.isin(self.exponents_, (0.0, 1.0)).all())
-        held_out: list[Sided] = []
-        if not alone:
-            dealt, table = rows.dealt(self.folds_), rows.joined_table
-            found = (model.log_ratio(rows.values, table, dealt) for model in self.models_)
-            held_out = [limit(rows.split(one)) for one in found]
+        alone = bool(np.isin(self.exponents_, (0.0, 1.0)).all())
+        dealt, table = rows.dealt(self.folds_), rows.joined_table
+        found = (model.log_ratio(rows.values, table, dealt) for model in self.models_)
+        held_out = [limit(rows.split(one)) for one in found]
+
+        def gain(exponents: FloatArray, shares: Sided) -> float:
+            return ratio_loss(product(held_out, exponents), shares).gain
+
+        # What exponents gain on the rows that have chosen them, and others do not.
+        least = DETECTED * self.gain_error_ + gain(self.exponents_, rows.shares) - self.gain_
 
         def solve(replicate: Sample, redrawn: Any) -> tuple[Weighter, FloatArray]:
             twin = copy.copy(self)
@@ -253,6 +257,7 @@ class AutoWeights(InductiveWeighter):
             again = rows.reweighed(replicate.design, population.weight)
             if not alone:
                 twin.exponents_ = pool_exponents(held_out, again.shares)
+            twin.detected_ = gain(twin.exponents_, again.shares) > max(least, LEAST_GAIN)
             return twin, twin._weights_of(replicate, own, again, *sums)
 
         return solve
