@@ -61,6 +61,24 @@ def ratio_loss(log_ratio: Sided, shares: Sided) -> RatioLoss:
     return RatioLoss(value, float(np.sqrt(variance)))
 
 
+def separation(log_ratio: Sided, shares: Sided) -> tuple[float, float]:
+    """Return by how much the mean log ratio of the population exceeds the sample's, and its error.
+
+    On held-out rows it is zero on average where the sides do not differ. For small differences it
+    is as many errors above as their means are, and the gain in loss only half as many.
+
+    Examples
+    --------
+    >>> even = Sided(np.full(2, 0.5), np.full(2, 0.5))
+    >>> separation(Sided(np.array([-1.0, 1.0]), np.array([0.0, 2.0])), even)
+    (1.0, 1.0)
+    """
+    means = [float(share @ side) for side, share in zip(log_ratio, shares, strict=True)]
+    parts = zip(log_ratio, shares, means, strict=True)
+    variance = sum(float(np.square(share * (side - mean)).sum()) for side, share, mean in parts)
+    return means[1] - means[0], float(np.sqrt(variance))
+
+
 def lowers_loss(new: Sided, old: Sided, shares: Sided, *, errors: float = 2.0) -> bool:
     """Return whether a ratio's loss is lower than another's by so many standard errors."""
     difference, variance = 0.0, 0.0

@@ -13,7 +13,7 @@ import numpy as np
 from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapWarning, ParameterError, warn_caller
 from unskew.numerics.distances import Raking
-from unskew.numerics.ratio_loss import Sided, pool_exponents, ratio_loss
+from unskew.numerics.ratio_loss import RatioLoss, pool_exponents, ratio_loss, separation
 from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
@@ -33,7 +33,7 @@ from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.linearisation import Linearisation
-from unskew.weighters.pool import DETECTED, LEAST_GAIN, LIMIT, Pool, limit, product
+from unskew.weighters.pool import LIMIT, Pool, limit, product
 from unskew.weighters.reservoir_size import rows_within, width_of_models
 from unskew.weighters.tilt import Tilt
 from unskew.weighters.tilt_linearisation import linearised_tilt
@@ -52,8 +52,7 @@ class AutoWeights(InductiveWeighter):
 
     Needs no labels. Each candidate's ratio is judged on rows that it has not seen, by the balanced
     log loss; the pool is the product of powers of their ratios with the least such loss. If neither
-    it nor its best candidate is better than equal weights by two standard errors, the weights are
-    exactly equal.
+    it nor its best candidate is surely better than equal weights, the weights are exactly equal.
 
     Parameters
     ----------
@@ -105,8 +104,9 @@ class AutoWeights(InductiveWeighter):
        within ±8.
     3. Exponents, not negative, minimise the held-out loss of the pool. The loss that is reported is
        that of exponents from the other folds.
-    4. If the gain over equal weights is less than two standard errors, the best candidate is taken
-       alone, and if its gain is less than two standard errors, too, weights are equal.
+    4. If the gain over equal weights is less than two standard errors, and the pool's logarithms
+       separate held-out rows of the two sides by less than three and a half, the best candidate is
+       taken alone, and if that is no surer, weights are equal.
     5. Where levels of categories, or frequent values, lower the held-out loss by two standard
        errors, weights are brought nearer to the population's shares of them.
     6. Weights above ``max_weight`` times the mean are cut.
@@ -245,11 +245,10 @@ class AutoWeights(InductiveWeighter):
         found = (model.log_ratio(rows.values, table, dealt) for model in self.models_)
         held_out = [limit(rows.split(one)) for one in found]
 
-        def gain(exponents: FloatArray, shares: Sided) -> float:
-            return ratio_loss(product(held_out, exponents), shares).gain
-
+        pooled = product(held_out, self.exponents_)
         # What exponents gain on the rows that have chosen them, and others do not.
-        least = DETECTED * self.gain_error_ + gain(self.exponents_, rows.shares) - self.gain_
+        more = ratio_loss(pooled, rows.shares).gain - self.gain_
+        error = separation(pooled, rows.shares)[1]
 
         def solve(replicate: Sample, redrawn: Any) -> tuple[Weighter, FloatArray]:
             twin = copy.copy(self)
@@ -257,7 +256,10 @@ class AutoWeights(InductiveWeighter):
             again = rows.reweighed(replicate.design, population.weight)
             if not alone:
                 twin.exponents_ = pool_exponents(held_out, again.shares)
-            twin.detected_ = gain(twin.exponents_, again.shares) > max(least, LEAST_GAIN)
+            pooled = product(held_out, twin.exponents_)
+            loss = RatioLoss(ratio_loss(pooled, again.shares).value + more, self.gain_error_)
+            apart = separation(pooled, again.shares)[0], error
+            twin.detected_ = Pool(twin.exponents_, loss, [loss], apart).detected
             return twin, twin._weights_of(replicate, own, again, *sums)
 
         return solve

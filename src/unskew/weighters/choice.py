@@ -56,7 +56,8 @@ class Choice:
     gain, gain_error : float
         How far the pool's held-out loss is below that of equal weights, and its standard error.
     detected : bool
-        Whether the gain exceeds two standard errors; if not, the pool's weights are equal.
+        Whether the gain exceeds two standard errors, or held-out rows are separated by three and a
+        half; if not, the pool's weights are equal.
     chosen : Candidate
         The weights themselves.
     n_capped : int

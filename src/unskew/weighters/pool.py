@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.ratio_loss import RatioLoss, Sided, pool_exponents, ratio_loss
+from unskew.numerics.ratio_loss import RatioLoss, Sided, pool_exponents, ratio_loss, separation
 from unskew.numerics.typing import FloatArray
 from unskew.weighters.two_samples import TwoSamples
 
@@ -14,6 +14,9 @@ LIMIT = 8.0
 """The logarithm of a candidate's ratio is kept within plus and minus this."""
 DETECTED = 2.0
 """Standard errors by which the held-out gain must exceed zero."""
+SEPARATED = 3.5
+"""Standard errors by which its log ratios must separate held-out rows, if the gain is less: of 60
+even samples that has detected one, and the gain another. Parameters were chosen on these rows."""
 LEAST_GAIN = 1e-5
 """Below it, in nats, a ratio differs from one by less than a hundredth, or by rounding alone."""
 
@@ -29,16 +32,21 @@ class Pool(NamedTuple):
         Of the pool on rows that have not contributed to the exponents either.
     losses : list of RatioLoss
         Of the candidates.
+    separation : tuple of float
+        By how much the pool's log ratio differs between such rows of either side, and its error.
     """
 
     exponents: FloatArray
     loss: RatioLoss
     losses: list[RatioLoss]
+    separation: tuple[float, float]
 
     @property
     def detected(self) -> bool:
         """Whether sample and population differ, by the held-out rows."""
-        return self.loss.gain > max(DETECTED * self.loss.error, LEAST_GAIN)
+        difference, error = self.separation
+        sure = difference > SEPARATED * error
+        return self.loss.gain > max(0.0 if sure else DETECTED * self.loss.error, LEAST_GAIN)
 
     @classmethod
     def of(cls, candidates: list[Sided], rows: TwoSamples, dealt: Sided, n_folds: int) -> Pool:
@@ -60,9 +68,15 @@ class Pool(NamedTuple):
             own = product(limited, pool_exponents(part, shares))
             for side, new, other in zip(pooled, own, others, strict=True):
                 side[~other] = new[~other]
-        pool = cls(exponents, ratio_loss(pooled, rows.shares), losses)
+        pool = cls(
+            exponents,
+            ratio_loss(pooled, rows.shares),
+            losses,
+            separation(pooled, rows.shares),
+        )
         best = int(np.argmin([loss.value for loss in losses]))
-        alone = cls(np.eye(len(losses))[best], losses[best], losses)
+        apart = separation(limited[best], rows.shares)
+        alone = cls(np.eye(len(losses))[best], losses[best], losses, apart)
         return alone if alone.detected and not pool.detected else pool
 
 
