@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -78,9 +78,6 @@ class _Table:
         values = (self.values - centre[self.columns]) / spread[self.columns]
         return replace(self, values=values)
 
-    def of_columns(self, own: BoolArray, columns: IntArray) -> _Table:
-        return replace(self, columns=columns, values=np.ascontiguousarray(self.values[:, own]))
-
     def dense(self) -> FloatArray:
         return np.asarray(self.values[self.cells])
 
@@ -115,11 +112,6 @@ class _Wide:
     def standardised(self, centre: FloatArray, spread: FloatArray) -> _Wide:
         own = self.columns
         return replace(self, centre=centre[own], scale=spread[own])
-
-    def of_columns(self, own: BoolArray, columns: IntArray) -> _Wide:
-        place = np.append(np.where(own, np.cumsum(own) - 1, -1), -1)
-        cells, centre, scale = place[self.cells], self.centre[own], self.scale[own]
-        return _Wide(columns, cells, centre, scale)
 
     def dense(self) -> FloatArray:
         ones = np.equal.outer(self.cells, np.arange(len(self.columns)))
@@ -282,20 +274,23 @@ class RowFeatures:
         return replace(self, n_rows=count, matrix=matrix, tables=tables, wide=wide)
 
     def of_columns(self, chosen: BoolArray) -> RowFeatures:
-        """Return some of the features."""
+        """Return some of the features; of wide ones, all."""
         if chosen.all():
             return self
         place = np.cumsum(chosen) - 1
 
-        def chosen_of(table: Any) -> Any:
-            own = chosen[table.columns]
-            return table.of_columns(own, place[table.columns[own]])
-
-        tables, wide = (tuple(map(chosen_of, group)) for group in (self.tables, self.wide))
+        tables = tuple(
+            replace(
+                t,
+                columns=place[t.columns[chosen[t.columns]]],
+                values=np.ascontiguousarray(t.values[:, chosen[t.columns]]),
+            )
+            for t in self.tables
+        )
         own = chosen[self.columns]
         matrix = self.matrix if own.all() else np.ascontiguousarray(self.matrix[:, own])
         columns, width = place[self.columns[own]], int(np.count_nonzero(chosen))
-        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables, wide=wide)
+        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables)
         if "_pair_cells" in self.__dict__:  # they depend on the cells alone
             fewer.__dict__["_pair_cells"] = self._pair_cells
         return fewer

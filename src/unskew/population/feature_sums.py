@@ -221,7 +221,7 @@ class FeatureSums(Summary):
                 continue
             if len(levels.positions) == 1:
                 if self.partly > 0 and 0 < own.sum() < mass:
-                    sums[:, span] *= _with_unseen(own, mass, _rarest(counts(levels)))
+                    sums[:, span] *= _with_unseen(own, mass, counts(levels))
                 alone[levels.positions[0]] = levels, sums[:, span].sum(axis=0)
             elif 0 < own.sum() < mass:
                 margins = [
@@ -303,25 +303,18 @@ def rake(masses: FloatArray, margins: Sequence[tuple[IntArray, FloatArray]]) -> 
     return None
 
 
-def _rarest(counts: IntArray) -> IntArray | None:
-    """Return which levels are the sample's rarest, up to a twentieth of its rows; None if none is.
+def _with_unseen(own: FloatArray, mass: float, counts: IntArray) -> FloatArray:
+    """Return the factors of levels' sums that bring their total to the population's.
 
-    Entries are the numbers of their rows.
+    The rest is that of the sample's rarest levels, up to a twentieth of its rows, if any is rare.
     """
     order = np.argsort(counts, kind="stable")
     enough = max(RAREST_ROWS, int(counts.sum()) // RAREST_ROWS)
     n_rare = int(np.searchsorted(np.cumsum(counts[order]), enough)) + 1
-    if counts[order[0]] > RARE:
-        return None
-    rarest = np.zeros_like(counts)
-    rarest[order[:n_rare]] = counts[order[:n_rare]]
-    return rarest
-
-
-def _with_unseen(own: FloatArray, mass: float, stand_ins: IntArray | None) -> FloatArray:
-    """Return the factors of levels' sums that bring their total to the population's."""
-    stand_ins = None if stand_ins is None else stand_ins * (own > 0)
-    if stand_ins is None or not stand_ins.any():
+    rarest = np.zeros(len(own))
+    if counts[order[0]] <= RARE:
+        rarest[order[:n_rare]] = counts[order[:n_rare]]
+    rarest[own <= 0] = 0.0
+    if not rarest.any():
         return np.full(len(own), mass / own.sum())
-    added = (mass - own.sum()) * stand_ins / stand_ins.sum()
-    return np.where(own > 0, 1 + added / np.where(own > 0, own, 1.0), 1.0)
+    return 1 + (mass - own.sum()) * rarest / rarest.sum() / np.where(own > 0, own, 1.0)

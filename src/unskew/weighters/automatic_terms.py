@@ -12,17 +12,17 @@ Means and shares of single columns come first, then what held-out rows show to m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, OverlapRule
 from unskew.population.column_names import listing
 from unskew.population.feature_rules import ROWS_PER_FEATURE, Candidates
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Levels
+from unskew.population.features import FeatureSet, Number
 from unskew.population.sample import Sample
 from unskew.weighters.feature_choice import choose_terms, evenly, levels_matter
 
@@ -51,7 +51,8 @@ class AutomaticTerms:
         self, asked: FeatureSums, sums: FloatArray, sample: Sample, candidates: Candidates
     ) -> None:
         self._asked, self._sums, self._sample = asked, sums, sample
-        self._terms, self._owner = asked.features.terms, asked.features.term_of_feature
+        self._terms: list[Any] = asked.features.terms
+        self._owner = asked.features.term_of_feature
         self._mass = float(asked.mass.sum())
         self._counted = sample.design > 0
         self._too_many: list[str] = []
@@ -69,15 +70,9 @@ class AutomaticTerms:
         further = range(n_base, n_narrow)
         self._narrow += [p for p in further if not lost & {*self._terms[p].positions}]
 
-    def _span(self, place: int) -> FloatArray:
-        """Return the population's shares in the levels of a term."""
+    def _shares(self, place: int) -> FloatArray:
+        """Return the population's means of the features of a term."""
         return np.asarray(self._sums[:, self._owner == place].sum(axis=0) / self._mass)
-
-    def _level(self, place: int) -> IntArray:
-        """Return each sample row's level."""
-        term = self._terms[place]
-        assert isinstance(term, Levels)
-        return np.maximum(term.places(self._sample.values), 0)
 
     def _chosen_columns(self, places: range) -> Iterator[int]:
         """Yield the columns of which all levels are matched, those that matter most first."""
@@ -89,7 +84,7 @@ class AutomaticTerms:
             found[place] = np.inf
             if len(own) > size // (2 * ROWS_PER_FEATURE):
                 found[place] = levels_matter(
-                    self._level(place)[counted],
+                    self._terms[place].places(self._sample.values[counted]),
                     self._sample.design[counted],
                     masses,
                     (self._mass + self._asked.uncovered) ** 2 / max(self._asked.squares, 1e-300),
@@ -110,72 +105,50 @@ class AutomaticTerms:
 
         With the share of the population that has other numbers in their columns than the sample.
         """
-        features = FeatureSet(self._asked.features.codes, [self._terms[p] for p in base])
-        rows = features.of_rows(self._sample.values, self._sample.batch)
-        owner = np.repeat(base, [len(self._terms[p].names) for p in base])[rows.columns]
-        targets = (self._sums[:, np.isin(self._owner, base)].sum(axis=0) / self._mass)[rows.columns]
-        low, high = (end(rows.matrix[self._counted], axis=0) for end in (np.min, np.max))
-        with np.errstate(over="ignore", invalid="ignore"):
-            rounding = 1e-9 * (np.abs(targets) + high - low)
-            out = (targets > high + rounding) | (targets < low - rounding)
-        return {
-            int(place): max(self._asked.beyond[list(self._terms[place].positions)]) / self._mass
-            for place in np.unique(owner[out])
-        }
+        found, ranges = {}, self._asked.ranges
+        assert ranges is not None
+        for place in base:
+            term = self._terms[place]
+            if isinstance(term, Number):
+                (column,), mean = term.positions, self._shares(place)[0] + term.origin
+                with np.errstate(over="ignore", invalid="ignore"):
+                    (low, high), rounding = (
+                        ranges[:, column],
+                        1e-9 * np.abs(ranges[:, column]).sum(),
+                    )
+                    if mean > high + rounding or mean < low - rounding:
+                        found[place] = float(self._asked.beyond[column]) / self._mass
+        return found
 
     def choices(self) -> list[list[int]]:
         """Return which terms to match; where these cannot be, fewer, down to those of the base."""
         # Folds go by an order of the rows that does not depend on how they were shuffled.
-        rows, outcome = evenly(self._sample.drawn()), self._unexplained
+        sample, rows = self._sample, evenly(self._sample.drawn())
         features = FeatureSet(self._asked.features.codes, [self._terms[p] for p in self._narrow])
         chosen = choose_terms(
-            features.of_codes(self._sample.values[rows], self._sample.batch.take(pa.array(rows))),
-            self._tilted[rows],
+            features.of_codes(sample.values[rows], sample.batch.take(pa.array(rows))),
+            sample.design[rows],
             [len(self._terms[place].names) for place in self._narrow],
             self._n_base,
             self._sums[:, np.isin(self._owner, self._narrow)],
             self._asked.mass,
-            None if outcome is None else outcome[rows],
+            None if sample.outcome is None else sample.outcome[rows],
         )
         whole = sorted(self.whole)
         return [[*(self._narrow[place] for place in places), *whole] for places in chosen]
-
-    @cached_property
-    def _tilted(self) -> FloatArray:
-        """The design weights, raked to the levels of columns with many."""
-        design = self._sample.design.copy()
-        for _ in range(20 if len(self.whole) > 1 else 1):
-            for place in self.whole:
-                level, target = self._level(place), self._span(place)
-                own = np.bincount(level, design, len(target)) / design.sum()
-                design *= (target / np.where(own > 0, own, 1.0))[level]
-        return design if design.any() else self._sample.design
-
-    @property
-    def _unexplained(self) -> FloatArray | None:
-        """What levels of columns with many leave of the outcome; a level's mean is shrunk."""
-        if self._sample.outcome is None:
-            return None
-        outcome = self._sample.outcome - self._sample.outcome[self._counted].mean(axis=0)
-        for place in self.whole:
-            level = self._level(place)
-            counts = np.bincount(level, self._counted) + 1.0
-            for column in outcome.T:
-                column -= (np.bincount(level, self._counted * column) / counts)[level]
-        return np.asarray(outcome)
 
     def unmatched(self, names: list[str], left: FloatArray | None) -> tuple[str, ...]:
         """Return what is not matched, in sentences.
 
         ``left`` is the imbalance of features that cannot be matched at once.
         """
-        asked, found = self._asked, []
+        found = []
         for place, share in self._left_out.items():
-            own = asked.features.names[int(np.argmax(self._owner == place))]
-            target = self._span(place)[0] + asked.features.origins[self._owner == place][0]
+            name, mean = self._terms[place].names[0], self._shares(place)[0]
             found.append(
-                f"'{own}' is not matched: no weights reach the population's mean, {target:.6g}. "
-                f"{share:.2%} of the population has values out of the sample's range."
+                f"'{name}' is not matched: no weights reach the population's mean, "
+                f"{mean + self._terms[place].origin:.6g}. {share:.2%} of the population has values "
+                "out of the sample's range."
             )
         if left is not None:
             far = np.argsort(-np.abs(left), kind="stable")[:3]
