@@ -204,3 +204,13 @@ def test_columns_may_name_the_groups_too(unskew, survey, people):
         both, one = (unskew(*given, "--columns", names) for names in ("age,town", "age"))
         assert both.code == 0, both.err
         assert both.out == one.out
+
+
+def test_one_value_beyond_all_others_is_left_out_and_named(unskew):
+    people = pd.read_parquet("people.parquet")
+    people["income"] = people["income"].astype(float)
+    people.loc[people.index[5], "income"] = 1e12  # as 999999999999 for an unknown one
+    people.to_parquet("people.parquet")
+    result = unskew(*ARGUMENTS, "--json")
+    assert result.code == 0, result.err
+    assert any("'income' is not matched" in note for note in json.loads(result.out)["notes"])

@@ -69,7 +69,8 @@ class CalibrationWeights(InductiveWeighter):
         missing values. "margins": the shares of categories, and of five bands of each number.
         "auto": "means", and of squares, knots and pairs of columns those that lower the held-out
         loss, at most a tenth as many features as sample rows and 200; in :func:`unskew.estimate`
-        also those that predict y. A list holds
+        also those that predict y. Of columns with more levels than a twentieth of the sample rows,
+        all levels if these tell of selection or y as a group, else the rarest as one. A list holds
         columns (as in "means"), pairs such as ``("age", "region")``, and functions of a table of
         rows in the form of X; without functions, the population needs only the columns that it
         names. With :class:`unskew.Margins`, "auto" is everything that they know.
@@ -90,6 +91,8 @@ class CalibrationWeights(InductiveWeighter):
     on_infeasible : {"raise", "relax"}, default="raise"
         What to do where no weights match the population: raise an ``OverlapError`` that says how
         near any weights come and in which direction, or allow every feature as much slack as that.
+        Of automatic features, those that cannot be matched because of at most 5 % of the population
+        are left out, or matched within chance, with a warning.
     negative : {"raise", "allow"}, default="raise"
         What to do with negative weights, which only "linear" without bounds can give. They are for
         estimates: no learner takes them.

@@ -39,6 +39,8 @@ them by the slope of their weights, d F'(u): the sandwich of the stacked estimat
 
 MOST_LEVERAGE = 0.99
 """A row that is alone in its cell has the leverage one, and no residual."""
+SEVERAL_ROWS, MANY_ROWS = 5, 30
+"""Rows without a residual, and rows with one, from which these say how much noise those have."""
 LOST_LEVERAGE = 0.9
 """Above it the residual of a row says nothing of its noise."""
 
@@ -200,7 +202,7 @@ class CalibratedWeights(Linearisation):
             fitted[np.isnan(fitted).any(axis=1)] = 0.0
             return fitted
 
-        fitted, leverage = believed(inner @ slope + of_levels[self._levels], leverage, form)
+        fitted, leverage = believed(values, inner @ slope + of_levels[self._levels], leverage, form)
         found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
@@ -299,7 +301,7 @@ class CellShares(Linearisation):
         def population(batch: pa.RecordBatch) -> FloatArray:
             return np.column_stack([of_batch(batch, column) for column in centred.T])
 
-        fitted, leverage = believed(fitted, leverage, form)
+        fitted, leverage = believed(values, fitted, leverage, form)
         found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
@@ -309,14 +311,23 @@ class CellShares(Linearisation):
         return Balance(None, self._targets, self._cells)
 
 
-def believed(fitted: FloatArray, leverage: FloatArray, form: Form) -> tuple[FloatArray, FloatArray]:
-    """Return fitted values and leverage; for "hc3" without those of rows that are fitted exactly.
+def believed(
+    values: FloatArray, fitted: FloatArray, leverage: FloatArray, form: Form
+) -> tuple[FloatArray, FloatArray]:
+    """Return fitted values and leverage; for "hc3" others of rows that are fitted exactly.
 
     The residual of such a row says nothing of its noise, however it is scaled: it counts with its
-    deviation from the mean.
+    deviation from the mean. Where several rows are such, as of many levels, that is as much noise
+    as it is of the other rows' deviations, if these are many.
     """
     lost = (leverage > LOST_LEVERAGE) & (form == "hc3")
     fitted[lost] = 0.0
+    if np.count_nonzero(lost) >= SEVERAL_ROWS:
+        own, damped = values[~lost], left_by(leverage[~lost])[:, None]
+        total = np.maximum((own**2).sum(axis=0), np.finfo(float).tiny)
+        noise = np.sqrt(np.minimum(((own - fitted[~lost]) ** 2 / damped).sum(axis=0) / total, 1.0))
+        many = np.count_nonzero(own, axis=0) >= MANY_ROWS
+        fitted[lost] = values[lost] * np.where(many, 1.0 - noise, 0.0)
     return fitted, np.asarray(np.where(lost, 0.0, leverage))
 
 
