@@ -11,6 +11,7 @@ from tests.report.examples import HOSTILE, example, page_of
 from tests.report.test_charts import fields
 
 from unskew import CalibrationWeights, ClassifierWeights, Margins, diagnose, estimate
+from unskew.numerics.intervals import skewed_ends
 from unskew.report import charts, to_html, to_markdown
 from unskew.report.answers import TITLE
 
@@ -70,8 +71,10 @@ def test_weights_that_cannot_be_linearised_have_a_curve():
     assert shown.value == pytest.approx(np.average(y, weights=weighter.weights_))
     # The interval at the factor one is that of known weights.
     share = weighter.weights_ / weighter.weights_.sum()
-    error = np.sqrt(share**2 @ ((y - shown.value) / (1 - share)) ** 2)
-    assert np.diff(shown.interval)[0] == pytest.approx(2 * 1.97 * error, rel=0.02)
+    terms = share * (y - shown.value) / (1 - share)
+    error = np.sqrt((terms**2).sum())
+    ends = skewed_ends(1.97, (terms**3).sum() / error**3)
+    assert np.diff(shown.interval)[0] == pytest.approx(sum(ends) * error, rel=0.02)
     text = to_markdown(diagnosis)
     assert shown.sentence in text
     assert "treat the weights as fixed" in text

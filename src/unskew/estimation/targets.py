@@ -103,16 +103,15 @@ class Target:
 
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
         """Return the numbers; NaN for a group without weight."""
-        shares = weights / weights.sum()
         if self.statistic == "quantile":
             assert self.q is not None
-            return np.array([self._quantile(shares, g, self.q) for g in range(self._n_groups)])
-        means = self._sums(shares[:, None] * self._values)
+            return np.array([self._quantile(weights, g, self.q) for g in range(self._n_groups)])
+        means = self._sums(weights[:, None] * self._values)
         if self.statistic == "total":
-            means *= self.mass
+            means *= self.mass / weights.sum()
             return (means if self.models is None else means + _given(sums).sums).reshape(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means /= self._sums(shares)[:, None]
+            means /= self._sums(weights)[:, None]
             if self.models is not None:
                 means += _given(sums).sums / _given(sums).mass[:, None]
         return means.reshape(-1)

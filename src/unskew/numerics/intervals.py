@@ -65,7 +65,7 @@ def skewed_ends(times: float, skewness: float) -> tuple[float, float]:
     (2.0, 2.0)
     >>> down, up = skewed_ends(2.0, 0.3)
     >>> round(down, 2), round(up, 2)
-    (2.0, 3.01)
+    (2.0, 2.73)
     """
     if abs(skewness) < 1e-6:
         return times, times
