@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew.cli import main
+from unskew.cli import main, progress
 
 
 class Outcome(NamedTuple):
@@ -24,6 +24,9 @@ class Outcome(NamedTuple):
 @pytest.fixture
 def unskew(monkeypatch, capfd) -> Callable[..., Outcome]:
     """A function that runs a command as the shell would, but in this process."""
+
+    # On a busy machine anything takes long: what is named then is for tests of its own.
+    monkeypatch.setattr(progress, "NAMED_AFTER", 600.0)
 
     def run(*arguments, stdin: bytes | None = None) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["unskew", *map(str, arguments)])
