@@ -146,7 +146,7 @@ class AutoWeights(InductiveWeighter):
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         "unskew.numerics.distances.Raking",
-        "unskew.weighters.level_models.Block",
+        "unskew.weighters.level_models.LevelBlock",
         "unskew.weighters.level_models.LevelModels",
         "unskew.weighters.level_models.LevelTilt",
         "unskew.weighters.tilt.Tilt",

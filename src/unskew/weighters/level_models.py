@@ -35,7 +35,7 @@ LONGEST_STEP = 2.0
 TILTED = 0.5
 
 
-class Block(NamedTuple):
+class LevelBlock(NamedTuple):
     """The levels of a column, or values of whole rows by their hash (column -1)."""
 
     column: int
@@ -71,7 +71,7 @@ class LevelModels(RatioModels):
 
     Attributes
     ----------
-    blocks : list of Block
+    blocks : list of LevelBlock
     ridge : float
         The κ with the least held-out loss.
     matters : bool
@@ -85,9 +85,9 @@ class LevelModels(RatioModels):
         """Choose the ridge."""
         codes = rows.codes
         places = [p for p in range(len(codes.names)) if codes.n_categories(p)]
-        self.blocks = [Block(p, np.arange(float(codes.n_categories(p)))) for p in places]
+        self.blocks = [LevelBlock(p, np.arange(float(codes.n_categories(p)))) for p in places]
         if self.frequent is not None:
-            self.blocks = [Block(-1, self.frequent)]
+            self.blocks = [LevelBlock(-1, self.frequent)]
         self.n_models = n_folds
         located = [block.places(rows.given) for block in self.blocks]
         found = []
