@@ -12,6 +12,7 @@ from unskew import (
     Margins,
     OverlapError,
     OverlapWarning,
+    effective_sample_size,
     estimate,
 )
 from unskew.weighters.feature_choice import levels_matter
@@ -116,6 +117,18 @@ def test_levels_without_sample_rows_are_named_and_rare_ones_stand_for_them():
     assert share(sample, "c", "r3", weighter.weights_) == pytest.approx(0.2 / 20)
     # The mean of another column is that of all rows, with those of the new level.
     assert np.average(sample["x"], weights=weighter.weights_) == pytest.approx(499.5)
+
+
+def test_levels_of_as_many_as_rows_are_one_and_named():
+    random = np.random.default_rng(0)
+    sample = pd.DataFrame({"c": [f"l{k}" for k in random.integers(0, 200, 240)]})
+    population = pd.DataFrame({"c": [f"l{k}" for k in random.integers(0, 400, 2000)]})
+    weighter = CalibrationWeights(**QUIET)
+    with pytest.warns(UserWarning, match="very many categories"):
+        weighter.fit(sample, population=population)
+    assert "Too many levels to match each one: 'c' (" in weighter.notes_[0]
+    assert weighter.uncovered_ > 0.5
+    assert effective_sample_size(weighter.weights_) > 200  # nobody stands for half of all
 
 
 # Pairs of values without sample rows.

@@ -23,6 +23,8 @@ from unskew.population.summaries import RowBlock, Summary
 
 RARE = 5
 """A level of at most this many sample rows is like those that no sample row has."""
+MOST_EACH = 4
+"""How many times as much as an average row each of the rows that stand for such levels adds."""
 RAREST_ROWS = 20
 """How many sample rows stand for such levels: at least this many, and a share of one over it."""
 BLOCK = 8192
@@ -221,7 +223,10 @@ class FeatureSums(Summary):
                 continue
             if len(levels.positions) == 1:
                 if self.partly > 0 and 0 < own.sum() < mass:
-                    sums[:, span] *= _with_unseen(own, mass, counts(levels))
+                    grouping: Any = levels.groupings[0]
+                    merged = len(getattr(grouping, "values", ())) > len(grouping.labels)
+                    scale = mass / own.sum() if merged else _with_unseen(own, mass, counts(levels))
+                    sums[:, span] *= scale
                 alone[levels.positions[0]] = levels, sums[:, span].sum(axis=0)
             elif 0 < own.sum() < mass:
                 margins = [
@@ -309,7 +314,8 @@ def _with_unseen(own: FloatArray, mass: float, counts: IntArray) -> FloatArray:
     The rest is that of the sample's rarest levels, up to a twentieth of its rows, if any is rare.
     """
     order = np.argsort(counts, kind="stable")
-    enough = max(RAREST_ROWS, int(counts.sum()) // RAREST_ROWS)
+    size, unseen = int(counts.sum()), 1 - own.sum() / mass
+    enough = max(RAREST_ROWS, size // RAREST_ROWS, int(unseen * size / MOST_EACH))
     n_rare = int(np.searchsorted(np.cumsum(counts[order]), enough)) + 1
     rarest = np.zeros(len(own))
     if counts[order[0]] <= RARE:

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, OverlapRule
-from unskew.population.column_names import listing
 from unskew.population.feature_rules import ROWS_PER_FEATURE, Candidates
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import FeatureSet, Number
@@ -164,8 +163,8 @@ class AutomaticTerms:
         asked, found = self._asked, []
         if self._too_many:
             found.append(
-                f"Too many levels to match each one: {listing(self._too_many)}. The most frequent "
-                "are matched, the others as one."
+                f"Too many levels to match each one: {', '.join(self._too_many)}. The most "
+                "frequent are matched, the others as one."
             )
         for place, levels in asked.plan.levels.items():
             share = 1 - float(asked.sums[:, asked.plan.spans[place]].sum()) / self._mass
