@@ -23,7 +23,7 @@ ROWS["wt82"] = ROWS["wt71"] + RANDOM.normal(3, 8, 600)
     ("outcome", "names"),
     [
         (ROWS["wt82"] - ROWS["wt71"], ["wt71", "wt82"]),
-        (np.exp(ROWS["other"]), ["other"]),
+        (ROWS["other"] + RANDOM.normal(0, 0.05, 600), ["other"]),
         (ROWS["sex"] == "m", ["sex"]),
         (ROWS["wt71"] + RANDOM.normal(0, 8, 600), []),
         (ROWS["wt71"] * 0 + 1, []),

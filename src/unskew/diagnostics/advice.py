@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from unskew.diagnostics.diagnosis import Bias, Verdict
-from unskew.diagnostics.relation import effective_without, unrelated_columns
+from unskew.diagnostics.held_out import effective_without
+from unskew.diagnostics.relation import unrelated_columns
 from unskew.diagnostics.thresholds import THRESHOLDS, Thresholds
 from unskew.diagnostics.verdict import Forecast, reach_verdict
 from unskew.diagnostics.weights import WeightSummary
@@ -16,6 +17,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.overlap import Overlap
 from unskew.population.column_names import listing
 from unskew.population.doubtful_columns import Doubt
+from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.weighters.next_step import NextStep, leave_out
 
@@ -53,9 +55,10 @@ class Circumstances:
     only_margins : bool
         Whether only margins of the population are known.
     limits : Thresholds
-    sample_rows : int
+    sample_rows, effective_rows : float
     effective_without : callable, optional
-        Gives the effective sample size to expect without some columns, where there are weights.
+        Gives the effective sample size to expect without some columns, and by which factor it
+        grows, where there are weights.
     """
 
     bias: Bias
@@ -67,8 +70,9 @@ class Circumstances:
     together: str = ""
     only_margins: bool = False
     limits: Thresholds = THRESHOLDS
-    sample_rows: int = 0
-    effective_without: Callable[[Sequence[str]], float] | None = None
+    sample_rows: float = 0
+    effective_rows: float = 0
+    effective_without: Callable[[Sequence[str]], tuple[float, float]] | None = None
 
     def other(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return those of the weighters that could be used and have not made the weights."""
@@ -95,6 +99,7 @@ def advised_verdict(
     doubts: Sequence[Doubt],
     y: Any,
     after: FloatArray | None,
+    drawn: Reservoir,
 ) -> Verdict:
     """Reach the verdict, with what to do next."""
     bias, overlap, forecast = compared
@@ -118,7 +123,10 @@ def advised_verdict(
         together=forecast.together,
         limits=limits,
         sample_rows=len(sample),
-        effective_without=None if after is None else partial(effective_without, sample, after),
+        effective_rows=0.0 if summary is None else summary.effective_sample_size,
+        effective_without=None
+        if after is None
+        else partial(effective_without, weighter, sample, y, drawn),
     )
     return with_next_step(verdict, circumstances)
 
@@ -159,9 +167,9 @@ def _cheaper(given: Circumstances) -> NextStep:
     biased = _different(given.bias, "before", THRESHOLDS.balanced_difference)
     needless = tuple(name for name in given.unrelated if name in biased)
     if needless and len(needless) < len(given.bias.features) and given.effective_without:
-        now, then = given.effective_without(()), given.effective_without(needless)
+        now, (factor, then) = given.effective_rows, given.effective_without(needless)
         enough = THRESHOLDS.min_effective_share * given.sample_rows
-        if then < WORTH * now and not now < enough <= then:
+        if factor < WORTH and not now < enough <= then:
             gain = (
                 f"without {listing(needless)} it would be about {then:,.0f} instead of {now:,.0f}"
             )

@@ -11,8 +11,6 @@ Young, Resampling-Based Multiple Testing, 1993).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from unskew.diagnostics.diagnosis import Comparison
@@ -29,16 +27,8 @@ FEW = 3
 """A cell counts from so many rows on that the smaller side is expected to have in it, and out."""
 
 
-class LargestDifference(NamedTuple):
-    """The test, and where the largest difference is."""
-
-    comparison: Comparison
-    where: str
-    n_cells: int
-
-
-def test_columns(sides: Sides, drawn: Drawn, null: FloatArray) -> LargestDifference:
-    """Return the largest difference of a share.
+def test_columns(sides: Sides, drawn: Drawn, null: FloatArray) -> tuple[Comparison, str, int]:
+    """Return the largest difference of a share, where it is, and of how many.
 
     Parameters
     ----------
@@ -70,7 +60,7 @@ def test_columns(sides: Sides, drawn: Drawn, null: FloatArray) -> LargestDiffere
         if z.max() > largest:
             largest, where = float(z.max()), labels[told[int(z.argmax())]]
     p_value = (1 + int((by_chance >= largest - 1e-9).sum())) / (1 + len(null))
-    return LargestDifference(Comparison(largest, None, None, p_value), where, n_cells)
+    return Comparison(largest, None, None, p_value), where, n_cells
 
 
 def _shares(

@@ -84,17 +84,17 @@ class Comparator:
         most = max(500, min(COLUMN_ROWS, MAX_VALUES // max(1, self.sides.values.shape[1])))
         drawn = self.sides.draw(self.design, most, self.seed)
         null = (swapped if self.even else flipped)(drawn.mine - drawn.theirs, self.seed)
-        found = test_columns(self.sides, drawn, null)
+        found, where, n_cells = test_columns(self.sides, drawn, null)
         by = "swapping rows between the two" if self.even else "flipping signs at random"
         how = (
-            f"largest difference of {found.n_cells:,} shares, of categories and below quintiles, "
-            f"over its standard deviation: {found.where}"
+            f"largest difference of {n_cells:,} shares, of categories and below quintiles, "
+            f"over its standard deviation: {where}"
         )
         test = f"p by {by} {N_RESAMPLES} times, corrected for the number of shares"
         return TwoSampleTest(
             "columns one by one",
             self._method(how, drawn, test, weighted=False),
-            found.comparison,
+            found,
             None,
         )
 

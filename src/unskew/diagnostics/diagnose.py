@@ -186,7 +186,7 @@ def _diagnose(
     n_means = sum(max(1, codes.n_categories(column)) for column in range(len(codes.names)))
     limits = limits_of(summary, totals.rows, n_means)
     verdict = advised_verdict(
-        sample, totals.rows, limits, compared, summary, fitted, doubts, y, after
+        sample, totals.rows, limits, compared, summary, fitted, doubts, y, after, drawn
     )
     hints = _hints(sample, totals.rows, even, y)
     verdict = replace(verdict, sentences=(*verdict.sentences, *hints))

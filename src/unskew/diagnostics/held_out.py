@@ -8,6 +8,7 @@ weighs the rest, unless it is cross-fitted already.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,13 @@ import pyarrow as pa
 from sklearn.base import clone
 
 from unskew.errors import UnskewError
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.population import Population
 from unskew.population.progress import tell
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
+from unskew.weighters.auto import AutoWeights
 from unskew.weighters.inductive import InductiveWeighter
 
 N_PARTS = 5
@@ -91,11 +94,6 @@ def weights_to_judge(
 def _held_out(
     weighter: InductiveWeighter, sample: Sample, labels: Any, drawn: Reservoir
 ) -> FloatArray:
-    table, labels = sample.rows.table, None if labels is None else np.asarray(labels)
-    even = bool((drawn.weight == drawn.weight[0]).all())
-    population = Population(
-        pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
-    )
     shuffled = np.random.RandomState(drawn.seed).permutation(len(sample))
     part = np.where(shuffled < JUDGED_ROWS, shuffled % N_PARTS, -1)  # others take no part
     weights = np.zeros(len(sample))
@@ -105,14 +103,60 @@ def _held_out(
         train, test = np.flatnonzero(~held_out & (part >= 0)), np.flatnonzero(held_out)
         if not sample.design[train].any():
             continue
-        twin = clone(weighter).set_params(columns=None, total="sample", overlap="ignore")
+        twin = _refitted(weighter, sample, labels, drawn, train)
         with warnings.catch_warnings():  # what the sample lacks is measured on all of it
             warnings.simplefilter("ignore", UserWarning)
-            twin.fit(
-                table.take(pa.array(train)),
-                None if labels is None else labels[train],
-                population=population,
-                sample_weight=sample.design[train],
-            )
-            weights[test] = twin.weigh(table.take(pa.array(test))) * sample.design[test]
+            own = twin.weigh(sample.rows.table.take(pa.array(test)))
+        weights[test] = own * sample.design[test]
     return weights
+
+
+def _refitted(
+    weighter: Any,
+    sample: Sample,
+    labels: Any,
+    drawn: Reservoir,
+    rows: IntArray,
+    columns: list[str] | None = None,
+) -> Any:
+    """Return the weighter fitted to some of the rows, by some of the columns."""
+    even = bool((drawn.weight == drawn.weight[0]).all())
+    population = Population(
+        pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
+    )
+    twin = clone(weighter).set_params(columns=columns, total="sample", overlap="ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return twin.fit(
+            sample.rows.table.take(pa.array(rows)),
+            None if labels is None else np.asarray(labels)[rows],
+            population=population,
+            sample_weight=sample.design[rows],
+        )
+
+
+def effective_without(
+    weighter: Any,
+    sample: Sample,
+    labels: Any,
+    drawn: Reservoir,
+    names: Sequence[str],
+) -> tuple[float, float]:
+    """Return the factor by which the effective sample size grows without columns, and what it is.
+
+    The weighter is fitted with and without them; :class:`unskew.AutoWeights` in place of weights
+    that are not estimated, or of an array.
+    """
+    own = isinstance(weighter, InductiveWeighter) and weighter._estimates
+    rows = np.random.RandomState(drawn.seed).permutation(len(sample))[:JUDGED_ROWS]
+    all_names, sizes = sample.rows.table.column_names, []
+    try:
+        for left_out in ((), names):
+            columns = [name for name in all_names if name not in left_out]
+            twin = _refitted(
+                weighter if own else AutoWeights(), sample, labels, drawn, rows, columns
+            )
+            sizes.append(effective_sample_size(twin.weights_))
+    except UnskewError:
+        return 0.0, 0.0  # nothing is known, so nothing is advised
+    return sizes[1] / sizes[0], sizes[1] * len(sample) / len(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from unskew.population.labels import checked_labels
 from unskew.population.sample import Sample
 
 MOST_GROUPS = 20
-MOST_ROWS = 5000
 THIRDS = 3
 NEXT_TO_NONE = 0.15
 """The correlation ratio up to which labels and a column count as unrelated."""
@@ -48,31 +46,6 @@ def scored(labels: NDArray[Any], *, ranks: bool = True) -> FloatArray:
     if labels.dtype.kind in "fiu" and len(distinct) > 2:
         return np.asarray(rankdata(labels) if ranks else labels, dtype=np.float64)[:, None]
     return (place[:, None] == np.arange(min(len(distinct), MOST_GROUPS))).astype(np.float64)
-
-
-def effective_without(sample: Sample, weights: FloatArray, names: Sequence[str]) -> float:
-    r"""Return the effective sample size to expect of weights by the other columns.
-
-    Weights by fewer columns are the mean of these given them, so that of their squared coefficient
-    of variation the part R² is left that the other columns explain. R² is from predictions of rows
-    that were held out, relative to that of all columns.
-    """
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.model_selection import cross_val_predict
-
-    if not names:
-        return effective_sample_size(weights)
-    some = np.random.RandomState(0).permutation(len(weights))[:MOST_ROWS]
-    kept = [name not in names for name in sample.codes.names]
-    explained = []
-    for columns in (np.array(kept), np.ones(len(kept), dtype=bool)):
-        model = HistGradientBoostingRegressor(max_iter=50, random_state=0)
-        rows = sample.values[np.ix_(some, np.flatnonzero(columns))]
-        found = cross_val_predict(model, rows, weights[some], cv=5)
-        explained.append(np.corrcoef(found, weights[some])[0, 1] ** 2 if np.ptp(found) else 0.0)
-    part = min(1.0, explained[0] / explained[1]) if explained[1] > 0 else 1.0
-    variation = len(weights) / effective_sample_size(weights) - 1
-    return len(weights) / (1 + part * variation)
 
 
 def _grouped(values: FloatArray) -> IntArray:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.column_names import listing
 from unskew.population.sample import Sample
 
-NEARLY, EXACTLY = 0.99, 0.9999
-"""The share of the variance of y from which on one column, or several together, determine it."""
-MOST_COLUMNS = 3
-"""A fit by more columns than these is a good model, and no sign of a mistake."""
-MOST_ROWS, MOST_LEVELS = 2000, 50
+LEVELS = (0.99, 0.9999, 0.9999)
+"""The share of the variance of y from which on one, two or three columns determine it: a good model
+of several is no sign of a mistake, an identity is."""
+MOST_ROWS = 2000
 
 
 def determined_by(sample: Sample, outcome: FloatArray) -> str:
@@ -27,55 +25,33 @@ def determined_by(sample: Sample, outcome: FloatArray) -> str:
     """
     some = np.arange(0, len(sample), max(1, len(sample) // MOST_ROWS))
     y = outcome.reshape(len(sample), -1)[some].astype(np.float64)
-    blocks: dict[int, FloatArray] = {}
-    for column, values in enumerate(sample.values[some].T):
-        levels = np.arange(sample.codes.n_categories(column))
-        present = values[~np.isnan(values)]
-        if len(present) and len(levels) <= MOST_LEVELS:
-            largest = float(np.abs(present).max()) or 1.0  # so that no square overflows
-            numbers = np.nan_to_num(values / largest - (present / largest).mean())
-            numbers /= numbers.std() or 1.0
-            of_levels = (values[:, None] == levels).astype(np.float64)
-            blocks[column] = of_levels if len(levels) else numbers[:, None]
-    if len(some) < 5 * sum(block.shape[1] for block in blocks.values()):
+    y = y[:, 0] if y.shape[1] <= 2 else y.argmax(axis=1).astype(np.float64)
+    columns = [_as_number(sample, column, some, y) for column in range(len(sample.codes.names))]
+    chosen, left = list[int](), y - y.mean()
+    if len(some) < 10 * len(LEVELS) or not left.any():
         return ""
-    ranks: dict[int, FloatArray] = {
-        column: rankdata(block, axis=0) for column, block in blocks.items()
-    }
-    for given, target in ((blocks, y), (ranks, rankdata(y, axis=0))):  # y may be a function of one
-        columns = _fewest(given, target)
-        if 0 < len(columns) <= MOST_COLUMNS:
-            names, share = (
-                [sample.codes.names[c] for c in columns],
-                _explained(given, columns, target),
-            )
-            them = "it was" if len(names) == 1 else "one of them was"
+    for level in LEVELS:
+        chosen.append(int(np.argmax([abs(one @ left) for one in columns])))
+        design = np.column_stack([np.ones(len(y)), *(columns[place] for place in chosen)])
+        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        share = 1 - float(left @ left) / float(np.square(y - y.mean()).sum())
+        if share >= level:
+            names = [sample.codes.names[place] for place in sorted(set(chosen))]
             return (
-                f"The label follows almost exactly from {listing(names)} (R² {share:.3f}). If "
-                f"{them} measured with the label or after it, leave it out: it is a consequence of "
-                "the label, and no cause of selection."
+                f"The label follows almost exactly from {listing(names)} (R² {share:.3f}). What "
+                "was measured with the label or after it should be left out: it is a consequence "
+                "of the label, and no cause of selection."
             )
     return ""
 
 
-def _fewest(blocks: dict[int, FloatArray], y: FloatArray) -> list[int]:
-    """Return columns that together determine y, none of which can be left out; [] if none do."""
-    for column in blocks:
-        if _explained(blocks, [column], y) >= NEARLY:
-            return [column]
-    columns = list(blocks)
-    if not _explained(blocks, columns, y) >= EXACTLY:
-        return []
-    for column in blocks:
-        rest = [one for one in columns if one != column]
-        if _explained(blocks, rest, y) >= EXACTLY:
-            columns = rest
-    return columns
-
-
-def _explained(blocks: dict[int, FloatArray], columns: list[int], y: FloatArray) -> float:
-    """Return the share of the variance that a linear model explains; NaN where there is none."""
-    design = np.column_stack([np.ones(len(y)), *(blocks[column] for column in columns)])
-    left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(1 - np.square(left).sum() / np.square(y - y.mean(axis=0)).sum())
+def _as_number(sample: Sample, column: int, rows: IntArray, y: FloatArray) -> FloatArray:
+    """Return a column with mean 0 and variance 1; a category is the mean of y where it recurs."""
+    values = sample.values[rows, column]
+    if sample.codes.n_categories(column):
+        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+        means = np.bincount(place, y) / counts
+        values = np.where(counts > 1, means, y.mean())[place]
+    values = np.nan_to_num(values / (np.nanmax(np.abs(values), initial=0.0) or 1.0))
+    centred = values - values.mean()
+    return np.asarray(centred / (centred.std() or 1.0))
