@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,15 @@ from benchmarks.answers.__main__ import records_of, run
 from benchmarks.answers.designs import DESIGNS
 from benchmarks.answers.measure import draw_of, weight_error
 from benchmarks.answers.page import PAGE, RESULTS, page
-from benchmarks.answers.summary import averages, intervals_of, line_of, misses, ratios, summarise
+from benchmarks.answers.summary import (
+    SETTLED,
+    averages,
+    intervals_of,
+    line_of,
+    misses,
+    ratios,
+    summarise,
+)
 
 
 def test_a_run_of_two_designs_resumes_and_is_summarised(tmp_path):
@@ -118,9 +125,40 @@ def test_weight_error_has_no_scale():
     assert weight_error(np.ones(3), ratio) == pytest.approx(1 / 3, abs=1e-4)
 
 
-results = pytest.mark.skipif(not Path(RESULTS).exists(), reason="there was no run yet")
+STORED = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+MISSED = {
+    "sixty levels": "a note names levels without sample rows, although intervals hold",
+    "two hundred levels": "a note names levels without sample rows, although intervals hold",
+    "pareto tail": "a note on the tail in a third of the draws, although intervals hold",
+}
+"""The designs that miss a limit, with the reason; a miss in brackets may be chance."""
 
 
-@results
+def held_to_be(name):
+    mark = pytest.mark.xfail(strict=True, reason=MISSED[name]) if name in MISSED else ()
+    return pytest.param(name, marks=mark)
+
+
+@pytest.mark.parametrize("name", [held_to_be(name) for name in STORED])
+def test_the_limits_of_each_design(name):
+    assert not [one for one in misses(STORED[name]) if not one.startswith("(")]
+
+
+@pytest.mark.skipif(not STORED, reason="there was no run yet")
+def test_every_design_was_run_and_the_limits_on_average_hold():
+    assert list(STORED) == list(DESIGNS)
+    assert min(one["draws"] for one in STORED.values()) >= 100
+    mean = averages(STORED)
+    assert mean["weight_error"] <= 1.1
+    # Of few draws, the best of twelve methods is the best by luck.
+    assert mean["rmse"] <= 1.1 or min(one["compared"] for one in STORED.values()) < SETTLED
+
+
+def test_the_shell_gives_pythons_numbers():
+    asked = [one["doors"] for one in STORED.values() if one["doors"]]
+    assert {answer for one in asked for answer in one.values()} <= {"same"}
+
+
+@pytest.mark.skipif(not STORED, reason="there was no run yet")
 def test_the_page_shows_the_stored_results():
-    assert PAGE.read_text(encoding="utf-8") == page(json.loads(RESULTS.read_text()))
+    assert PAGE.read_text(encoding="utf-8") == page(STORED)

@@ -15,6 +15,8 @@ RESULTS = Path(__file__).with_name("results.json")
 PAGE = ROOT / "docs" / "answers.md"
 TEMPLATE = PAGE.with_suffix(".md.in")
 NOTHING = "*Not run yet.*"
+DRAWS, BESIDE = 300, 60
+"""How many the protocol asks for."""
 
 
 def write_page(folder: Path, seed: int) -> None:
@@ -47,6 +49,7 @@ def page(lines: Mapping[str, Line]) -> str:
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, part in {
         "verdict": verdict,
+        "counts": counts,
         "results": table,
         "misses": missed,
         "automatic": automatic,
@@ -55,6 +58,28 @@ def page(lines: Mapping[str, Line]) -> str:
         text = text.replace(f"${{{name}}}", part(lines) if lines else NOTHING)
     sentences = "\n".join(f"| {one.name} | {one.sentence} |" for one in DESIGNS.values())
     return text.replace("${designs}", f"| design | what it is |\n|---|---|\n{sentences}")
+
+
+def counts(lines: Mapping[str, Line]) -> str:
+    """Say how many draws were made."""
+    draws, weighed, compared = (
+        [line[key] for line in lines.values()] for key in ("draws", "weighed", "compared")
+    )
+    said = [_range(one) for one in (draws, weighed, compared)]
+    wanted = (
+        ""
+        if min(draws) >= DRAWS and min(compared) >= BESIDE
+        else (f" The protocol asks for {DRAWS} and {BESIDE}; there was no time for more.")
+    )
+    return (
+        f"Draws of a design: {said[0]} of `estimate`, {said[1]} of the default weights, {said[2]} "
+        f"of all methods, on which errors are compared.{wanted}"
+    )
+
+
+def _range(numbers: list[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def missed(lines: Mapping[str, Line]) -> str:

@@ -25,6 +25,8 @@ SMALL_WEIGHT, NEAR_WEIGHT = 0.05, 0.05
 """The same for weights, such that a best error of zero has a limit."""
 ENOUGH = 0.9
 """The share of draws in which a method must answer to be the best."""
+SETTLED = 30
+"""The draws from which on a miss of the root mean square error is no longer put in brackets."""
 Record = Mapping[str, Any]
 Line = dict[str, Any]
 
@@ -147,7 +149,9 @@ def misses(line: Line) -> list[str]:
         found.append("(interval)" if by_chance(line) else "interval")
     for measure, (*_, within) in ratios(line).items():
         if not within:
-            found.append({"rmse": "RMSE", "weight_error": "weights"}[measure])
+            word = {"rmse": "RMSE", "weight_error": "weights"}[measure]
+            few = measure == "rmse" and line["compared"] < SETTLED
+            found.append(f"({word})" if few else word)
     return found
 
 
