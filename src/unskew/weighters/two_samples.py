@@ -237,7 +237,8 @@ def _concatenated(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return both in one table, in the types of the first where they can be compared."""
     columns = []
     for mine, theirs in zip(*(batch.columns for batch in batches), strict=True):
-        kind = mine.type.value_type if pa.types.is_dictionary(mine.type) else mine.type
+        kind = theirs.type if pa.types.is_null(mine.type) else mine.type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         try:
             parts = [mine.cast(kind), theirs.cast(kind)]
         except pa.ArrowException:
