@@ -191,7 +191,9 @@ class AutoWeights(InductiveWeighter):
         dealt = rows.dealt(self.folds_)
         rate = np.count_nonzero(sample.design) / max(total.rows, 1)
         named = self._named_candidates()
-        if isinstance(self.candidates, str) and rows.n_mine <= TILTED_ROWS:
+        # A calibration sees the values as given, and would follow rounding.
+        tilted = rows.n_mine <= TILTED_ROWS and not rows.rounded
+        if isinstance(self.candidates, str) and tilted:
             named.append(("tilt", CalibrationWeights(overlap="ignore")))
         self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
         names = [name for name, _ in named]
