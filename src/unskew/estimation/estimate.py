@@ -193,22 +193,25 @@ def estimate(
     fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
-    notes = _notes(kept, None if known_groups else groups)
-    if models is not None and (cv is None or isinstance(fitted, Unweighted)):
-        notes += (
-            "The outcome model's own error is not counted, and the interval is too short: "
-            "one model has seen the rows of its residuals, or no weights correct it. Use cv=5 with "
-            "weights that do: leave out cv=None and weighter=Unweighted().",
-        )
+    imputed = models is not None and (cv is None or isinstance(fitted, Unweighted))
+    notes = _notes(kept, None if known_groups else groups, imputed=imputed)
     return assemble(target, weighed, design, options, described_learner(outcome), notes)
 
 
-def _notes(kept: BoolArray | None, unknown: Groups | None) -> tuple[str, ...]:
-    """Return what was left out, and which groups the population does not know."""
+def _notes(
+    kept: BoolArray | None, unknown: Groups | None, *, imputed: bool = False
+) -> tuple[str, ...]:
+    """Return what was left out, what the population does not know, and what is not counted."""
     notes = [] if kept is None else [f"{len(kept) - kept.sum():,} rows without y were left out."]
     if unknown is not None:
         notes.append(
             f"The population has no column '{unknown.column}': its groups are those of the sample."
+        )
+    if imputed:
+        notes.append(
+            "The outcome model's own error is not counted, and the interval is too short: "
+            "one model has seen the rows of its residuals, or no weights correct it. Use cv=5 with "
+            "weights that do: leave out cv=None and weighter=Unweighted()."
         )
     return tuple(notes)
 

@@ -85,15 +85,8 @@ def measure_overlap(
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
     space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
-    far = far_rows(
-        _mixed_points(space, mine),
-        _mixed_points(space, theirs),
-        mass,
-        design=design,
-        squares=squares,
-        judge_on=grow_on,
-        seed=seed,
-    )
+    points = _mixed_points(space, mine), _mixed_points(space, theirs)
+    far = far_rows(*points, mass, design=design, squares=squares, judge_on=grow_on, seed=seed)
     uncovered = np.maximum(explained, far)
     share = min(1.0, float(mass @ uncovered))
     return Overlap(
