@@ -31,7 +31,7 @@ labels = sample["a"] + sample["b"]
 # %%
 # ``progress=`` is called about ten times a second.
 seen = []
-population = Population(folder, progress=lambda p: seen.append((p.seconds, p.rows)))
+population = Population(folder, progress=lambda p: p.doing or seen.append((p.seconds, p.rows)))
 start = time.perf_counter()
 weighter = TreeWeights(min_samples_leaf=50).fit(sample, labels, population=population)
 print(f"{seen[-1][1]:,} rows in {time.perf_counter() - start:.1f} s")

@@ -105,7 +105,8 @@ def test_progress_of_a_lazy_frame():
     frame = pl.DataFrame({"a": np.arange(10.0)})
     population = Population(frame.lazy(), progress=seen.append)
     TreeWeights(min_samples_leaf=1).fit(frame, np.arange(10.0), population=population)
-    assert (seen[-1].rows, seen[-1].share) == (10, 1.0)
+    passed = [one for one in seen if not one.doing]
+    assert (passed[-1].rows, passed[-1].share) == (10, 1.0)
 
 
 def test_the_time_that_an_engine_takes_is_told():

@@ -159,3 +159,9 @@ def test_a_slow_start_is_not_forecast_from(monkeypatch, told):
 def test_something_that_cannot_be_called_is_refused():
     with pytest.raises(ParameterError, match="progress must be a function"):
         Population(np.zeros((2, 2)), progress="bar")
+
+
+def test_a_frame_with_a_column_of_that_name_is_no_listener():
+    rows = pd.DataFrame({"progress": np.linspace(0, 1, 40)})
+    weighter = TreeWeights(min_samples_leaf=5).fit(rows, rows["progress"], population=rows)
+    assert weighter.weights_ == pytest.approx(1)

@@ -36,7 +36,7 @@ from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtfu
 from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart
-from unskew.population.population import Population
+from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
@@ -118,7 +118,7 @@ def diagnose(
     """
     _check_parameters(judge, examined_rows, random_state)
     settings = _Settings(columns, judge, examined_rows, random_state)
-    with watching(getattr(population, "progress", None)):
+    with watching(progress_of(population)):
         return _diagnose(X, population, weights, y, sample_weight, settings)
 
 

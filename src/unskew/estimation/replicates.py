@@ -17,6 +17,7 @@ from unskew.estimation.weighing import Weighed
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.population.population import progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
@@ -84,7 +85,7 @@ class Replicates:
                 more = self._design.redraw(self._random) - 1.0
                 yield answers, 1.0 + np.sqrt(self._weighed.beyond_itself) * more
 
-        listener = watching(getattr(self._weighed.fit.target, "progress", None))
+        listener = watching(progress_of(self._weighed.fit.target))
         with warnings.catch_warnings(), one_blas_thread(), listener:
             warnings.simplefilter("ignore")  # they repeat what the fit has said
             for answers, times, weights in in_order(self._solve, drawn(), n_threads(None)):

@@ -28,7 +28,7 @@ from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.population.open_sample import named_columns_apart
-from unskew.population.population import Population
+from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
@@ -209,7 +209,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
                 "weights. Use bounds=(0, None) on the weighter."
             )
         design = np.ones(len(base)) if sample_weight is None else np.asarray(sample_weight, float)
-        with watching(getattr(population, "progress", None)):
+        with watching(progress_of(population)):
             if power == "auto":
                 tell("choosing how strongly to weight, by the learner's loss")
                 self.weights_: FloatArray = self._choose(

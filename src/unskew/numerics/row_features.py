@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -78,6 +78,9 @@ class _Table:
         values = (self.values - centre[self.columns]) / spread[self.columns]
         return replace(self, values=values)
 
+    def of_columns(self, own: BoolArray, columns: IntArray) -> _Table:
+        return replace(self, columns=columns, values=np.ascontiguousarray(self.values[:, own]))
+
     def dense(self) -> FloatArray:
         return np.asarray(self.values[self.cells])
 
@@ -112,6 +115,10 @@ class _Wide:
     def standardised(self, centre: FloatArray, spread: FloatArray) -> _Wide:
         own = self.columns
         return replace(self, centre=centre[own], scale=spread[own])
+
+    def of_columns(self, own: BoolArray, columns: IntArray) -> _Wide:
+        place = np.append(np.where(own, np.cumsum(own) - 1, -1), -1)  # the last is that of no cell
+        return _Wide(columns, place[self.cells], self.centre[own], self.scale[own])
 
     def dense(self) -> FloatArray:
         ones = np.equal.outer(self.cells, np.arange(len(self.columns)))
@@ -274,23 +281,20 @@ class RowFeatures:
         return replace(self, n_rows=count, matrix=matrix, tables=tables, wide=wide)
 
     def of_columns(self, chosen: BoolArray) -> RowFeatures:
-        """Return some of the features; of wide ones, all."""
+        """Return some of the features."""
         if chosen.all():
             return self
         place = np.cumsum(chosen) - 1
 
-        tables = tuple(
-            replace(
-                t,
-                columns=place[t.columns[chosen[t.columns]]],
-                values=np.ascontiguousarray(t.values[:, chosen[t.columns]]),
-            )
-            for t in self.tables
-        )
+        def fewer_of(table: Any) -> Any:
+            own = chosen[table.columns]
+            return table.of_columns(own, place[table.columns[own]])
+
+        tables, wide = (tuple(map(fewer_of, group)) for group in (self.tables, self.wide))
         own = chosen[self.columns]
         matrix = self.matrix if own.all() else np.ascontiguousarray(self.matrix[:, own])
         columns, width = place[self.columns[own]], int(np.count_nonzero(chosen))
-        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables)
+        fewer = replace(self, width=width, columns=columns, matrix=matrix, tables=tables, wide=wide)
         if "_pair_cells" in self.__dict__:  # they depend on the cells alone
             fewer.__dict__["_pair_cells"] = self._pair_cells
         return fewer

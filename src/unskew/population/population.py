@@ -33,6 +33,12 @@ from unskew.population.sources import Part, Source, open_source
 from unskew.population.summaries import Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
 
+
+def progress_of(data: Any) -> Callable[[Progress], object] | None:
+    """Return who hears of the progress of a population; a frame may have a column of that name."""
+    return data.progress if isinstance(data, Population) else None
+
+
 _Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
 

@@ -79,7 +79,7 @@ _CALLBACK: ContextVar[Callable[[Progress], object] | None] = ContextVar("callbac
 @contextmanager
 def watching(callback: Callable[[Progress], object] | None) -> Iterator[None]:
     """Let a callback hear what is done in the block; without one, whoever listens already."""
-    before = _CALLBACK.set(callback or _CALLBACK.get())
+    before = _CALLBACK.set(_CALLBACK.get() if callback is None else callback)
     try:
         yield
     finally:

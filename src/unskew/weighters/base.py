@@ -32,7 +32,7 @@ from unskew.population.column_names import remember_columns
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
-from unskew.population.population import Population
+from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
@@ -219,7 +219,7 @@ class Weighter(WithParameters, ABC):
         beside: Beside | None = None,
     ) -> Fit:
         """Weigh the sample, and answer further questions in the same pass."""
-        with watching(getattr(population, "progress", None)):
+        with watching(progress_of(population)):
             return self._fit_watched(X, y, population, sample_weight, beside)
 
     def _fit_watched(
