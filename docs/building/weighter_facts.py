@@ -25,7 +25,7 @@ class WeighterFacts(SphinxDirective):
 def facts(name: str) -> Iterator[tuple[str, str]]:
     """Yield what the class says: its assumption, what it can do, its names."""
     import unskew
-    from unskew.cli.methods import _CLASSES, _PRESETS
+    from unskew.cli.methods import CLASSES, PRESETS
     from unskew.weighters.inductive import InductiveWeighter
 
     weighter = getattr(unskew, name)
@@ -33,6 +33,6 @@ def facts(name: str) -> Iterator[tuple[str, str]]:
     yield "It assumes that", weighter.assumes
     yield "`uncovered_` is", weighter.uncovered_means
     yield "It weighs new rows", "yes" if issubclass(weighter, InductiveWeighter) else "no"
-    methods = [f"`--method {method}`" for method, class_ in _CLASSES.items() if class_ == name]
-    assert set(_PRESETS) <= set(_CLASSES)
+    methods = [f"`--method {method}`" for method, class_ in CLASSES.items() if class_ == name]
+    assert set(PRESETS) <= set(CLASSES)
     yield "On the command line", ", ".join(methods) or "not offered"

@@ -70,3 +70,12 @@ def test_many_equal_columns_and_rows_that_nothing_reaches():
     nothing = solve_kliep(np.zeros((3, 2)), np.ones(3), np.ones(2))
     assert not nothing.converged
     assert not nothing.coefficients.any()
+
+
+def test_values_next_to_zero_count_as_zero():
+    """Their inverses would be infinite; the other rows have the likelihood of two cells."""
+    basis = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1e-310], [0.0, 1.0], [1e-310, 1e-305]])
+    found = solve_kliep(basis, np.ones(5), np.array([0.5, 0.5]))
+    assert found.converged
+    assert found.coefficients == pytest.approx([1.5, 0.5], abs=1e-6)
+    assert not solve_kliep(basis, np.ones(5), np.array([1e-300, 0.0])).coefficients.any()

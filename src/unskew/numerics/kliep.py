@@ -30,6 +30,9 @@ TOLERANCE = 1e-8
 
 MAX_ITERATIONS = 200
 
+_NEGLIGIBLE = 1e-150
+"""A value of the basis that counts as zero: the square of its inverse is still a number."""
+
 _EM_STEPS = 10
 """Steps of expectation maximisation before the first Newton step. Not tuned."""
 
@@ -91,10 +94,10 @@ def solve_kliep(
     >>> solve_kliep(basis, np.ones(4), np.array([0.5, 0.5])).coefficients.round(6)
     array([1.5, 0.5])
     """
-    used = np.flatnonzero(means > 0)
+    used = np.flatnonzero(means > _NEGLIGIBLE)
     if len(used) < len(means):
         basis = basis[:, used]
-    seen = (basis.max(axis=1, initial=0.0) > 0) & (weight > 0)
+    seen = (basis.max(axis=1, initial=0.0) > _NEGLIGIBLE) & (weight > 0)
     coefficients = np.zeros(len(means))
     if not seen.any():
         return Kliep(coefficients, -np.inf, np.inf, 0, False)
