@@ -1,9 +1,11 @@
 """Print the size of the package: code lines, files, classes, repeated names, what is too long.
 
-A code line is one that is not blank, not a comment and not part of a docstring; ``paper`` has a
-home of its own and is not counted.
+A code line is one that is not blank, not a comment and not part of a docstring. ``paper``, the
+paper's experiment, has a home of its own: its lines are printed apart and count for no limit.
 
     python tools/size.py [FOLDER]
+
+The limits below are a ratchet, held by a test: whoever makes the package smaller lowers them.
 """
 
 from __future__ import annotations
@@ -13,10 +15,49 @@ import io
 import sys
 import tokenize
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MAX_FUNCTION, MAX_FILE = 60, 700
+PACKAGE = ROOT / "src" / "unskew"
+
+MAX_CODE_LINES = 33_275  # target: 25,000
+MAX_FILES = 336  # target: 180
+MAX_CLASSES = 493  # target: 300
+MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
+STILL_TWICE = {  # class names that exist more than once; target: none
+    "Basis",
+    "Bound",
+    "Candidate",
+    "Certificate",
+    "CountedCells",
+    "Drawn",
+    "Estimate",
+    "Given",
+    "Known",
+    "Levels",
+    "Method",
+    "Moments",
+    "Outcome",
+    "Part",
+    "Predictions",
+    "Progress",
+    "Reading",
+    "Region",
+    "Report",
+    "Scores",
+    "Tilt",
+    "Total",
+    "Values",
+    "Variance",
+    "Weighed",
+    "Weighing",
+    "_Drawn",
+    "_Pass",
+    "_Point",
+}
+
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _NO_CODE = {
     tokenize.COMMENT,
@@ -29,8 +70,56 @@ _NO_CODE = {
 }
 
 
-def docstring_lines(tree: ast.Module) -> set[int]:
-    """Return the numbers of the lines that docstrings take."""
+@dataclass
+class Size:
+    """How large a set of modules is; ``long`` names files and functions above their limit."""
+
+    code_lines: int = 0
+    files: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    long: list[str] = field(default_factory=list)
+
+    @property
+    def twice(self) -> list[str]:
+        """The class names that exist more than once."""
+        return sorted(name for name, count in self.classes.items() if count > 1)
+
+    def __str__(self) -> str:
+        classes = f"{self.classes.total()} classes"
+        return f"{self.code_lines:,} code lines, {self.files} files, {classes}"
+
+
+def measure(folder: Path, files: Iterable[Path]) -> Size:
+    """Return the size of some modules of a folder."""
+    size = Size()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        size.files += 1
+        size.code_lines += code_lines(text)
+        name, tree = path.relative_to(folder), ast.parse(text)
+        size.classes.update(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        if len(text.splitlines()) > MAX_FILE:
+            size.long.append(f"{name} ({len(text.splitlines())} lines)")
+        size.long += [f"{name}:{function}" for function in _long_functions(tree)]
+    return size
+
+
+def modules(folder: Path, *, paper: bool) -> list[Path]:
+    """Return the modules of the paper's experiment, or all others."""
+    files = sorted(folder.rglob("*.py"))
+    return [path for path in files if (path.relative_to(folder).parts[0] == "paper") == paper]
+
+
+def code_lines(text: str) -> int:
+    """Return how many lines of a module are code."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - _docstring_lines(ast.parse(text)))
+
+
+def _docstring_lines(tree: ast.Module) -> set[int]:
     lines: set[int] = set()
     for node in ast.walk(tree):
         if not isinstance(node, _DOCUMENTED):
@@ -41,38 +130,24 @@ def docstring_lines(tree: ast.Module) -> set[int]:
     return lines
 
 
-def code_lines(text: str) -> int:
-    """Return how many lines of a module are code."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - docstring_lines(ast.parse(text)))
+def _long_functions(tree: ast.Module) -> Iterator[str]:
+    documented = _docstring_lines(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1)) - documented
+            if len(lines) > MAX_FUNCTION:
+                yield f"{node.name} ({len(lines)} lines)"
 
 
 def main(folder: Path) -> None:
     """Print the sizes of the package in ``folder``."""
-    files = [path for path in sorted(folder.rglob("*.py")) if "paper" not in path.parts]
-    total, classes, long = 0, Counter[str](), []
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        total += code_lines(text)
-        if len(text.splitlines()) > MAX_FILE:
-            long.append(f"{path.relative_to(folder)} ({len(text.splitlines())} lines)")
-        tree = ast.parse(text)
-        documented = docstring_lines(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                classes[node.name] += 1
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1)) - documented
-                if len(lines) > MAX_FUNCTION:
-                    long.append(f"{path.relative_to(folder)}:{node.name} ({len(lines)} lines)")
-    twice = sorted(name for name, count in classes.items() if count > 1)
-    print(f"{total:,} code lines, {len(files)} files, {sum(classes.values())} classes")
-    print(f"{len(twice)} class names that exist more than once: {', '.join(twice) or 'none'}")
-    print(f"too long: {', '.join(long) or 'nothing'}")
+    size = measure(folder, modules(folder, paper=False))
+    print(size)
+    print(f"paper, apart: {measure(folder, modules(folder, paper=True))}")
+    names = ", ".join(size.twice) or "none"
+    print(f"{len(size.twice)} class names that exist more than once: {names}")
+    print(f"too long: {', '.join(size.long) or 'nothing'}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "src" / "unskew")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE)
