@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-defaults bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-answers bench-speed bench-table-1 docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-answers bench-speed bench-table-1 docs clean
 .PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
@@ -84,9 +84,6 @@ bench-ratio:
 	.venv-peers/bin/python -m benchmarks.density_ratio toy
 	.venv-peers/bin/python -m benchmarks.density_ratio agree
 	.venv-peers/bin/python -m benchmarks.density_ratio cost
-
-bench-defaults: $(VENV)/.ready-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults
 
 # Draws of our weighters take a quarter of an hour each, those of the peers more; all can be stopped and resumed.
 bench-accuracy: $(VENV)/.ready-dev

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from docs.guarantee_figures import draw_flips, draw_guarantees
 from docs.guide_figures import draw_guide
 from docs.method_figures import draw_methods
-from unskew.experiments.clinic import COLUMNS, make_clinic
-from unskew.experiments.demonstration import METHODS, Draw, demonstrate
+from unskew.cli.demonstration import COLUMNS, METHODS, Draw, demonstrate, make_clinic
 
 IMAGES = Path(__file__).parent / "images"
 COLOURS = {"unweighted": "#c1440e", "ideal": "#7f8c8d", "tree": "#7fb0d6", "auto": "#1b6ca8"}

@@ -22,8 +22,8 @@ from scipy import stats
 from docs import table_1_panels as panels
 from docs.table_1_figures import draw_sizes, draw_table
 from docs.table_1_rounds import RESULTS, Round, ceiling, comparison, order_kept, pairs, seeds_table
-from unskew.experiments.paper import COLUMNS
-from unskew.experiments.table import TextTable, markdown
+from unskew.paper.printed import COLUMNS
+from unskew.paper.results import TextTable, markdown
 
 HERE = Path(__file__).parent
 PAGE = HERE / "table-1.md"

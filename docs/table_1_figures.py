@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import gaussian_kde
 
 from docs.table_1_rounds import Round
-from unskew.experiments.agreement import Row
-from unskew.experiments.figure import draw_results
+from unskew.paper.printed import Row
+from unskew.paper.results import draw_results
 
 COLOURS = {"raw": "#1b6ca8", "standardised": "#c1440e", "[0, 1]": "#7f8c8d"}
 

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import stats
 
 from docs.table_1_rounds import Round
-from unskew.experiments.agreement import Row, compare
-from unskew.experiments.methods import METHODS
-from unskew.experiments.results import Report
-from unskew.experiments.table import TextTable, by_method, markdown, mechanism_table
+from unskew.paper.methods import METHODS
+from unskew.paper.printed import Row, compare
+from unskew.paper.results import ExperimentReport, TextTable, by_method, markdown, mechanism_table
 
 PARTS = {"training": "training and predicting", "KMM": "kernel mean matching", "kernel": "kernels"}
 
@@ -188,7 +187,7 @@ def mechanisms() -> dict[str, str]:
     if not Round.exists("mechanisms"):
         return {"mechanisms": MISSING, "wins": "", "mechanism_draws": "?"}
     panel = Round("mechanisms")
-    report = Report(**{key: panel.reports[0][key] for key in Report._fields})
+    report = ExperimentReport(**{key: panel.reports[0][key] for key in ExperimentReport._fields})
     names = list(dict.fromkeys(row["mechanism"] for row in report.results))
     tables = (
         f"{STORIES[name]}\n\n{markdown(mechanism_table(report, name, 'range', 'sample'))}"
@@ -201,7 +200,7 @@ def mechanisms() -> dict[str, str]:
     }
 
 
-def _wins(report: Report, names: Sequence[str]) -> TextTable:
+def _wins(report: ExperimentReport, names: Sequence[str]) -> TextTable:
     """Count the sets on which each method's interval lies below or above Unweighted's error."""
     methods = list(dict.fromkeys(row["method"] for row in report.differences))
     lines = []

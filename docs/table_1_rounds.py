@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from unskew.experiments.agreement import (
+from unskew.paper.printed import (
     Cells,
     Row,
     between_seeds,
@@ -22,7 +22,7 @@ from unskew.experiments.agreement import (
     printed,
     rank_correlation,
 )
-from unskew.experiments.table import TextTable
+from unskew.paper.results import TextTable
 
 RESULTS = Path(__file__).parent / "table-1"
 

@@ -110,10 +110,10 @@ def test_neighbouring_layers(found, lower, upper):
     assert message.endswith(f"{lower} must not import {upper}")
 
 
-@pytest.mark.parametrize("folder", ["src/unskew/experiments", "benchmarks"])
-def test_experiments_and_benchmarks_use_the_public_interface(found, folder):
+@pytest.mark.parametrize("folder", ["src/unskew/paper", "benchmarks"])
+def test_the_papers_experiment_and_benchmarks_use_the_public_interface(found, folder):
     public = "from unskew import TreeWeights, theory\nfrom unskew.errors import InputError\n"
-    assert found(f"{folder}/one.py", public + "import unskew.theory, unskew.experiments.x") == []
+    assert found(f"{folder}/one.py", public + "import unskew.theory, unskew.paper.x") == []
     code = "from unskew.weighters.tree import TreeWeights\nimport_module('unskew.theory.bounds')"
     messages = found(f"{folder}/one.py", code)
     assert [message[-9:] for message in messages] == ["weighters", "ot theory"]

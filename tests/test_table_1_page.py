@@ -70,7 +70,7 @@ def test_without_kmm_the_paper_ranks_as_one_more_seed_and_with_it_not(generator,
 def test_directions_of_several_seeds_are_put_together(generator):
     """Against Student's interval of one sample of them all, of equal seed means."""
     rounds = importlib.import_module("docs.table_1_rounds")
-    results = importlib.import_module("unskew.experiments.results")
+    results = importlib.import_module("unskew.paper.results")
     random = np.random.default_rng(0)
     change = random.normal(size=(5, 10))
     change -= change.mean(axis=1, keepdims=True) - 0.3
@@ -113,7 +113,9 @@ def test_the_matching_programs_solve_the_program(generator):
     sample = population[:60] ** 2
     solved = module.Matching(lambda L, kappa: module.interior_point(L, kappa, gap=1e-9))
     steps = module.Matching(lambda L, kappa: module.projected_gradient(L, kappa, steps=500))
-    exact = module.TRIALS["gradient to 1e-5"].weighter(module.Drawn(sample, None, None, population))
+    exact = module.TRIALS["gradient to 1e-5"].weighter(
+        module.BiasedSample(sample, None, None, population)
+    )
     kernel = module.rbf_kernel(sample, gamma=0.5)
     kappa = module.rbf_kernel(sample, population, gamma=0.5).sum(axis=1) * 60 / 300
     objective = {}

@@ -1,8 +1,8 @@
 """Check that imports go one way through the layers, as CONTRIBUTING.md draws them.
 
-A module may import its own layer and any layer below it. Experiments and benchmarks may use only
-the names that ``unskew`` exports and the public modules; experiments also one another and the
-errors. These count as an import of a layer:
+A module may import its own layer and any layer below it. ``paper``, the paper's experiment, and
+benchmarks may use only the names that ``unskew`` exports, the public modules, the errors and
+``paper``. These count as an import of a layer:
 
 - ``import unskew.<layer>...``, ``from unskew.<layer>... import ...``, ``from unskew import
   <layer>`` and their relative forms, at the top, in a function or under ``TYPE_CHECKING``;
@@ -36,14 +36,14 @@ LAYERS = [  # from the bottom up; names in one entry may not import one another
     {"theory"},
     {"diagnostics"},
     {"report"},
-    {"experiments"},
+    {"paper"},
     {"cli"},
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PUBLIC_MODULES = {"unskew.theory"}
-PUBLIC_ONLY = {"experiments", "benchmarks"}
-ALWAYS_PUBLIC = {"experiments", "errors"}
+PUBLIC_ONLY = {"paper", "benchmarks"}
+ALWAYS_PUBLIC = {"paper", "errors"}
 EXCEPTIONS = {
     # Diagnosis.to_html() loads the report when it is called, so that a Diagnosis can show itself.
     ("src/unskew/diagnostics/diagnosis.py", "unskew.report"),

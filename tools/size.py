@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
-MAX_CODE_LINES = 33_275  # target: 25,000
-MAX_FILES = 336  # target: 180
-MAX_CLASSES = 493  # target: 300
+MAX_CODE_LINES = 31_803  # target: 25,000
+MAX_FILES = 320  # target: 180
+MAX_CLASSES = 472  # target: 300
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE = {  # class names that exist more than once; target: none
     "Basis",
@@ -32,21 +32,15 @@ STILL_TWICE = {  # class names that exist more than once; target: none
     "Candidate",
     "Certificate",
     "CountedCells",
-    "Drawn",
     "Estimate",
     "Given",
-    "Known",
     "Levels",
-    "Method",
     "Moments",
     "Outcome",
     "Part",
     "Predictions",
     "Progress",
-    "Reading",
     "Region",
-    "Report",
-    "Scores",
     "Tilt",
     "Total",
     "Values",

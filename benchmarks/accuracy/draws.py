@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.tables import Table
-from unskew.experiments.protocol import random_stream
-from unskew.experiments.sampling import (
+from unskew.paper.protocol import random_stream
+from unskew.paper.selection import (
     logistic_selection,
     quadratic_selection,
     threshold_selection,

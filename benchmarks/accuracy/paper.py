@@ -12,15 +12,15 @@ from sklearn.svm import SVR
 
 from benchmarks.accuracy.tables import SHARED
 from unskew import AutoWeights, Reweighted
-from unskew.experiments.datasets import load
-from unskew.experiments.methods import METHODS, Drawn, Method
-from unskew.experiments.paper import TABLE_1
-from unskew.experiments.protocol import Case, Reading, run_case
+from unskew.paper.datasets import load
+from unskew.paper.methods import METHODS, BiasedSample, Weighting
+from unskew.paper.printed import TABLE_1
+from unskew.paper.protocol import Case, PaperReading, run_case
 
 SCALING, MECHANISM, TOTAL = "range", "logistic", "population"
 AUTO = "Reweighted, auto"
 KEPT = ("Unweighted", "Ideal", "Clustered")
-READING = Reading(selecting=StandardScaler, scaled_by="all", sized=False)
+READING = PaperReading(selecting=StandardScaler, scaled_by="all", sized=False)
 DIRECTIONS = {
     "abalone": 7,
     "bank32nh": 0,
@@ -38,7 +38,7 @@ DIRECTIONS = {
 class Strength:
     """The weights of ``Reweighted(SVR)``, in the form of a weighter; C makes their total n."""
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: BiasedSample) -> None:
         rate = len(drawn.population) / len(drawn.sample)
         learner = SVR(C=rate, epsilon=0.1, gamma=1.0 / drawn.sample.shape[1])
         self.model = Reweighted(learner, AutoWeights(overlap="ignore"))
@@ -55,7 +55,7 @@ def run_paper(folder: Path, draws: int, minutes: float) -> None:
     path = folder / "paper.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(one["set"], one["draw"]) for one in lines}
-    methods = {name: METHODS[name] for name in KEPT} | {AUTO: Method(Strength)}
+    methods = {name: METHODS[name] for name in KEPT} | {AUTO: Weighting(Strength)}
     begun = time.monotonic()
     for draw in range(draws):
         for name in sorted(TABLE_1, key=lambda one: TABLE_1[one].n):

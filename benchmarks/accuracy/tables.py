@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from unskew.experiments.datasets import KNOWN
+from unskew.paper.datasets import KNOWN
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"

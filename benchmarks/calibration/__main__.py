@@ -33,7 +33,8 @@ import pandas as pd
 
 from benchmarks.calibration.rake import add_options, rake
 from unskew import CalibrationWeights, Margins, effective_sample_size
-from unskew.experiments import datasets, sampling
+from unskew.paper import datasets
+from unskew.paper import selection as mechanisms
 
 RESULTS = Path(__file__).with_name("features.json")
 
@@ -60,10 +61,10 @@ def features(arguments: argparse.Namespace) -> None:
 
 def _draws(name: str, X: Any, y: Any, draws: int) -> Any:
     kinds = {
-        "logistic, slope 2": (partial(sampling.logistic_selection, slope=2.0), draws),
-        "logistic, slope 4": (sampling.logistic_selection, draws // 2),
-        "quadratic": (sampling.quadratic_selection, draws // 2),
-        "threshold": (sampling.threshold_selection, draws // 2),
+        "logistic, slope 2": (partial(mechanisms.logistic_selection, slope=2.0), draws),
+        "logistic, slope 4": (mechanisms.logistic_selection, draws // 2),
+        "quadratic": (mechanisms.quadratic_selection, draws // 2),
+        "threshold": (mechanisms.threshold_selection, draws // 2),
     }
     for mechanism, (select, count) in kinds.items():
         for seed in range(count):

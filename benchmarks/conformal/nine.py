@@ -30,8 +30,8 @@ from unskew import (
     Population,
     Unweighted,
 )
-from unskew.experiments.datasets import KNOWN, DataSet, load
-from unskew.experiments.sampling import logistic_selection
+from unskew.paper.datasets import KNOWN, DataSet, load
+from unskew.paper.selection import logistic_selection
 
 SIZES = {"max_iter": 60, "random_state": 0}
 

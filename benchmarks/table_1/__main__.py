@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table_1.rounds import ROUNDS
-from unskew.experiments.datasets import KNOWN, DataSet, load
-from unskew.experiments.plan import Plan
-from unskew.experiments.protocol import READINGS
-from unskew.experiments.records import FILE_NAME, Kept, Records
-from unskew.experiments.results import report_on
-from unskew.experiments.run import run
+from unskew.paper.datasets import KNOWN, DataSet, load
+from unskew.paper.protocol import READINGS, Plan
+from unskew.paper.results import report_on
+from unskew.paper.run import FILE_NAME, Kept, Records, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "table-1"
 

@@ -16,12 +16,12 @@ from scipy.optimize import brentq
 from sklearn.metrics.pairwise import rbf_kernel
 
 from unskew import KernelMeanMatching
-from unskew.experiments.low_rank_svr import factor_kernel
-from unskew.experiments.methods import (
+from unskew.paper.learners import factor_kernel
+from unskew.paper.methods import (
     Array,
-    Drawn,
-    Method,
-    Total,
+    BiasedSample,
+    TotalWeight,
+    Weighting,
     kernel_width,
     population_size,
     sample_size,
@@ -106,8 +106,8 @@ def projected_gradient(L: Array, kappa: Array, *, steps: int) -> Array:
     return beta
 
 
-def _matched(total: Total = sample_size, **changes: Any) -> Method:
-    def weighter(drawn: Drawn) -> KernelMeanMatching:
+def _matched(total: TotalWeight = sample_size, **changes: Any) -> Weighting:
+    def weighter(drawn: BiasedSample) -> KernelMeanMatching:
         width = kernel_width(drawn.sample.shape[1])
         slack = changes.get("slack", 0.0)
         if callable(slack):
@@ -117,7 +117,7 @@ def _matched(total: Total = sample_size, **changes: Any) -> Method:
             bandwidth=width, scaling=None, bound=BOUND, method="exact", overlap="ignore", **given
         )
 
-    return Method(weighter, total)
+    return Weighting(weighter, total)
 
 
 class WithoutTheSample:
@@ -127,19 +127,19 @@ class WithoutTheSample:
         """Set the weights."""
         known = {row.tobytes() for row in X}
         others = np.array([row.tobytes() not in known for row in population])
-        matched = _matched().weighter(Drawn(X, y, y, population))
+        matched = _matched().weighter(BiasedSample(X, y, y, population))
         self.weights_ = matched.fit(X, y, population=population[others]).weights_
         return self
 
 
-def _solved(solver: Callable[..., Array], **options: Any) -> Method:
-    return Method(lambda _: Matching(lambda L, kappa: solver(L, kappa, **options)))
+def _solved(solver: Callable[..., Array], **options: Any) -> Weighting:
+    return Weighting(lambda _: Matching(lambda L, kappa: solver(L, kappa, **options)))
 
 
 TRIALS = {
     "gradient to 1e-5": _matched(tolerance=1e-5),
     "weights that sum to n": _matched(population_size),
-    "U without S": Method(lambda _: WithoutTheSample()),
+    "U without S": Weighting(lambda _: WithoutTheSample()),
     "slack (√m-1)/√m": _matched(slack=lambda m: (np.sqrt(m) - 1) / np.sqrt(m)),
     "interior point, gap 1e-3": _solved(interior_point, gap=1e-3),
     "interior point, 5 steps": _solved(interior_point, steps=5),

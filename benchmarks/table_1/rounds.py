@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.table_1.matchings import TRIALS
 from benchmarks.table_1.today import TODAY
-from unskew.experiments.methods import METHODS
+from unskew.paper.methods import METHODS
 
 SEEDS = (0, 1, 2, 3, 4)
 """Fixed before the run; none is dropped."""

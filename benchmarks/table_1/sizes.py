@@ -20,10 +20,10 @@ from scipy.special import expit, logsumexp
 from scipy.stats import norm
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
-from unskew.experiments.datasets import KNOWN, DataSet, load
-from unskew.experiments.methods import Array
-from unskew.experiments.paper import TABLE_1
-from unskew.experiments.protocol import random_stream
+from unskew.paper.datasets import KNOWN, DataSet, load
+from unskew.paper.methods import Array
+from unskew.paper.printed import TABLE_1
+from unskew.paper.protocol import random_stream
 
 DIRECTIONS = 600
 SCALERS = {"raw": FunctionTransformer, "standardised": StandardScaler, "[0, 1]": MinMaxScaler}

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from unskew import AutoWeights, CalibrationWeights, ClassifierWeights, Reweighted
-from unskew.experiments.learners import paper_svr
-from unskew.experiments.methods import Array, Method
+from unskew.paper.learners import paper_svr
+from unskew.paper.methods import Array, Weighting
 
 
 class PaperSVR(RegressorMixin, BaseEstimator):
@@ -30,8 +30,8 @@ class PaperSVR(RegressorMixin, BaseEstimator):
 # Reweighted is compared by its weights, with which the learner of all methods is trained.
 TODAY = {
     # On housing, no weights of 117 rows match all means in some draws: then the nearest ones.
-    "Calibration": Method(lambda _: CalibrationWeights(overlap="ignore", on_infeasible="relax")),
-    "Classifier": Method(lambda _: ClassifierWeights(overlap="ignore")),
-    "AutoWeights": Method(lambda _: AutoWeights(overlap="ignore")),
-    "Reweighted": Method(lambda _: Reweighted(PaperSVR(), overlap="ignore")),
+    "Calibration": Weighting(lambda _: CalibrationWeights(overlap="ignore", on_infeasible="relax")),
+    "Classifier": Weighting(lambda _: ClassifierWeights(overlap="ignore")),
+    "AutoWeights": Weighting(lambda _: AutoWeights(overlap="ignore")),
+    "Reweighted": Weighting(lambda _: Reweighted(PaperSVR(), overlap="ignore")),
 }

@@ -19,11 +19,10 @@ from scipy.special import expit
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
-from unskew.experiments.datasets import load
-from unskew.experiments.learners import RANK_TOLERANCE, paper_svr
-from unskew.experiments.low_rank_svr import factor_kernel
-from unskew.experiments.methods import Array
-from unskew.experiments.protocol import direction, random_stream
+from unskew.paper.datasets import load
+from unskew.paper.learners import RANK_TOLERANCE, factor_kernel, paper_svr
+from unskew.paper.methods import Array
+from unskew.paper.protocol import direction, random_stream
 
 RESULT = Path(__file__).parents[2] / "docs" / "table-1" / "training.json"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from unskew.experiments.sampling import logistic_selection
+from unskew.paper.selection import logistic_selection
 
 ROWS = 4000
 CELL = 300

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unskew import TreeWeights, diagnose
-from unskew.experiments.demonstration import auto_weights, demonstrate, summarise
+from unskew.cli.demonstration import auto_weights, demonstrate, summarise
 
 
 def run(*arguments, **options):

@@ -13,8 +13,8 @@ import pytest
 
 from unskew.cli import main
 from unskew.cli.outputs import print_table
-from unskew.experiments.records import FILE_NAME
-from unskew.experiments.table import paper_table
+from unskew.paper.results import paper_table
+from unskew.paper.run import FILE_NAME
 
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
 FIELDS = {

@@ -17,15 +17,15 @@ from unskew.cli.outputs import check_report
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from unskew.cli.demonstration import Draw, ErrorSummary
     from unskew.diagnostics.diagnosis import Diagnosis
-    from unskew.experiments.demonstration import Draw, Outcome
 
 WORTH_A_PROCESS = 10
 """How many draws repay the start of a second process."""
 
 _STORY = (
     "[bold]The data[/bold] are made up by a formula inside the package "
-    "(unskew.experiments.clinic): patients, and what they cost in a year. [bold]The selection bias "
+    "(unskew.cli.demonstration): patients, and what they cost in a year. [bold]The selection bias "
     "is simulated[/bold], as in the paper: in each of {draws} draws the probability to be in the "
     "sample rises along a random direction of the patients' features. A straight line is fitted to "
     "the selected patients and tested on {tests:,} others, drawn uniformly at random."
@@ -117,7 +117,7 @@ class Demo(Command):
 def _print(made: list[Draw], shown: int, diagnosis: Diagnosis, console: Console) -> None:
     from rich.markup import escape
 
-    from unskew.experiments.demonstration import N_TEST, summarise
+    from unskew.cli.demonstration import N_TEST, summarise
 
     console.print(_STORY.format(draws=len(made), tests=N_TEST))
     console.print(
@@ -145,8 +145,8 @@ def _temporary_output() -> Path:
 
 
 def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
+    from unskew.cli.demonstration import demonstrate
     from unskew.cli.progress import show_progress
-    from unskew.experiments.demonstration import demonstrate
 
     made: list[Draw] = []
     with show_progress("Drawing, weighing, training", console, forecast=True) as show:
@@ -157,9 +157,9 @@ def _draws_with_progress(draws: int, seed: int, console: Console) -> list[Draw]:
     return made
 
 
-def _print_table(outcomes: list[Outcome], draws: list[Draw], console: Console) -> None:
+def _print_table(outcomes: list[ErrorSummary], draws: list[Draw], console: Console) -> None:
     from unskew.cli.outputs import print_table
-    from unskew.experiments.table import TextTable
+    from unskew.paper.results import TextTable
 
     covered = sum(draw.covered for draw in draws) / len(draws)
     sizes = sum(len(draw.sample) for draw in draws) / len(draws)
@@ -186,7 +186,7 @@ def _with_spread(mean: str, spread: float) -> str:
 def _table(rows: Any) -> Any:
     import pyarrow as pa
 
-    from unskew.experiments.clinic import COLUMNS
+    from unskew.cli.demonstration import COLUMNS
 
     return pa.table(dict(zip(COLUMNS, rows.T, strict=True)))
 
@@ -196,9 +196,9 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
     import pyarrow as pa
 
     from unskew import diagnose
+    from unskew.cli.demonstration import auto_weights
     from unskew.cli.outputs import write_table, write_weights
     from unskew.cli.reports import name_inputs, write_report
-    from unskew.experiments.demonstration import auto_weights
 
     features, population = _table(draw.sample), _table(draw.population)
     sample = features.append_column("cost", pa.array(draw.labels))

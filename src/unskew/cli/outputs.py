@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-    from unskew.experiments.table import TextTable
+    from unskew.paper.results import TextTable
 
 
 _CSV = (".csv", ".csv.gz")

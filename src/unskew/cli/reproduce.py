@@ -14,9 +14,9 @@ from unskew.cli.command import Command
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unskew.experiments.plan import Plan
-    from unskew.experiments.results import Report
-    from unskew.experiments.run import Finished
+    from unskew.paper.protocol import Plan
+    from unskew.paper.results import ExperimentReport
+    from unskew.paper.run import Finished
 
 _LEGEND = (
     "Ours and the paper's: mean ± standard deviation over draws, for the one of ten directions w "
@@ -74,8 +74,8 @@ class Reproduce(Command):
         from rich.console import Console
 
         from unskew.cli.progress import show_progress
-        from unskew.experiments.results import report_on
-        from unskew.experiments.run import run
+        from unskew.paper.results import report_on
+        from unskew.paper.run import run
 
         console = Console(highlight=False)
         plan = self._plan(console)
@@ -92,9 +92,8 @@ class Reproduce(Command):
 
     def _plan(self, console: Console) -> Plan:
         from unskew.errors import ParameterError
-        from unskew.experiments.datasets import KNOWN, available_sets, load
-        from unskew.experiments.plan import CHOOSING_DRAWS, Plan
-        from unskew.experiments.protocol import READINGS
+        from unskew.paper.datasets import KNOWN, available_sets, load
+        from unskew.paper.protocol import CHOOSING_DRAWS, READINGS, Plan
 
         if self.reading not in READINGS:
             raise ParameterError(
@@ -120,12 +119,12 @@ class Reproduce(Command):
         )
 
 
-def _write(plan: Plan, report: Report, folder: Path) -> None:
+def _write(plan: Plan, report: ExperimentReport, folder: Path) -> None:
     """Write the result files, each whole or not at all."""
     import json
 
-    from unskew.experiments.table import markdown, tables, verdict
     from unskew.files import write_whole
+    from unskew.paper.results import markdown, tables, verdict
 
     for name, content in report._asdict().items():
         write_whole(folder / f"{name}.json", json.dumps(content, indent=1) + "\n")
@@ -134,9 +133,9 @@ def _write(plan: Plan, report: Report, folder: Path) -> None:
     write_whole(folder / "table.md", "\n".join(parts))
 
 
-def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
-    from unskew.experiments.figure import draw_results, has_matplotlib
+def _draw(plan: Plan, report: ExperimentReport, folder: Path, console: Console) -> None:
     from unskew.files import whole_file
+    from unskew.paper.results import draw_results, has_matplotlib
 
     if "logistic" not in plan.mechanisms:
         return  # the figure shows the paper's table
@@ -150,11 +149,11 @@ def _draw(plan: Plan, report: Report, folder: Path, console: Console) -> None:
         draw_results(report.results, plan.scalings[0], temporary)
 
 
-def _print(plan: Plan, report: Report, folder: Path, console: Console) -> None:
+def _print(plan: Plan, report: ExperimentReport, folder: Path, console: Console) -> None:
     from rich.markup import escape
 
     from unskew.cli.outputs import print_table
-    from unskew.experiments.table import paper_table, verdict
+    from unskew.paper.results import paper_table, verdict
 
     if "logistic" in plan.mechanisms:
         for scaling in plan.scalings:

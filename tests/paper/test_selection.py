@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unskew import InputError, ParameterError
-from unskew.experiments.sampling import (
+from unskew.paper.selection import (
     MECHANISMS,
     label_selection,
     logistic_selection,

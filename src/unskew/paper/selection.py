@@ -59,7 +59,7 @@ def logistic_selection(
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.experiments.sampling import logistic_selection
+    >>> from unskew.paper.selection import logistic_selection
     >>> rows = np.arange(5.0).reshape(-1, 1)
     >>> mask, probabilities = logistic_selection(rows, direction=[1.0], random_state=0)
     >>> probabilities.round(3)
@@ -88,7 +88,7 @@ def quadratic_selection(
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.experiments.sampling import quadratic_selection
+    >>> from unskew.paper.selection import quadratic_selection
     >>> rows = np.arange(5.0).reshape(-1, 1)
     >>> quadratic_selection(rows, direction=[1.0], random_state=0).probabilities.round(3)
     array([0.916, 0.232, 0.084, 0.232, 0.916])
@@ -116,7 +116,7 @@ def threshold_selection(
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.experiments.sampling import threshold_selection
+    >>> from unskew.paper.selection import threshold_selection
     >>> rows = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 8.0], [4.0, 9.0]])
     >>> threshold_selection(rows, direction=[-1.0, 0.5], random_state=0).probabilities.round(3)
     array([0.881, 0.881, 0.119, 0.119])
@@ -148,7 +148,7 @@ def label_selection(
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.experiments.sampling import label_selection
+    >>> from unskew.paper.selection import label_selection
     >>> rows, labels = np.zeros((3, 1)), [0.0, 1.0, 2.0]
     >>> label_selection(rows, labels, random_state=0).probabilities.round(3)
     array([0.227, 0.5  , 0.773])

@@ -6,8 +6,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
-from unskew.experiments.learners import estimator, paper_svr
-from unskew.experiments.low_rank_svr import factor_kernel, fit
+from unskew.paper.learners import estimator, factor_kernel, fit_on_factor, paper_svr
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ def test_a_fit_in_closed_form():
     """Two rows of one feature: v = min(c, (1 - ε)) by symmetry, and b = 0."""
     L, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
     for c, v in ((0.2, 0.4), (10.0, 0.9)):
-        found, b = fit(L, y, np.full(2, c))
+        found, b = fit_on_factor(L, y, np.full(2, c))
         assert found == pytest.approx([v], abs=1e-3)
         assert b == pytest.approx(0.0, abs=1e-6)
 

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from unskew import HistogramWeights, InputError, ParameterError, UnskewError
-from unskew.experiments.datasets import DataSet
-from unskew.experiments.methods import METHODS, Method
-from unskew.experiments.plan import Plan, choose_directions
-from unskew.experiments.protocol import Case, Outcome, Scores
-from unskew.experiments.records import FILE_NAME, Records
-from unskew.experiments.results import report_on
-from unskew.experiments.run import run
+from unskew.paper.datasets import DataSet
+from unskew.paper.methods import METHODS, Weighting
+from unskew.paper.protocol import Case, DrawOutcome, MethodScores, Plan, choose_directions
+from unskew.paper.results import report_on
+from unskew.paper.run import FILE_NAME, Records, run
 
 
 @pytest.fixture
@@ -79,7 +77,7 @@ def test_a_run_that_was_killed_in_the_middle_of_a_line_goes_on(plan, tmp_path):
 def test_one_line_adds_a_method(plan, toy, tmp_path):
     run(plan, tmp_path)
     made = []
-    histogram = Method(lambda _: HistogramWeights())
+    histogram = Weighting(lambda _: HistogramWeights())
     more = Plan(sets=(toy,), methods={**METHODS, "Histogram": histogram}, **SMALL)
     kept = run(more, tmp_path, jobs=2, progress=lambda finished: made.append(finished))
     assert made  # in processes of their own, which must be given the new method
@@ -90,7 +88,7 @@ def test_one_line_adds_a_method(plan, toy, tmp_path):
 
 
 def test_further_methods_are_in_the_average_alone(plan, toy, tmp_path):
-    further = {"Histogram": Method(lambda _: HistogramWeights())}
+    further = {"Histogram": Weighting(lambda _: HistogramWeights())}
     small = {**SMALL, "mechanisms": ("logistic",), "scalings": ("range",), "totals": ("paper",)}
     plan = Plan(sets=(toy,), further=further, **small)
     kept = run(plan, tmp_path)
@@ -102,7 +100,7 @@ def test_further_methods_are_in_the_average_alone(plan, toy, tmp_path):
 
 
 def test_a_killed_worker_process_is_reported(toy, tmp_path):
-    deadly = Method(lambda _: os._exit(1))
+    deadly = Weighting(lambda _: os._exit(1))
     plan = Plan(sets=(toy,), draws=1, mechanisms=("label",), methods={**METHODS, "Deadly": deadly})
     with pytest.raises(UnskewError, match="worker process was killed"):
         run(plan, tmp_path, jobs=2)
@@ -141,10 +139,10 @@ def test_the_direction_with_the_largest_mean_gain_of_ideal_is_chosen(toy):
 
     def outcome(unweighted, ideal):
         scores = {
-            "Unweighted": Scores(1, {"paper": unweighted}),
-            "Ideal": Scores(1, {"paper": ideal}),
+            "Unweighted": MethodScores(1, {"paper": unweighted}),
+            "Ideal": MethodScores(1, {"paper": ideal}),
         }
-        return Outcome(1, 1, 1, scores)
+        return DrawOutcome(1, 1, 1, scores)
 
     outcomes = {
         Case("toy", "range", "logistic", number, draw): outcome(*pair)
@@ -182,9 +180,9 @@ def test_records_know_what_they_lack(tmp_path):
     case = Case("toy", "range", "logistic", 0, 0)
     wanted = {"A": ["paper", "sample"], "B": ["paper"]}
     assert records.lacks(case, wanted) == wanted
-    records.add(case, Outcome(1, 1, 1, {"A": Scores(1.0, {"paper": 0.5})}))
+    records.add(case, DrawOutcome(1, 1, 1, {"A": MethodScores(1.0, {"paper": 0.5})}))
     assert records.lacks(case, wanted) == {"A": ["sample"], "B": ["paper"]}
-    records.add(case, Outcome(1, 1, 1, {"A": Scores(1.0, {"sample": 0.4})}))
+    records.add(case, DrawOutcome(1, 1, 1, {"A": MethodScores(1.0, {"sample": 0.4})}))
     assert records.lacks(case, wanted) == {"B": ["paper"]}
     records.close()
     again = Records(tmp_path, {})

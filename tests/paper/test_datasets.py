@@ -10,8 +10,8 @@ import pytest
 
 from unskew import InputError, ParameterError
 from unskew.errors import InputFileError
-from unskew.experiments.datasets import FOLDER_VARIABLE, KNOWN, available_sets, load
-from unskew.experiments.paper import TABLE_1
+from unskew.paper.datasets import FOLDER_VARIABLE, KNOWN, available_sets, load
+from unskew.paper.printed import TABLE_1
 
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
 

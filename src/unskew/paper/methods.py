@@ -2,7 +2,7 @@
 
 To compare another one, add it to ``METHODS``:
 
-    METHODS["Histogram"] = Method(lambda _: HistogramWeights())
+    METHODS["Histogram"] = Weighting(lambda _: HistogramWeights())
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unskew import KernelMeanMatching, KnownProbability, TreeWeights, Unweighted
 Array = NDArray[np.float64]
 
 
-class Drawn(NamedTuple):
+class BiasedSample(NamedTuple):
     """One biased sample, as a method sees it; the probabilities are the truth, for Ideal only."""
 
     sample: Array
@@ -29,33 +29,33 @@ class Drawn(NamedTuple):
     population: Array
 
 
-Total = Callable[[Drawn], float]
+TotalWeight = Callable[[BiasedSample], float]
 
 
-def sample_size(drawn: Drawn) -> float:
+def sample_size(drawn: BiasedSample) -> float:
     """Return m."""
     return float(len(drawn.sample))
 
 
-def population_size(drawn: Drawn) -> float:
+def population_size(drawn: BiasedSample) -> float:
     """Return n."""
     return float(len(drawn.population))
 
 
-def inverse_probabilities(drawn: Drawn) -> float:
+def inverse_probabilities(drawn: BiasedSample) -> float:
     """Return Σ 1/p, which is n in the mean over draws."""
     return float(np.sum(1.0 / drawn.probabilities))
 
 
 @dataclass(frozen=True)
-class Method:
+class Weighting:
     """A weighter for each draw, and what the paper lets its weights sum to.
 
     Anything with ``fit(X, y, population=)`` and then ``weights_`` is a weighter here.
     """
 
-    weighter: Callable[[Drawn], Any]
-    paper_total: Total = sample_size
+    weighter: Callable[[BiasedSample], Any]
+    paper_total: TotalWeight = sample_size
 
 
 def kernel_width(n_features: int) -> float:
@@ -63,17 +63,17 @@ def kernel_width(n_features: int) -> float:
     return sqrt(n_features / 2)
 
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Weighting] = {
     # Weight 1 for every row.
-    "Unweighted": Method(lambda _: Unweighted()),
+    "Unweighted": Weighting(lambda _: Unweighted()),
     # Weight 1 / Pr[s = 1 | x].
-    "Ideal": Method(lambda drawn: KnownProbability(drawn.probabilities), inverse_probabilities),
+    "Ideal": Weighting(lambda drawn: KnownProbability(drawn.probabilities), inverse_probabilities),
     # Weight |C ∩ U| / |C ∩ S| in the leaves C of a regression tree, which sum to |U|.
-    "Clustered": Method(
+    "Clustered": Weighting(
         lambda _: TreeWeights(min_samples_leaf=4, overlap="ignore"), population_size
     ),
     # B = 1000 and ε = 0, so that the mean weight is 1; no ridge. The inputs have been scaled.
-    "KMM": Method(
+    "KMM": Weighting(
         lambda drawn: KernelMeanMatching(
             bandwidth=kernel_width(drawn.sample.shape[1]),
             scaling=None,
@@ -86,7 +86,7 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-TOTALS: dict[str, Total | None] = {
+TOTALS: dict[str, TotalWeight | None] = {
     "paper": None,
     "sample": sample_size,
     "population": population_size,

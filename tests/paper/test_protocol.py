@@ -8,10 +8,10 @@ import pytest
 from sklearn.svm import SVR
 
 from unskew import InputError, KernelMeanMatching, TreeWeights, effective_sample_size
-from unskew.experiments import protocol
-from unskew.experiments.datasets import DataSet
-from unskew.experiments.methods import METHODS, TOTALS, Method
-from unskew.experiments.protocol import (
+from unskew.paper import protocol
+from unskew.paper.datasets import DataSet
+from unskew.paper.methods import METHODS, TOTALS, Weighting
+from unskew.paper.protocol import (
     READINGS,
     Case,
     direction,
@@ -19,7 +19,7 @@ from unskew.experiments.protocol import (
     random_stream,
     run_case,
 )
-from unskew.experiments.sampling import expected_size
+from unskew.paper.selection import expected_size
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
 pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
@@ -158,7 +158,7 @@ class Loud:
 
 def test_warnings_of_a_weighter_are_kept(toy):
     case = Case("toy", "range", "logistic", 0, 0)
-    loud = {"Loud": Method(lambda _: Loud())}
+    loud = {"Loud": Weighting(lambda _: Loud())}
     assert run_case(case, toy, loud, {"Loud": ["paper"]}, seed=0).warnings == ["careful"]
 
 

@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unskew.experiments.agreement import agreement, between_seeds, over_seeds, rank_correlation
-from unskew.experiments.datasets import DataSet
-from unskew.experiments.methods import METHODS
-from unskew.experiments.paper import TABLE_1
-from unskew.experiments.plan import Plan
-from unskew.experiments.protocol import SCALINGS, Case, Outcome, Scores
-from unskew.experiments.records import Kept
-from unskew.experiments.results import report_on
-from unskew.experiments.sampling import MECHANISMS
-from unskew.experiments.table import average_table, markdown, paper_table, tables, verdict
+from unskew.paper.datasets import DataSet
+from unskew.paper.methods import METHODS
+from unskew.paper.printed import TABLE_1, agreement, between_seeds, over_seeds, rank_correlation
+from unskew.paper.protocol import SCALINGS, Case, DrawOutcome, MethodScores, Plan
+from unskew.paper.results import average_table, markdown, paper_table, report_on, tables, verdict
+from unskew.paper.run import Kept
+from unskew.paper.selection import MECHANISMS
 
 FIELDS = [
     *("set", "scaling", "total", "mechanism", "method", "nmse_mean", "nmse_sd", "draws"),
@@ -57,12 +54,12 @@ def errors(plan) -> dict:
 @pytest.fixture(scope="module")
 def report(plan, errors):
     outcomes = {
-        case: Outcome(
+        case: DrawOutcome(
             m=100 + case.draw,
             n=300,
             n_test=206,
             methods={
-                method: Scores(
+                method: MethodScores(
                     ess=50.0 + case.draw,
                     nmse={total: errors[case, method, total] for total in plan.totals},
                 )
@@ -201,8 +198,8 @@ def test_averages_under_two_scalings_are_not_mixed(report):
 def test_one_draw_has_no_spread(plan, errors):
     one = Plan(sets=plan.sets[:1], draws=1, choosing_draws=1, directions=1, scalings=plan.scalings)
     outcomes = {
-        Case("housing", scaling, "logistic", 0, 0): Outcome(
-            10, 300, 206, {m: Scores(5.0, dict.fromkeys(plan.totals, 0.5)) for m in METHODS}
+        Case("housing", scaling, "logistic", 0, 0): DrawOutcome(
+            10, 300, 206, {m: MethodScores(5.0, dict.fromkeys(plan.totals, 0.5)) for m in METHODS}
         )
         for scaling in plan.scalings
     }

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputFileError, ParameterError
-from unskew.experiments.paper import TABLE_1
+from unskew.paper.printed import TABLE_1
 
 FOLDER_VARIABLE = "UNSKEW_DATA"
 """The environment variable that names the folder, where no folder is given."""
@@ -32,7 +32,7 @@ POPULATION_SHARE = 0.55
 """How much of a set that is not in the paper is population; the rest is test rows."""
 
 
-class Known(NamedTuple):
+class SetFacts(NamedTuple):
     """What a set must look like, and where OpenML has it.
 
     The statistics are those of the target, its standard deviation with n - 1.
@@ -48,15 +48,17 @@ class Known(NamedTuple):
 
 
 KNOWN = {
-    "abalone": Known(183, 4177, 8, 9.933684462532918, 3.2241690320681284, 1.0, 29.0),
-    "bank32nh": Known(558, 8192, 32, 0.08362133081054687, 0.12180160143112691, 0.0, 0.819665),
-    "bank8FM": Known(572, 8192, 8, 0.16152485815429685, 0.15190657782841602, 0.0, 0.802263),
-    "cal-housing": Known(537, 20640, 8, 206855.81690891474, 115395.61587441387, 14999.0, 500001.0),
-    "cpu-act": Known(573, 8192, 21, 83.9688720703125, 18.401904505037443, 0.0, 99.0),
-    "cpu-small": Known(562, 8192, 12, 83.9688720703125, 18.401904505037443, 0.0, 99.0),
-    "housing": Known(531, 506, 13, 22.532806324110677, 9.197104087379818, 5.0, 50.0),
-    "kin8nm": Known(189, 8192, 8, 0.714283492357422, 0.2636067956976762, 0.040165378, 1.4585206),
-    "puma8NH": Known(225, 8192, 8, 1.162047080810547, 5.622332637445459, -12.415322, 11.87619),
+    "abalone": SetFacts(183, 4177, 8, 9.933684462532918, 3.2241690320681284, 1.0, 29.0),
+    "bank32nh": SetFacts(558, 8192, 32, 0.08362133081054687, 0.12180160143112691, 0.0, 0.819665),
+    "bank8FM": SetFacts(572, 8192, 8, 0.16152485815429685, 0.15190657782841602, 0.0, 0.802263),
+    "cal-housing": SetFacts(
+        537, 20640, 8, 206855.81690891474, 115395.61587441387, 14999.0, 500001.0
+    ),
+    "cpu-act": SetFacts(573, 8192, 21, 83.9688720703125, 18.401904505037443, 0.0, 99.0),
+    "cpu-small": SetFacts(562, 8192, 12, 83.9688720703125, 18.401904505037443, 0.0, 99.0),
+    "housing": SetFacts(531, 506, 13, 22.532806324110677, 9.197104087379818, 5.0, 50.0),
+    "kin8nm": SetFacts(189, 8192, 8, 0.714283492357422, 0.2636067956976762, 0.040165378, 1.4585206),
+    "puma8NH": SetFacts(225, 8192, 8, 1.162047080810547, 5.622332637445459, -12.415322, 11.87619),
 }
 
 
@@ -225,9 +227,11 @@ def _target(table: pa.Table, name: str, source: str) -> NDArray[np.float64]:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def _check(name: str, table: pa.Table, y: NDArray[np.float64], known: Known, source: str) -> None:
+def _check(
+    name: str, table: pa.Table, y: NDArray[np.float64], facts: SetFacts, source: str
+) -> None:
     found = (table.num_rows, table.num_columns - 1, y.mean(), y.std(ddof=1), y.min(), y.max())
-    wanted = known[1:]
+    wanted = facts[1:]
     words = (
         "rows",
         "feature columns",

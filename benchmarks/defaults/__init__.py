@@ -1,1 +1,0 @@
-"""What the defaults do: the demonstration's verdicts, no harm without bias, columns, cost."""

@@ -1,1 +1,0 @@
-"""Experiments on selection bias, written against the public interface alone."""
