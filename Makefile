@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-calibration bench-diagnosis bench-kill bench-scale bench-kmm bench-ratio bench-theory bench-heckman bench-label-shift bench-sensitivity bench-conformal bench-accuracy bench-answers bench-speed bench-table-1 docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-scale bench-theory bench-accuracy bench-answers bench-speed bench-table-1 docs clean
 .PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
@@ -47,13 +47,6 @@ lint: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.scale local ratios --only Tree --rows 20000000
 
-# balance, the peer, gets an environment of its own at the first run; it takes minutes. DATA is a folder
-# with the paper's sets, for the comparison of kinds of features, which takes a quarter of an hour.
-bench-calibration: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.calibration solve
-	$(BIN)/python -m benchmarks.calibration rake --peers .venv-balance
-	$(if $(DATA),$(BIN)/python -m benchmarks.calibration features $(DATA))
-
 bench-diagnosis: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.diagnosis
 
@@ -65,25 +58,6 @@ bench-scale: $(VENV)/.ready-dev
 # What people wait for, each job beside its limit or peer in the same run.
 bench-speed: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.speed
-
-bench-kill: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.kill
-
-# The peers live in an environment of their own, which they share with unskew.
-bench-kmm:
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -r benchmarks/kmm/requirements.txt -e .
-	.venv-peers/bin/python -m benchmarks.kmm bare
-	.venv-peers/bin/python -m benchmarks.kmm peers
-	.venv-peers/bin/python -m benchmarks.kmm sizes
-	.venv-peers/bin/python -m benchmarks.kmm toy
-
-bench-ratio:
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -r benchmarks/density_ratio/requirements.txt -e .
-	.venv-peers/bin/python -m benchmarks.density_ratio toy
-	.venv-peers/bin/python -m benchmarks.density_ratio agree
-	.venv-peers/bin/python -m benchmarks.density_ratio cost
 
 # Draws of our weighters take a quarter of an hour each, those of the peers more; all can be stopped and resumed.
 bench-accuracy: $(VENV)/.ready-dev
@@ -108,21 +82,6 @@ bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory tightness
 	$(BIN)/python -m benchmarks.theory leaves
 	$(BIN)/python -m benchmarks.theory cost
-
-bench-heckman: $(VENV)/.ready-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.heckman
-
-bench-label-shift: $(VENV)/.ready-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.label_shift
-
-bench-sensitivity: $(VENV)/.ready-dev
-	for part in draws adversary cost; do OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.sensitivity $$part; done
-
-# DATA is a folder with the paper's sets, AIRFOIL one with airfoil.parquet.
-bench-conformal: $(VENV)/.ready-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal cost
-	$(if $(AIRFOIL),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal airfoil $(AIRFOIL))
-	$(if $(DATA),OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.conformal nine $(DATA))
 
 # All draws of docs/table-1.md, one round after the other; OUT keeps them, so that it can be resumed.
 bench-table-1: $(VENV)/.ready-dev
@@ -161,7 +120,7 @@ package:
 	$(PYTHON) tools/check_package.py dist
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers .venv-balance .venv-kernel .venv-survey site site-smoke dist docs/_made
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-kernel .venv-survey site site-smoke dist docs/_made
 
 define new-venv
 $(1) -c 'import sys; assert sys.version_info[:2] == ($(subst .,$(comma) ,$(2)))' || \

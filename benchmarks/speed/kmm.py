@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from benchmarks.kmm.__main__ import ours, shifted
 from benchmarks.speed.jobs import Job
+from unskew import KernelMeanMatching
+
+
+def shifted(m: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a standardised sample and a population shifted by one in the first column."""
+    random = np.random.default_rng(0)
+    sample, population = random.normal(size=(m, d)), random.normal(size=(2 * m, d))
+    population[:, 0] += 1
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
+    return (sample - mean) / spread, (population - mean) / spread
 
 
 def jobs() -> Iterator[Job]:
@@ -17,7 +27,9 @@ def jobs() -> Iterator[Job]:
             sample, population = shifted(m, d)
             yield Job(
                 f"exact kernel mean matching, m = {m:,}, d = {d}",
-                lambda s=sample, u=population: ours(s, u),
+                lambda s=sample, u=population: KernelMeanMatching(scaling=None).fit(
+                    s, population=u
+                ),
                 1.0,
                 (
                     "scikit-learn's K(S, S) and K(S, U)",

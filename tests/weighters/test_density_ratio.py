@@ -78,7 +78,7 @@ def test_the_likelihood_has_its_optimum():
 @pytest.mark.parametrize("case", ["1", "5"])
 @pytest.mark.parametrize("form", ["squared", "kl"])
 def test_new_rows_get_the_ratio(form, case):
-    """On fewer draws than ``benchmarks.density_ratio toy``."""
+    """On fewer draws than the table in docs/density-ratio.md."""
     found = []
     for seed in range(5):
         random = np.random.default_rng(seed)

@@ -1,1 +1,0 @@
-"""How often conformal intervals and sets cover the population's labels."""

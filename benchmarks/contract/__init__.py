@@ -1,1 +1,0 @@
-"""What a fit and a diagnosis cost, against an older commit."""

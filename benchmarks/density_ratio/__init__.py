@@ -1,1 +1,0 @@
-"""Benchmarks of density ratios on a kernel basis."""

@@ -1,1 +1,0 @@
-"""How time and memory of every weighter grow with the rows and columns."""

@@ -1,1 +1,0 @@
-"""How HeckmanRegressor and HeckmanClassifier behave on simulated data."""

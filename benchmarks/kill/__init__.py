@@ -1,1 +1,0 @@
-"""Killing the command line at random moments."""

@@ -1,1 +1,0 @@
-"""Kernel mean matching beside its peers."""

@@ -1,1 +1,0 @@
-"""How LabelShiftWeights behaves on real tables with simulated shifts, and what it costs."""
