@@ -85,3 +85,45 @@ def test_estimates_and_scores_note_it():
 class _Constant(RegressorMixin, BaseEstimator):
     def predict(self, X):
         return np.full(len(X), 80.0)
+
+
+def by_level(seed, n_levels=60, m=400, n=4000):
+    """One column; levels come in at rates that differ by their effects on y."""
+    random = np.random.default_rng(seed)
+    effects = np.random.default_rng(7).normal(size=n_levels).clip(-2, 2)
+    people = pd.DataFrame({"level": random.integers(n_levels, size=n + 40 * m)})
+    rates = np.exp(0.7 * (effects[people["level"]] - 2))
+    taken = people[n:][random.uniform(size=40 * m) < rates[n:]].iloc[:m]
+    y = effects[taken["level"]] + random.normal(size=len(taken))
+    text = lambda rows: ("l" + rows["level"].astype(str)).to_frame()  # noqa: E731
+    return text(taken), y, text(people.iloc[:n])
+
+
+@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+def test_levels_that_selection_leaves_out_by_chance_raise_no_doubt():
+    """About as much of the population has levels with one row as with none."""
+    doubts = 0
+    for seed in range(30):
+        X, y, people = by_level(seed)
+        notes = estimate(X, y, population=people).notes
+        doubts += any("make up" in note or "interval" in note for note in notes)
+    assert doubts <= 4  # 23 of 100 before
+
+
+@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+def test_an_unseen_level_says_how_much_it_can_matter():
+    random = np.random.default_rng(3)
+    people = pd.DataFrame({"town": random.choice(list("abcd"), 8000, p=[0.4, 0.3, 0.284, 0.016])})
+    sample = people[people["town"] != "d"].sample(500, random_state=0)
+    y = random.normal(size=500)
+    (note,) = [one for one in estimate(sample, y, population=people).notes if "town = d" in one]
+    share = (people["town"] == "d").mean()
+    assert f"{100 * share:.1f} %" in note
+    assert "no weights make up" not in note  # 0.016 · √500 = 0.36 standard errors
+    more = people[people["town"] != "d"].sample(3000, random_state=0)
+    (note,) = [
+        one
+        for one in estimate(more, random.normal(size=3000), population=people).notes
+        if "town = d" in one
+    ]
+    assert "no weights make up" in note  # 0.88 standard errors

@@ -142,8 +142,19 @@ def test_an_estimate_matches_the_shares_beside_a_jump_of_the_outcome():
         found = estimate(X, y, population=population, weighter=CalibrationWeights(overlap="ignore"))
         left.append(found.value - 1.0)
     assert abs(np.mean(left)) < 0.1
-    features = found._basis.weighed.weighter.features_
-    assert any(name.startswith("x0=below") for name in features)
+    assert any(name.startswith("x0=below") for name in found.weighter.features_)
+
+
+def test_the_jump_is_found_to_a_few_rows():
+    """Cuts at every fortieth of the sample are six rows apart, one in nine of the lower half."""
+    cuts = []
+    for seed in range(20):
+        X, y, population = with_a_jump(seed, 4.0)
+        found = estimate(X, y, population=population, weighter=CalibrationWeights(overlap="ignore"))
+        bands = [name for name in found.weighter.features_ if name.startswith("x0=below ")]
+        cuts += [float(name.removeprefix("x0=below ")) for name in bands]
+    assert len(cuts) >= 18
+    assert np.median(np.abs(cuts)) < 0.03
 
 
 def test_steps_are_rarely_found_where_there_is_no_jump():
@@ -151,5 +162,5 @@ def test_steps_are_rarely_found_where_there_is_no_jump():
     for seed in range(20):
         X, y, population = with_a_jump(seed, 0.0)
         one = estimate(X, y, population=population, weighter=CalibrationWeights(overlap="ignore"))
-        found += any("=" in name for name in one._basis.weighed.weighter.features_)
+        found += any("=" in name for name in one.weighter.features_)
     assert found <= 3

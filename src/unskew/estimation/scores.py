@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
-from unskew.estimation.assembling import assumptions
+from unskew.estimation.assembling import assumptions, uncovered_notes
 from unskew.estimation.confidences import Confidence
 from unskew.estimation.estimate import estimate
 from unskew.estimation.inputs import open_labelled, opened, shared_columns
@@ -232,7 +232,16 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
         outcome=None,
         variance="bootstrap",
         assumptions=assumptions(weighed, None),
-        notes=(*weighed.notes, *notes),
+        notes=(
+            *uncovered_notes(
+                weighed.weighter.overlap_,
+                spread * np.sqrt(size),
+                np.array([spread]),
+                np.array([size]),
+            ),
+            *weighed.weighter.rounded_,
+            *notes,
+        ),
         design_weighted=by_design,
         _basis=(
             f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "

@@ -101,6 +101,12 @@ class Target:
         sizes = effective_sizes(weights, self._codes, self._n_groups)
         return np.repeat(sizes, self._values.shape[1])
 
+    def spread(self, weights: FloatArray) -> float:
+        """Return the largest standard deviation of the outcome's columns; of a total, times N."""
+        shares, values = weights / weights.sum(), self.outcome.values
+        variances = shares @ (values - shares @ values) ** 2
+        return self.mass * float(np.sqrt(np.maximum(variances, 0.0)).max())
+
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
         """Return the numbers; NaN for a group without weight."""
         if self.statistic == "quantile":

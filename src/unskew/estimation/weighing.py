@@ -51,13 +51,6 @@ class Weighed:
         return self.weighter._linearisation(self.fit.sample)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the sample lacks, where the weighter has looked."""
-        overlap = self.weighter.overlap_
-        lacking = () if overlap is None else overlap.lacking
-        return (*lacking, *self.weighter.rounded_)
-
-    @property
     def beyond_itself(self) -> FloatArray:
         """The share of each row's variance that counts: of a census, what it does not stand for."""
         if not self.census:

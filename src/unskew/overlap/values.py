@@ -64,7 +64,8 @@ def unseen_regions(
 
     A value that is by itself too frequent to be absent by chance is uncovered altogether. The other
     unseen values of a column may each be absent by chance and be too many together: then their mass
-    beyond what is expected is uncovered.
+    beyond what is expected is uncovered. Where selection goes by the values, more are absent than
+    in an even draw, and about as much mass has one sample row as none (Good 1953).
     """
     n_values = sum(values.number for values in columns)
     for column, (mine, theirs, unseen) in enumerate(columns):
@@ -81,8 +82,11 @@ def unseen_regions(
         rest = unseen & ~found
         absent = np.unique(theirs[found])
         lacking = draw.lacking(mine, theirs, number, except_for=absent)
-        if lacking.log_tail(float(draw.mass[rest].sum())) <= np.log(CHANCE / 2 / len(columns)):
-            yield Region(describe_unseen(codes, rows, column, rest), rest, lacking.expected, True)
+        least, lacks = np.log(CHANCE / 2 / len(columns)), float(draw.mass[rest].sum())
+        once = float(mass[np.bincount(mine, minlength=number) == 1].sum())
+        if lacking.log_tail(lacks) <= least and lacks > once:
+            by_chance = max(lacking.expected, once)
+            yield Region(describe_unseen(codes, rows, column, rest), rest, by_chance, True)
 
 
 def row_squares(
