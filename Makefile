@@ -83,21 +83,23 @@ bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory leaves
 	$(BIN)/python -m benchmarks.theory cost
 
-# All draws of docs/table-1.md, one round after the other; OUT keeps them, so that it can be resumed.
+# Five seeds of Table 1 for docs/table-1.md, one round after the other; OUT keeps them, so that it can be resumed.
 bench-table-1: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.table_1.sizes $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m benchmarks.table_1 $(if $(DATA),--data $(DATA)) -o $(or $(OUT),unskew-table-1-runs)
 	$(BIN)/python -m benchmarks.table_1 $(if $(DATA),--data $(DATA)) -o $(or $(OUT),unskew-table-1-runs) --collect
 
 # The site, from scratch, into site/: its pages, the reference, and the gallery, whose examples are run.
-# It works from disk, without a network. Warnings are errors; every link within it is checked.
+# It works from disk, without a network. Warnings are errors; every link within it is checked, and whether pages
+# with figures of benchmarks show the stored results.
 docs: $(VENV)/.ready-docs
 	rm -rf site docs/_made docs/gallery docs/api/generated docs/api/examples
+	$(BIN)/python -m docs.building.check_pages
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
 	$(BIN)/python -m docs.building.check_site site
 
 # The same without running the gallery.
 docs-smoke: $(VENV)/.ready-docs
+	$(BIN)/python -m docs.building.check_pages
 	UNSKEW_DOCS=smoke $(BIN)/python -m sphinx -b html -W --keep-going -q -d site-smoke/.doctrees docs site-smoke
 	$(BIN)/python -m docs.building.check_site site-smoke
 

@@ -1,72 +1,77 @@
-"""Write docs/table-1.md and its figures from the results in docs/table-1.
+"""Write docs/table-1.md and its figure from docs/table-1: ``python -m docs.table_1``.
 
-    python -m docs.table_1            write the page
-    python -m docs.table_1 FOLDER     first take over the cost of ``unskew reproduce -o FOLDER``
-
-The results come from ``python -m benchmarks.table_1`` and ``python -m benchmarks.table_1.sizes``.
+The results come from ``python -m benchmarks.table_1``; ``unskew.paper`` computes what they mean.
+Figures of settled questions (sample sizes, other readings, trials of kernel mean matching, other
+mechanisms, cost) stand in the template itself, with the commit that has their program.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 import textwrap
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from docs import table_1_panels as panels
-from docs.table_1_figures import draw_sizes, draw_table
-from docs.table_1_rounds import RESULTS, Round, ceiling, comparison, order_kept, pairs, seeds_table
-from unskew.paper.printed import COLUMNS
-from unskew.paper.results import TextTable, markdown
+from unskew.paper.printed import COLUMNS, Row, compare
+from unskew.paper.results import by_method, draw_results, markdown
+from unskew.paper.seeds import SeededRuns, ceiling, comparison, order_kept, pairs, seeds_table
 
 HERE = Path(__file__).parent
 PAGE = HERE / "table-1.md"
 TEMPLATE = HERE / "table-1.md.in"
+RESULTS = HERE / "table-1"
 WIDTH = 110
 FAR = 0.10
 """How far a cell must be off, besides being outside the interval, to be named."""
 
-SCALERS = {"raw": "as they are", "standardised": "standardised", "[0, 1]": "in [0, 1]"}
-
 
 def main() -> None:
-    """Write the page and draw its figures."""
-    if sys.argv[1:]:
-        shutil.copyfile(Path(sys.argv[1]) / "run.json", RESULTS / "reproduce.json")
-    draw_table(Round("table"), Round("totals"), RESULTS / "figure.png")
-    draw_sizes(_sizes(), RESULTS / "sizes.png")
+    """Write the page and draw its figure."""
+    draw_table(stored("table"), stored("totals"), RESULTS / "figure.png")
     PAGE.write_text(page(), encoding="utf-8")
+
+
+def stored(name: str) -> SeededRuns:
+    """Return the results of a round."""
+    return SeededRuns.from_file(RESULTS / f"{name}.json")
+
+
+def draw_table(table: SeededRuns, totals: SeededRuns, path: Path) -> None:
+    """Draw our means over seeds, with the standard deviation between them, and the printed ones."""
+    rows: list[Row] = []
+    for panel, total in ((table, "paper"), (totals, "sample"), (totals, "population")):
+        for group in panel.rows(total=total):
+            errors = [row["nmse_mean"] for row in group]
+            spread = float(np.std(errors, ddof=1))
+            rows.append({**group[0], "nmse_mean": float(np.mean(errors)), "nmse_sd": spread})
+    draw_results(rows, "range", path)
 
 
 def page() -> str:
     """Return the page's text."""
-    table = Round("table")
-    template = Template(TEMPLATE.read_text(encoding="utf-8"))
-    text = template.substitute(
+    table = stored("table")
+    run = table.run
+    names = ("unskew", "numpy", "scipy", "scikit-learn")
+    text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         **_agreement(table),
         **_disagreement(table),
-        **_size_evidence(),
-        **_run(table),
-        **panels.totals(),
-        **panels.directions(),
-        **panels.today(),
-        **panels.mechanisms(),
-        **panels.matchings(),
-        **panels.readings(),
+        **_totals(stored("totals")),
+        **_directions(stored("directions")),
+        seeds=str(table.seeds),
+        last_seed=str(table.seeds - 1),
+        draws=str(run["draws"]),
+        choosing=str(run["choosing_draws"]),
+        versions=", ".join(f"{name} {run['settings'][name]}" for name in names),
     )
     return _wrapped(text)
 
 
-def _agreement(table: Round) -> dict[str, str]:
-    found = table.found
+def _agreement(table: SeededRuns) -> dict[str, str]:
+    found = compare(table.mean, table.printed)
     same, of = order_kept(table)
-    single = [panels.compare(cells, table.printed) for cells in table.tables]
+    single = [compare(cells, table.printed) for cells in table.tables]
     return {
         "table": markdown(comparison(table)),
         "seed_table": markdown(seeds_table(table)),
@@ -77,7 +82,6 @@ def _agreement(table: Round) -> dict[str, str]:
         "single": _range([each["spearman"] for each in single]),
         "single_without": _range([each["without_kmm"] for each in single]),
         "better": f"{found['clustered_better']} of {found['sets']}",
-        "better_by_seed": ", ".join(str(each["clustered_better"]) for each in single),
         "deviations": ", ".join(
             f"{method} {found['deviations'][method]:.1%} "
             f"(seeds {_range([each['deviations'][method] for each in single], '.1%')})"
@@ -91,7 +95,7 @@ def _range(values: list[float], form: str = ".2f") -> str:
     return f"{min(values):{form}} to {max(values):{form}}"
 
 
-def _disagreement(table: Round) -> dict[str, str]:
+def _disagreement(table: SeededRuns) -> dict[str, str]:
     """Return the cells of the paper that a further seed of ours would hardly give."""
     quantile = stats.t.ppf(0.975, table.seeds - 1)
     outside, far = [], []
@@ -129,87 +133,48 @@ def _disagreement(table: Round) -> dict[str, str]:
     }
 
 
-def _sizes() -> dict[str, Any]:
-    return dict(json.loads((RESULTS / "sizes.json").read_text(encoding="utf-8")))
-
-
-def _size_evidence() -> dict[str, str]:
-    sizes = _sizes()
-    lines = []
-    for name, found in sizes["sets"].items():
-        cells = []
-        for scaler in SCALERS:
-            low, high = (round(size) for size in found[scaler]["percentiles"][::98])
-            inside = low <= found["m"] <= high
-            cells.append(f"{low} to {high}" + ("" if inside else " ✗"))
-        lines.append((name, str(found["m"]), *cells))
-    density = sizes["log_density"]
-    lines.append(("log density of all nine", "", *(f"{density[scaler]:.1f}" for scaler in SCALERS)))
-    headings = ("set", "printed", *(f"w on inputs {words}" for words in SCALERS.values()))
-    best = max(density, key=density.__getitem__)
-    others = [density[best] - value for name, value in density.items() if name != best]
-    sex = sizes["sex_as_a_number"]
-    outside = [
-        name
-        for name, found in sizes["sets"].items()
-        if not found[best]["percentiles"][0] <= found["m"] <= found[best]["percentiles"][-1]
+def _totals(panel: SeededRuns) -> dict[str, str]:
+    """Return the tables at equal totals, and how much of Ideal's gain is the total's."""
+    found: dict[str, str] = {}
+    for total in ("sample", "population"):
+        found[f"total_{total}"] = markdown(by_method("", panel.against_unweighted(total)))
+    error = {
+        (row["set"], row["method"], total): row["nmse_mean"]
+        for total in ("paper", "sample", "population")
+        for row in panel.against_unweighted(total)
+    }
+    shares = []
+    for name in dict.fromkeys(key[0] for key in error):
+        plain = error[name, "Unweighted", "paper"]
+        gain = plain - error[name, "Ideal", "paper"]
+        shares.append((plain - error[name, "Unweighted", "population"]) / gain)
+    better = sum(
+        row["high"] < 0
+        for row in panel.against_unweighted("sample")
+        if row["method"] == "Clustered"
+    )
+    ideal = [
+        np.mean([r["ess"] / r["m"] for r in g]) for g in panel.rows(total="paper", method="Ideal")
     ]
     return {
-        "size_table": markdown(TextTable("", headings, lines, 1)),
-        "size_directions": str(sizes["directions"]),
-        "best_reading": SCALERS[best],
-        "outside_best": ", ".join(outside) or "none",
-        "least_ahead": f"{min(others):.0f}",
-        "sex_least": f"{sex['least']:.0f}",
-        "sex_printed": str(sex["m"]),
+        **found,
+        "scale_share": f"{np.median(shares):.0%}",
+        "clustered_same_total": f"{better} of {len(shares)}",
+        "totals_draws": str(panel.run["draws"]),
+        "ideal_ess": f"{np.median(ideal):.0%}",
     }
 
 
-def _run(table: Round) -> dict[str, str]:
-    run = table.run
-    settings = run["settings"]
-    names = ("unskew", "numpy", "scipy", "scikit-learn")
-    seconds = panels.seconds_spent()
-    spent = sum(seconds.values())
+def _directions(panel: SeededRuns) -> dict[str, str]:
+    """Return the averages over all directions."""
+    plain = panel.averaged(total="paper", method="Unweighted")
     return {
-        "seeds": str(table.seeds),
-        "last_seed": str(table.seeds - 1),
-        "draws": str(run["draws"]),
-        "directions": str(run["directions"]),
-        "choosing": str(run["choosing_draws"]),
-        "core_minutes": f"{spent / 60:.0f}",
-        "shares": ", ".join(
-            f"{panels.PARTS.get(part, part)} {value / spent:.0%}"
-            for part, value in seconds.most_common()
-            if value > 0.01 * spent
-        ),
-        "versions": ", ".join(f"{name} {settings[name]}" for name in names),
-        **_cost(),
-        **_training(),
-        "warnings": str(sum(sum(r["run"]["warnings"].values()) for r in table.reports)),
+        "average_paper": markdown(by_method("", panel.averaged(total="paper"))),
+        "average_sample": markdown(by_method("", panel.averaged(total="sample"))),
+        "all_directions": str(plain[0]["directions"]),
+        "direction_seeds": ", ".join(str(report["seed"]) for report in panel.reports),
+        "spread": f"{np.median([row['nmse_sd'] / row['nmse_mean'] for row in plain]):.0%}",
     }
-
-
-def _cost() -> dict[str, str]:
-    """Return how long ``unskew reproduce`` took, with its defaults."""
-    run = json.loads((RESULTS / "reproduce.json").read_text(encoding="utf-8"))
-    return {
-        "reproduce_wall": f"{sum(call['seconds'] for call in run['calls']) / 60:.0f}",
-        "reproduce_jobs": str(max(call["jobs"] for call in run["calls"])),
-        "reproduce_draws": str(run["draws"]),
-        "reproduce_sum": f"{sum(run['seconds'].values()) / 60:.0f}",
-    }
-
-
-def _training() -> dict[str, str]:
-    """Return how near the SVR's training is to its optimum, and LIBSVM's."""
-    found = json.loads((RESULTS / "training.json").read_text(encoding="utf-8"))
-    words = {"training_rows": f"{found['rows']:,}", "training_rank": str(found["rank"])}
-    for name in ("factor", "libsvm"):
-        words[f"{name}_largest"] = f"{found[name]['largest']:.4f}"
-        words[f"{name}_rms"] = f"{found[name]['rms']:.5f}"
-        words[f"{name}_seconds"] = f"{found[name]['processor_seconds']:.1f}"
-    return words
 
 
 def _wrapped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The benchmark of accuracy: its draws and measures, and that its page says what was measured."""
+"""The benchmark of accuracy: its draws and measures."""
 
 from __future__ import annotations
 
@@ -14,21 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 if not (ROOT / "benchmarks" / "accuracy" / "results.json").exists():
     pytest.skip("runs in the repository only", allow_module_level=True)
 
-from benchmarks.accuracy import page, results, tables  # noqa: E402
+from benchmarks.accuracy import tables  # noqa: E402
 from benchmarks.accuracy.cells import measure  # noqa: E402
-from benchmarks.accuracy.draws import MECHANISMS, make_draw  # noqa: E402
-from benchmarks.accuracy.figure import is_peer  # noqa: E402
+from benchmarks.accuracy.draws import make_draw  # noqa: E402
 from benchmarks.accuracy.methods import Found  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def diabetes():
     return tables._bundled("diabetes", tables.datasets.load_diabetes, is_class=False)
-
-
-@pytest.fixture(scope="module")
-def stored():
-    return results.Results()
 
 
 @pytest.mark.parametrize("mechanism", ["threshold", "category", "none"])
@@ -63,35 +57,3 @@ def test_weights_found_before_give_the_same_model(diabetes, mechanism):
     ]
     np.testing.assert_allclose(models[0].weights_, models[1].weights_, rtol=1e-9)
     assert models[0].power_ == models[1].power_
-
-
-def test_every_table_and_mechanism_was_run(stored):
-    cells = {(one["table"], one["mechanism"]) for one in stored.core}
-    assert len(cells) == 15 * len(MECHANISMS)
-
-
-def test_automatic_weights_are_nearer_to_the_truth(stored):
-    """Than trees, kernel matching, no weights and each package that was run, beyond chance."""
-    others = [one for one in stored.methods if is_peer(one)]
-    assert len(others) >= 14
-    for name in (*others, "Unweighted", "TreeWeights(4)", "TreeWeights(20)", "KernelMeanMatching"):
-        assert stored.nearer(name).below_zero, name
-
-
-def test_targets_that_the_page_reports_as_reached(stored):
-    reached = {text for text, _, is_reached in page.targets(stored) if is_reached}
-    for start in ("weight error", "equal weights", "selection detected", "95 % quantile"):
-        assert any(text.startswith(start) for text in reached), start
-    assert "Reweighted better than KernelMeanMatching" in reached
-
-
-def test_less_regret_than_any_fixed_choice(stored):
-    ours = stored.regret(results.REWEIGHTED).mean
-    assert all(ours < stored.regret(name).mean for name in results.CANDIDATES)
-
-
-def test_the_page_shows_the_results(stored):
-    assert (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8") == page.page(stored)
-    shown = (ROOT / "docs" / "which-method.md").read_text(encoding="utf-8")
-    assert shown == page.chooser(stored)
-    assert "| AutoWeights | " in shown

@@ -3,9 +3,10 @@
     python -m benchmarks.table_1 --data DIR -o FOLDER [--jobs 2] [ROUND ...]
     python -m benchmarks.table_1 --data DIR -o FOLDER --collect
 
-Without a round it makes all of them, in order. ``--collect`` makes no draws: it writes the results
-of each round that is complete for all of its seeds to docs/table-1, from which docs/table_1.py
-makes the page.
+A round is a plan for several seeds; rounds share a folder for each seed, so that a later one adds
+to an earlier one. ``--collect`` makes no draws: it writes the results of each round that is
+complete to docs/table-1, from which ``python -m docs.table_1`` makes the page. The experiment
+itself is ``unskew.paper``.
 """
 
 from __future__ import annotations
@@ -14,55 +15,60 @@ import argparse
 import json
 import shutil
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.table_1.rounds import ROUNDS
 from unskew.paper.datasets import KNOWN, DataSet, load
-from unskew.paper.protocol import READINGS, Plan
+from unskew.paper.protocol import Plan
 from unskew.paper.results import report_on
 from unskew.paper.run import FILE_NAME, Kept, Records, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "table-1"
 
 
-def make(name: str, sets: tuple[DataSet, ...], folder: Path, jobs: int) -> None:
-    """Make what is missing of a round."""
-    reading, seeds, _ = ROUNDS[name]
-    for seed in seeds:
-        started = time.monotonic(), time.process_time()
-        run(plan_of(name, sets, seed), folder / reading / f"seed-{seed}", jobs=jobs)
-        wall, processor = time.monotonic() - started[0], time.process_time() - started[1]
-        print(f"{name}, seed {seed}: {wall:.0f} s, processor {processor:.0f} s", flush=True)
+class Round(NamedTuple):
+    """The seeds, what differs from the default plan, and which rows of the report are stored."""
+
+    seeds: tuple[int, ...]
+    plan: dict[str, Any]
+    rows: str
 
 
-def plan_of(name: str, sets: tuple[DataSet, ...], seed: int) -> Plan:
-    """Return the plan of a round for a seed."""
-    reading, _, changes = ROUNDS[name]
-    return Plan(sets=sets, seed=seed, reading=READINGS[reading], **changes)
+ROUNDS = {  # the seeds were fixed before the run; none is dropped
+    # w chosen on ten draws of each, and reported on the same ten.
+    "table": Round((0, 1, 2, 3, 4), {"averaging_draws": 0, "totals": ("paper",)}, "results"),
+    # Every method at the same total weight.
+    "totals": Round((0, 1, 2, 3, 4), {"averaging_draws": 0, "draws": 3}, "results"),
+    # Every direction, not the worst of ten.
+    "directions": Round((0, 4), {"draws": 1, "choosing_draws": 1}, "averages"),
+}
+
+
+def folder_of(folder: Path, seed: int) -> Path:
+    """Return where the draws of a seed are kept."""
+    return folder / "ours" / f"seed-{seed}"
 
 
 def collect(name: str, sets: tuple[DataSet, ...], folder: Path) -> None:
     """Write the results of a round, if it is complete."""
-    reading, seeds, _ = ROUNDS[name]
+    seeds, changes, rows = ROUNDS[name]
     reports: list[dict[str, Any]] = []
     for seed in seeds:
-        plan = plan_of(name, sets, seed)
+        plan = Plan(sets=sets, seed=seed, **changes)
         with tempfile.TemporaryDirectory() as copy:  # the original may be written to
             try:
-                shutil.copy(folder / reading / f"seed-{seed}" / FILE_NAME, copy)
+                shutil.copy(folder_of(folder, seed) / FILE_NAME, copy)
                 records = Records(Path(copy), plan.settings)
                 records.close()
                 report = report_on(plan, Kept(records.outcomes, records.calls))
             except (FileNotFoundError, KeyError):
                 print(f"{name} is not complete for seed {seed}")
                 return
-        reports.append({"seed": seed, **report._asdict()})
-    (RESULTS / f"{name}.json").write_text(_lines({"round": name, "reports": reports}))
+        reports.append({"seed": seed, rows: getattr(report, rows), "run": report.run})
+    (RESULTS / f"{name}.json").write_text(as_lines({"round": name, "reports": reports}))
 
 
-def _lines(result: dict[str, Any]) -> str:
+def as_lines(result: dict[str, Any]) -> str:
     """Return JSON with one result a line, its numbers to six decimals."""
     rounded = json.loads(json.dumps(result), parse_float=lambda text: round(float(text), 6))
     return json.dumps(rounded).replace('{"set"', '\n{"set"') + "\n"
@@ -81,8 +87,11 @@ def main() -> None:
     for name in options.rounds:
         if options.collect:
             collect(name, sets, options.output)
-        else:
-            make(name, sets, options.output, options.jobs)
+            continue
+        for seed in ROUNDS[name].seeds:
+            plan = Plan(sets=sets, seed=seed, **ROUNDS[name].plan)
+            run(plan, folder_of(options.output, seed), jobs=options.jobs)
+            print(f"{name}, seed {seed}: done", flush=True)
 
 
 if __name__ == "__main__":

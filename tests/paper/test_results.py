@@ -6,10 +6,11 @@ from scipy import stats
 
 from unskew.paper.datasets import DataSet
 from unskew.paper.methods import METHODS
-from unskew.paper.printed import TABLE_1, agreement, between_seeds, over_seeds, rank_correlation
+from unskew.paper.printed import TABLE_1, agreement, rank_correlation
 from unskew.paper.protocol import SCALINGS, Case, DrawOutcome, MethodScores, Plan
 from unskew.paper.results import average_table, markdown, paper_table, report_on, tables, verdict
 from unskew.paper.run import Kept
+from unskew.paper.seeds import between_seeds, over_seeds
 from unskew.paper.selection import MECHANISMS
 
 FIELDS = [

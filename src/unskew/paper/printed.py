@@ -12,7 +12,6 @@ how much of a deviation is chance: each seed draws its own directions of selecti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,15 +140,3 @@ def rank_correlation(first: Cells, second: Cells, *, without: str | None = None)
 def _deviation(found: Cells, published: Cells, method: str) -> float:
     off = [abs(found[key] / published[key] - 1) for key in published if key[1] == method]
     return float(np.median(off)) if off else float("nan")
-
-
-def over_seeds(tables: Sequence[Cells]) -> tuple[dict[tuple[str, str], float], Cells]:
-    """Return the mean of tables of several seeds, and the standard deviation between seeds."""
-    values = {key: np.array([table[key] for table in tables]) for key in tables[0]}
-    means = {key: float(each.mean()) for key, each in values.items()}
-    return means, {key: float(each.std(ddof=1)) for key, each in values.items()}
-
-
-def between_seeds(tables: Sequence[Cells], *, without: str | None = None) -> list[float]:
-    """Return the rank correlation of each pair of seeds."""
-    return [rank_correlation(a, b, without=without) for a, b in combinations(tables, 2)]
