@@ -216,6 +216,8 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
             )
         )
     spread, times = float(np.nanstd(found, ddof=1)), float(norm.ppf(0.5 + common["level"] / 2))
+    overlap, errors = weighed.weighter.overlap_, np.array([spread])
+    doubts = uncovered_notes(overlap, spread * np.sqrt(size), errors, np.array([size]))
     return Estimate(
         value=value,
         standard_error=spread,
@@ -232,16 +234,7 @@ def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) ->
         outcome=None,
         variance="bootstrap",
         assumptions=assumptions(weighed, None),
-        notes=(
-            *uncovered_notes(
-                weighed.weighter.overlap_,
-                spread * np.sqrt(size),
-                np.array([spread]),
-                np.array([size]),
-            ),
-            *weighed.weighter.rounded_,
-            *notes,
-        ),
+        notes=(*doubts, *weighed.weighter.rounded_, *notes),
         design_weighted=by_design,
         _basis=(
             f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "
