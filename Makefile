@@ -78,10 +78,7 @@ bench-answers: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.answers page
 
 bench-theory: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.theory validity
-	$(BIN)/python -m benchmarks.theory tightness
-	$(BIN)/python -m benchmarks.theory leaves
-	$(BIN)/python -m benchmarks.theory cost
+	$(BIN)/python -m benchmarks.theory
 
 # Five seeds of Table 1 for docs/table-1.md, one round after the other; OUT keeps them, so that it can be resumed.
 bench-table-1: $(VENV)/.ready-dev

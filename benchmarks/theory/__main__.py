@@ -1,56 +1,52 @@
-"""Whether the bounds hold, how tight they are, and what they cost.
+"""Whether the bounds hold: violation rates of every probabilistic bound, where the truth is known.
 
-    python -m benchmarks.theory validity [--draws 2000]   # violation rates in simulations
-    python -m benchmarks.theory tightness [--draws 5]     # against refits, on the nine data sets
-    python -m benchmarks.theory leaves [--draws 5]        # bound and error against the leaf size
-    python -m benchmarks.theory cost [--rows 5000]        # the certificate against the fit
+    python -m benchmarks.theory [--draws 2000]
 
-``tightness`` and ``leaves`` read the nine data sets of the paper's experiments; ``--datasets`` is
-their folder.
+The simulations are in ``simulations.py``; the table is in docs/guarantees.md.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from pathlib import Path
 
-from benchmarks.theory.cost import print_cost
-from benchmarks.theory.leaves import print_leaves
-from benchmarks.theory.tightness import print_tightness
-from benchmarks.theory.validity import print_validity
+from benchmarks.theory.simulations import (
+    CERTIFIED,
+    SETTINGS,
+    Outcome,
+    certificate_outcomes,
+    count_outcomes,
+    matching_outcomes,
+    validity_of,
+    weighting_outcomes,
+)
 
-DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
+DELTAS = (0.1, 0.01)
 
 
-def main() -> None:
-    """Run one measurement from the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(required=True)
+def print_validity(draws: int) -> None:
+    """Print a line for each bound, setting and level."""
+    print(f"{draws:,} draws each. Rate: share of draws in which the bound failed (95 % interval).")
+    print("| bound | setting | δ | rate (interval) | bound ÷ realised, median |")
+    print("|---|---|---|---|---|")
+    for delta in DELTAS:
+        for name, setting in SETTINGS.items():
+            _print(count_outcomes(setting, delta, draws, seed=1), name, delta)
+        for name, setting in CERTIFIED.items():
+            _print(certificate_outcomes(setting, delta, draws, seed=2), name, delta)
+        _print(matching_outcomes(delta, draws, seed=3), "narrow kernel", delta)
+        _print(weighting_outcomes(delta, draws, seed=4), "two kinds of rows", delta)
 
-    def command(name: str, run: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
-        added = commands.add_parser(name)
-        added.set_defaults(run=run)
-        return added
 
-    validity = command("validity", lambda given: print_validity(given.draws))
-    validity.add_argument("--draws", type=int, default=2000)
-    for name, run in (("tightness", print_tightness), ("leaves", print_leaves)):
-        measured = command(name, lambda given, run=run: run(given.datasets, given.draws))
-        measured.add_argument("--draws", type=int, default=5)
-        measured.add_argument("--datasets", type=Path, default=DATASETS)
-    cost = command("cost", lambda given: print_cost(given.rows, given.repeats))
-    cost.add_argument("--rows", type=int, default=5000)
-    cost.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
-    if not getattr(given, "datasets", Path()).exists():
-        parser.error(
-            f"{given.datasets} does not exist; pass the folder of the data sets as --datasets."
-        )
-    given.run(given)
+def _print(outcomes: dict[str, list[Outcome]], setting: str, delta: float) -> None:
+    for name, found in outcomes.items():
+        validity = validity_of(found)
+        low, high = validity.interval
+        broken = "" if low <= delta else " **violated**"
+        rate = f"{validity.rate:.4f} ({low:.4f} to {high:.4f}){broken}"
+        print(f"| {name} | {setting} | {delta} | {rate} | {validity.tightness:.3g} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=2000)
+    print_validity(parser.parse_args().draws)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from unskew import HistogramWeights, Reweighted
+from unskew import CalibrationWeights, HistogramWeights, Reweighted
 
 BUCKETS = HistogramWeights(buckets={0: [-1.0, 0.0, 1.0], 1: 1, 2: 1})
 
@@ -30,3 +32,26 @@ def fitted(cells, learner=None, weighter=BUCKETS):
     population, sample, labels, _ = cells
     model = Reweighted(ridge() if learner is None else learner, weighter)
     return model.fit(sample, labels, population=population)
+
+
+TILT = np.array([0.6, -0.3])
+
+
+class Drawn(NamedTuple):
+    """A sample and a population."""
+
+    sample: np.ndarray
+    population: np.ndarray
+
+
+def by_ratio(seed, m=300, n=600, square=0.0):
+    """Return a sample and a population whose density ratio is log-linear, or has a square."""
+    random = np.random.default_rng(seed)
+    spread = np.array([1 / np.sqrt(1 - 2 * square), 1.0])
+    sample = random.normal(size=(m, 2)) * spread - TILT * spread**2
+    return Drawn(sample, random.normal(size=(n, 2)))
+
+
+def raking():
+    """Return weights of the form of that ratio."""
+    return CalibrationWeights(features="means", overlap="ignore")

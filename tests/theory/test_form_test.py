@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.theory.learners.designs import by_ratio, raking
 from scipy.stats import binom
+from tests.theory.helpers import by_ratio, raking
 
 from unskew.population.sample import Sample
 from unskew.theory.asked import Asked

@@ -1,6 +1,6 @@
 """Each probabilistic bound, in simulated populations whose selection is known.
 
-A short form of ``python -m benchmarks.theory validity``. A bound passes if its rate of failure
+A short form of ``python -m benchmarks.theory``. A bound passes if its rate of failure
 could be δ, as far as its interval tells; a bound that is wrong does not.
 """
 

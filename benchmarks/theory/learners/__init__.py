@@ -1,1 +1,0 @@
-"""Certificates of linear learners and classifiers, measured."""
