@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from unskew.errors import InputError, ParameterError
 from unskew.theory import dual_certificate
-from unskew.theory.dual import RidgeCurvature
+from unskew.theory.kernel_models import RidgeCurvature
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,15 @@ from scipy.stats import binom
 from tests.theory.helpers import by_ratio, raking
 
 from unskew.population.sample import Sample
-from unskew.theory.asked import Asked
-from unskew.theory.form_test import _Functions, check_form
+from unskew.theory.assumption_tests import _Functions, check_form
+from unskew.theory.population_source import PopulationSource
 
 
 def p_value(sample, population):
     weighter = raking().fit(sample, population=population)
     rows = Sample.of(sample)
     shares = weighter.weights_ / weighter.weights_.sum()
-    theirs = Asked(population, sample).rows(weighter.columns_)
+    theirs = PopulationSource(population, sample).rows(weighter.columns_)
     return check_form(weighter._linearisation(rows), rows, shares, theirs).p_value
 
 
@@ -45,7 +45,7 @@ def test_sums_over_blocks_are_those_over_all_rows(centred):
     sample = population[::3]
     weighter = raking().fit(sample, population=population)
     rows = Sample.of(sample)
-    theirs = Asked(population, sample).rows(weighter.columns_)
+    theirs = PopulationSource(population, sample).rows(weighter.columns_)
     points = rows.points("standard")
     functions = _Functions(
         lambda batch: points.space.transform(batch, side="population").values, theirs

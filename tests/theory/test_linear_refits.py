@@ -20,10 +20,10 @@ from unskew import (
 )
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.theory import certificate
-from unskew.theory.certified import Given
-from unskew.theory.linear_refits import joint_limits, refits
-from unskew.theory.partitions import read_cells
-from unskew.theory.regions import BootstrapRegion, CellRegion
+from unskew.theory.cell_region import CellRegion, read_cells
+from unskew.theory.certificate import CertifiedModel
+from unskew.theory.refits import joint_limits, refits_with_draws
+from unskew.theory.regions import BootstrapRegion
 
 LEARNERS = [Ridge(), LogisticRegression(tol=1e-8), LinearSVC(tol=1e-8, max_iter=50_000)]
 MEANS = CalibrationWeights(features="means", overlap="ignore")
@@ -33,7 +33,7 @@ def fitted(cells, learner):
     population, sample, labels, _ = cells
     labels = labels if isinstance(learner, Ridge | LinearSVR) else labels > 0.3
     model = Reweighted(learner, BUCKETS).fit(sample, labels, population=population)
-    return Given(model, sample, labels, population, 1, 0)
+    return CertifiedModel(model, sample, labels, population)
 
 
 def score(model, rows):
@@ -82,7 +82,7 @@ def test_rows_have_bounds_of_their_own_where_cells_are_many():
     labels = sample.sum(axis=1) + random.normal(size=len(sample))
     weighter = HistogramWeights(buckets={0: list(borders), **dict.fromkeys(range(1, 6), 1)})
     model = Reweighted(Ridge(), weighter).fit(sample, labels, population=population)
-    given = Given(model, sample, labels, None, 1, 0)
+    given = CertifiedModel(model, sample, labels, None)
     counted = read_cells(model.weighter_, model.weights_)
     region = CellRegion(counted, counted.errors(0.05), given.rows)
     ball = given.fitted._in_neighbourhood(region, given.fitted.model.penalties, given.fitted.left)
@@ -94,7 +94,9 @@ def test_rows_have_bounds_of_their_own_where_cells_are_many():
 def test_refits_are_those_of_the_learner(cells, learner):
     given = fitted(cells, learner)
     changes = np.exp(0.4 * np.random.default_rng(0).normal(size=(len(given.y), 19))) - 1
-    found = refits(given.fitted, BootstrapRegion(1 + changes, 0.1), 0.1, np.random.RandomState(0))
+    found = refits_with_draws(
+        given.fitted, BootstrapRegion(1 + changes, 0.1), 0.1, np.random.RandomState(0)
+    )
     before = score(given.model, given.X)
     for draw in range(0, 19, 6):
         weights = given.model.weights_ * (1 + changes[:, draw])

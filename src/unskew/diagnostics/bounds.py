@@ -10,7 +10,7 @@ import numpy as np
 from unskew.diagnostics.diagnosis import BoundStatement
 from unskew.numerics.typing import FloatArray
 from unskew.theory import cluster_distance_bound, importance_weighting_bound
-from unskew.theory.even_selection import even_selection
+from unskew.theory.assumption_tests import even_selection
 from unskew.weighters.cells import CellWeighter
 
 

@@ -19,32 +19,32 @@ from unskew.numerics.eigenvalue_brackets import gaussian_product as gaussian_pro
 from unskew.numerics.eigenvalue_brackets import largest_eigenvalue as largest_eigenvalue
 from unskew.numerics.eigenvalue_brackets import smallest_eigenvalue as smallest_eigenvalue
 from unskew.theory.bound import Bound as Bound
+from unskew.theory.cell_bounds import Intervals as Intervals
+from unskew.theory.cell_bounds import cell_intervals as cell_intervals
+from unskew.theory.cell_bounds import cluster_bound as cluster_bound
+from unskew.theory.cell_bounds import cluster_distance_bound as cluster_distance_bound
+from unskew.theory.cell_bounds import frequency_bound as frequency_bound
+from unskew.theory.cell_bounds import frequency_distance_bound as frequency_distance_bound
+from unskew.theory.cell_bounds import worst_case_distance as worst_case_distance
 from unskew.theory.certificate import certificate as certificate
-from unskew.theory.cluster import cluster_bound as cluster_bound
-from unskew.theory.cluster import cluster_distance_bound as cluster_distance_bound
 from unskew.theory.discriminative import discriminative_bound as discriminative_bound
 from unskew.theory.discriminative import (
     discriminative_distance_bound as discriminative_distance_bound,
 )
-from unskew.theory.dual import dual_certificate as dual_certificate
 from unskew.theory.effective_sample_size import (
     importance_weighting_bound as importance_weighting_bound,
 )
-from unskew.theory.frequency import frequency_bound as frequency_bound
-from unskew.theory.frequency import frequency_distance_bound as frequency_distance_bound
 from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
 from unskew.theory.kernel_mean_matching import kmm_distance_bound as kmm_distance_bound
+from unskew.theory.kernel_mean_matching import mean_distance as mean_distance
 from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound
 from unskew.theory.kernel_mean_matching import prefer_clusters_over_kmm as prefer_clusters_over_kmm
 from unskew.theory.kernel_mean_matching import rounding_floor as rounding_floor
-from unskew.theory.mean_certificate import mean_distance as mean_distance
-from unskew.theory.posterior import Intervals as Intervals
-from unskew.theory.posterior import cell_intervals as cell_intervals
-from unskew.theory.posterior import worst_case_distance as worst_case_distance
-from unskew.theory.regularisation import lambda_of_kernel_ridge as lambda_of_kernel_ridge
-from unskew.theory.regularisation import lambda_of_svr as lambda_of_svr
-from unskew.theory.regularisation import lipschitz_constant as lipschitz_constant
+from unskew.theory.kernel_models import dual_certificate as dual_certificate
 from unskew.theory.stability import distance as distance
+from unskew.theory.stability import lambda_of_kernel_ridge as lambda_of_kernel_ridge
+from unskew.theory.stability import lambda_of_svr as lambda_of_svr
+from unskew.theory.stability import lipschitz_constant as lipschitz_constant
 from unskew.theory.stability import removal_bound as removal_bound
 from unskew.theory.stability import risk_bound as risk_bound
 from unskew.theory.stability import stability_coefficient as stability_coefficient

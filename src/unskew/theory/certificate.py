@@ -1,32 +1,51 @@
-"""The certificate of a fitted model: by how much estimating the weights can have changed it."""
+r"""The certificate of a fitted model: by how much estimating the weights can have changed it.
+
+The perfect weights are not known, but they lie in a region: what the counts of cells allow
+(:mod:`unskew.theory.cell_region`), what the covariance of the weights' parameters or a bootstrap
+allows, or one other weighting (:mod:`unskew.theory.regions`). The learner is a linear one
+(:mod:`unskew.theory.moves`, :mod:`unskew.theory.refits`) or a kernel one
+(:mod:`unskew.theory.kernel_models`), and says how far the weights of a region can move it. This
+module brings the two together: a learner, a region, and one :class:`Bound` of what was found.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
 
 from unskew.errors import ParameterError
+from unskew.numerics.joint_region import worst_sum
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights
-from unskew.theory.bootstrap_region import read_bootstrap
-from unskew.theory.bound import Bound
-from unskew.theory.certified import Given
-from unskew.theory.checks import check_option, check_probability
-from unskew.theory.fitted import KernelModel, check_reweighted, read_model
-from unskew.theory.kernel_certificate import paper_terms
-from unskew.theory.linear_moves import LinearSystem
-from unskew.theory.mean_certificate import mean_certificate
-from unskew.theory.not_covered import not_covered
-from unskew.theory.parameter_region import Parameters, read_parameters
-from unskew.theory.partitions import CountedCells, coarser, read_cells
-from unskew.theory.refit_spread import refit_spread
-from unskew.theory.regions import CellRegion, GivenRegion
-from unskew.theory.stability import PAPER
-from unskew.theory.wording import Known, coarse_remark, rejected_remark
+from unskew.theory.bound import Bound, Form, check_option, check_probability, not_covered
+from unskew.theory.cell_bounds import cluster_bound
+from unskew.theory.cell_region import CellRegion, coarser, read_cells, sums_by
+from unskew.theory.flips import Anywhere, FlipRule, WithinEllipsoid
+from unskew.theory.kernel_mean_matching import mean_certificate, why_vacuous
+from unskew.theory.kernel_models import KernelModel, read_kernel_model
+from unskew.theory.linear_models import LINEAR, check_reweighted, last_step, read_linear_model
+from unskew.theory.moves import LinearSystem
+from unskew.theory.population_source import PopulationSource
+from unskew.theory.refits import Refits, joint_limits, refits_with_draws
+from unskew.theory.regions import (
+    OtherWeights,
+    Region,
+    bootstrap_region,
+    parameter_region,
+)
+from unskew.theory.stability import PAPER, STABLE, lipschitz_constant
 from unskew.weighters.cells import CellWeighter
 
-FEW_ROWS = 30
-"""The effective sample size below which asymptotic statements say so, as estimates do."""
+FLIPPED = "share of the weighted sample whose prediction could flip"
+FLIPPED_IN_POPULATION = "share of the population whose prediction could flip"
+ESTIMATE = "refit spread (an estimate, no bound)"
+ANYWHERE = "dual certificate, at any single point"
 
 
 def certificate(
@@ -52,12 +71,12 @@ def certificate(
     it stand, the statement says so first. The bound is vacuous where it is no smaller than the
     spread of the predictions themselves.
 
-    With cells the value is the dual certificate (:mod:`unskew.theory.dual`) maximised over all
-    probabilities of selection that the counts allow (:mod:`unskew.numerics.joint_region`); for
+    With cells the value is the dual certificate (:mod:`unskew.theory.kernel_models`) maximised over
+    all probabilities of selection that the counts allow (:mod:`unskew.numerics.joint_region`); for
     kernel regressions the terms also hold, in the same units, the printed and the corrected
     Theorem 2, and Theorem 1 with the worst distance that the counts allow. With weights that have
     parameters, or over a bootstrap, learners whose loss is curved are fitted again with weights
-    drawn from their asymptotic distribution (:mod:`unskew.theory.linear_refits`); where there is no
+    drawn from their asymptotic distribution (:mod:`unskew.theory.refits`); where there is no
     curvature, or a penalty biases the weights, the value is the worst case over the confidence
     ellipsoid.
 
@@ -117,7 +136,7 @@ def certificate(
     otherwise curvature determines the intercept, and the bound holds as it is.
 
     A linear model's gradient at its own weights, which the optimiser has left, is part of the bound
-    (:mod:`unskew.theory.linear_moves`).
+    (:mod:`unskew.theory.moves`).
 
     Examples
     --------
@@ -159,148 +178,340 @@ def certificate(
             raise ParameterError(f"{name} must be a whole number of at least 1; got {number!r}.")
     model = reweighted_model
     check_reweighted(model)
-    given = Given(model, X, y, population, int(refits), random_state)
     weighter = model.weighter_
     if getattr(weighter, "_matches_kernel_means", False):
-        return mean_certificate(model, read_model(model), delta, population)
+        return mean_certificate(model, read_kernel_model(model), delta, population)
+    certified = CertifiedModel(model, X, y, population, delta, int(refits), random_state)
     if other_weights is not None:
-        return _of_given_weights(given, other_weights)
+        return certified.with_other_weights(other_weights)
+    rows, source = certified.rows, certified.source  # a learner that is not covered is refused here
     if region == "bootstrap":
-        return _of_replicates(given, delta, int(replicates))
-    if isinstance(weighter, CellWeighter) or not weighter._has_parameters:
-        return _of_cells(given, delta, int(coarse_cells))
-    return _of_parameters(given, delta)
-
-
-def _of_cells(given: Given, delta: float, coarse_cells: int) -> Bound:
-    """Return the certificate for all weights that the counts of the cells allow."""
-    weighter, weights, fitted = given.model.weighter_, given.model.weights_, given.fitted
-    classes = fitted.model.classes if isinstance(fitted, LinearSystem) else fitted.classes
-    cells = read_cells(weighter, weights)
-    if given.population is not None and classes is None:
-        raise ParameterError(
-            "population is only for classifiers, kernel mean matching and weights with "
-            f"parameters; the cells of {type(weighter).__name__} have been counted already."
+        return certified.over(
+            bootstrap_region(
+                weighter,
+                source,
+                delta,
+                rows,
+                replicates=int(replicates),
+                random_state=random_state,
+            )
         )
-    merged = coarser(cells, weighter, coarse_cells)
-    region = CellRegion(cells, cells.errors(delta), given.rows)
-    bound = given.certify(region, _known_cells(cells, delta))
-    if isinstance(fitted, KernelModel):
-        bound = _beside_theorems(bound, given, fitted, region, delta)
-    if merged is None:
-        return bound
-    if merged.even.rejected:
-        return replace(bound, remarks=(*bound.remarks, rejected_remark(merged)))
-    coarse = given.certify(
-        CellRegion(merged, merged.errors(delta), given.rows),
-        _known_cells(merged, delta, coarse=True),
-    )
-    return replace(
-        bound,
-        terms={**bound.terms, "on coarser cells": coarse},
-        remarks=(*bound.remarks, coarse_remark(len(merged.successes), coarse)),
-    )
+    if isinstance(weighter, CellWeighter) or not weighter._has_parameters:
+        return certified.over_cells(int(coarse_cells))
+    return certified.over(parameter_region(weighter, source, delta, rows))
 
 
-def _beside_theorems(
-    bound: Bound, given: Given, fitted: KernelModel, region: CellRegion, delta: float
-) -> Bound:
-    """Return the certificate of a kernel model with the paper's theorems and refits beside it."""
-    beside = paper_terms(fitted, given.model.weights_, region, delta)
-    estimate = refit_spread(fitted, region, refits=given.refits, random_state=given.random_state)
-    anywhere = bound.terms["dual certificate, at any single point"]
-    remarks = (
-        f"At any single point they have moved by at most {anywhere:.3g}; the bound of the printed "
-        f"theorem is {beside['Theorem 2, as printed'].value:.3g}.",
-        "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
-        f"predictions by {estimate:.3g}.",
-    )
-    terms = {**bound.terms, **beside, "refit spread (an estimate, no bound)": estimate}
-    return replace(
-        bound,
-        terms=terms,
-        reference=f"{bound.reference}; {PAPER}, Theorems 1 and 2, beside it",
-        remarks=(*bound.remarks, *remarks),
-    )
+class Movement(NamedTuple):
+    """What the weights of a region can have done to a model, as a certificate says it."""
+
+    value: float
+    """The change of the predictions, as a root mean square over the weighted sample."""
+    terms: dict[str, float]
+    assumptions: tuple[str, ...]
+    remarks: tuple[str, ...]
+    reference: str = "strong convexity"
 
 
-def _known_cells(cells: CountedCells, delta: float, *, coarse: bool = False) -> Known:
-    terms: dict[str, float] = {"delta": delta}
-    if cells.even.p_value is not None:
-        terms["p-value of even selection within cells"] = cells.even.p_value
-    if coarse:
-        terms["cells"] = len(cells.successes)
-    shared = "all leaves under one node of the pruned tree share one probability of selection"
+@dataclass(frozen=True)
+class CertifiedModel:
+    """A fitted model, and what was passed with it.
+
+    Parameters
+    ----------
+    model : Reweighted
+    X, y, population, delta, refits, random_state
+        As for :func:`certificate`.
+    """
+
+    model: Any
+    X: Any
+    y: Any
+    population: Any
+    delta: float = 0.05
+    refits: int = 10
+    random_state: Any = 0
+
+    @cached_property
+    def fitted(self) -> KernelModel | LinearSystem:
+        """The learner as the certificate sees it."""
+        if isinstance(last_step(self.model), LINEAR):
+            return LinearSystem(read_linear_model(self.model, self.X, self.y))
+        return read_kernel_model(self.model, self.X)
+
+    @property
+    def rows(self) -> IntArray:
+        """The places in the sample of the rows on which the learner depends."""
+        if isinstance(self.fitted, LinearSystem):
+            return np.arange(len(self.model.weights_))
+        return self.fitted.places
+
+    @cached_property
+    def source(self) -> PopulationSource:
+        """The population, and the columns that are asked for."""
+        return PopulationSource(self.population, self.X)
+
+    def over(self, region: Region) -> Bound:
+        """Return the certificate for all weights of a region."""
+        fitted, words = self.fitted, region.words
+        moved = (
+            self._linear_movement(fitted, region)
+            if isinstance(fitted, LinearSystem)
+            else self._kernel_movement(fitted, region)
+        )
+        scores, weights = fitted.judged[1:]
+        mean = np.average(scores, weights=weights)
+        spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+        relative = "All predictions are equal."
+        if spread:
+            relative = (
+                f"That is {moved.value / spread:.2g} times the spread of the predictions, "
+                f"{spread:.3g}."
+            )
+        what = "predictions" if fitted.classes is None else "decision function"
+        return Bound(
+            value=moved.value,
+            terms={"spread of the predictions": spread, **moved.terms, **words.terms},
+            assumptions=(*moved.assumptions, *words.assumptions),
+            reference=f"{moved.reference} and {words.region}",
+            statement=f"{words.headline} the {what} (root mean square over the weighted sample)",
+            reason=why_vacuous(moved.value, spread) if moved.value > 0 else "",
+            remarks=(*words.remarks, relative, *moved.remarks),
+        )
+
+    def with_other_weights(self, other_weights: Any) -> Bound:
+        """Return how far the model is from the one that given weights would have made."""
+        weights = self.model.weights_
+        other = check_weights(other_weights, name="other_weights", n_rows=len(weights))
+        if (weights == 0).any():
+            not_covered("some rows have weight zero, and their part in the model is not known.")
+        return self.over(OtherWeights((other / weights)[self.rows]))
+
+    def over_cells(self, coarse_cells: int) -> Bound:
+        """Return the certificate for all weights that the counts of the cells allow."""
+        weighter, fitted = self.model.weighter_, self.fitted
+        cells = read_cells(weighter, self.model.weights_)
+        if self.population is not None and fitted.classes is None:
+            raise ParameterError(
+                "population is only for classifiers, kernel mean matching and weights with "
+                f"parameters; the cells of {type(weighter).__name__} have been counted already."
+            )
+        merged = coarser(cells, weighter, coarse_cells)
+        region = CellRegion.from_cells(cells, self.delta, self.rows)
+        bound = self.over(region)
+        if isinstance(fitted, KernelModel):
+            bound = self._with_theorems(bound, fitted, region)
+        if merged is None:
+            return bound
+        n_cells, terms = len(merged.successes), bound.terms
+        if merged.even.rejected:
+            said = (
+                f"No bound on {n_cells} coarser cells is given: selection differs within them "
+                f"(p = {merged.even.p_value:.2g})."
+            )
+        else:
+            coarse = self.over(CellRegion.from_cells(merged, self.delta, self.rows, coarse=True))
+            terms = {**terms, "on coarser cells": coarse}
+            said = (
+                f"On {n_cells} coarser cells, if each has one probability of selection: at most "
+                f"{coarse.value:.3g}."
+            )
+        return replace(bound, terms=terms, remarks=(*bound.remarks, said))
+
+    def _with_theorems(self, bound: Bound, fitted: KernelModel, region: CellRegion) -> Bound:
+        """Return the certificate of a kernel model, the paper's theorems and refits beside it."""
+        beside = paper_terms(fitted, self.model.weights_, region, self.delta)
+        random = check_random_state(self.random_state)
+        estimate = fitted.refit_spread(region, random, self.refits)
+        remarks = (
+            f"At any single point they have moved by at most {bound.terms[ANYWHERE]:.3g}; the "
+            f"bound of the printed theorem is {beside['Theorem 2, as printed'].value:.3g}.",
+            "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
+            f"predictions by {estimate:.3g}.",
+        )
+        return replace(
+            bound,
+            terms={**bound.terms, **beside, ESTIMATE: estimate},
+            reference=f"{bound.reference}; {PAPER}, Theorems 1 and 2, beside it",
+            remarks=(*bound.remarks, *remarks),
+        )
+
+    def _kernel_movement(self, fitted: KernelModel, region: Region) -> Movement:
+        """Return by how much a kernel model can have moved."""
+        moves = fitted.moves(region)
+        terms = {ANYWHERE: moves.anywhere, "dual certificate, in the kernel's norm": moves.norm}
+        remarks: tuple[str, ...] = ()
+        if isinstance(region, CellRegion):
+            name, m, n = region.cells.named(moves.dominant)
+            terms |= {"dominant cell": name, "its sample count": m, "its population count": n}
+            remarks = (
+                f"The largest part comes from cell {name}, of which {m:.0f} of {n:.0f} rows are in "
+                "the sample.",
+            )
+        if fitted.classes is not None:
+            shares = {name: float(one[0]) for name, one in self._flips(Anywhere(moves.anywhere))}
+            terms, remarks = {**terms, **shares}, (*remarks, _flipped(shares))
+        assumptions: tuple[str, ...] = (
+            f"{fitted.name} has converged, and the perfect weights have the same scale",
+        )
+        if not fitted.squared:
+            assumptions += (
+                "the offset of the perfectly weighted model is penalised (kernel K + 1), which "
+                f"{fitted.name}'s own is not: no theorem covers that",
+            )
+        return Movement(moves.on_average, terms, assumptions, remarks)
+
+    def _linear_movement(self, system: LinearSystem, region: Region) -> Movement:
+        """Return by how much a linear model can have moved."""
+        random = check_random_state(self.random_state)
+        if region.drawn:
+            found = refits_with_draws(system, region, self.delta, random)
+            if found is not None:
+                return self._drawn_movement(system, found)
+        moves = system.moves(region)
+        shares: dict[str, float] = {}
+        if system.classes is not None:
+            rules = [WithinEllipsoid(one, *system.judged) for one in moves.ellipsoids]
+            shares = {name: float(one[0]) for name, one in self._flips(*rules)}
+        estimate = system.refit_spread(region, random, self.refits)
+        remark = ""
+        if estimate is not None:
+            remark = (
+                "As an estimate, not a bound: refits with weights drawn as the data allow move the "
+                f"predictions by {estimate:.3g}."
+            )
+        return self._movement(
+            system,
+            (moves.on_average, float(moves.reach.max()), moves.norm, moves.left),
+            shares,
+            estimate,
+            remark,
+            penalised=moves.penalised,
+        )
+
+    def _drawn_movement(self, system: LinearSystem, found: Refits) -> Movement:
+        """Return the movement where draws of the weights are as likely as the perfect ones."""
+        numbers = {"average": found.on_average}
+        if system.classes is not None:
+            numbers |= dict(self._flips(found.rule))
+        numbers |= {"most": found.most, "norm": found.norm}
+        limits = dict(zip(numbers, joint_limits(list(numbers.values()), self.delta), strict=True))
+        return self._movement(
+            system,
+            (limits["average"], limits["most"], limits["norm"], found.left),
+            {name: limits[name] for name in (FLIPPED, FLIPPED_IN_POPULATION) if name in limits},
+            math.sqrt(float(np.mean(found.on_average**2))),
+            f"All of these hold at once for all but {100 * self.delta:.6g} % of "
+            f"{len(found.on_average)} refits with weights drawn as the data allow.",
+        )
+
+    def _movement(
+        self,
+        system: LinearSystem,
+        sizes: tuple[float, float, float, float],
+        shares: dict[str, float],
+        estimate: float | None,
+        remark: str,
+        *,
+        penalised: bool = False,
+    ) -> Movement:
+        """Return the movement of a linear model: on average, at most, in norm, by its optimiser."""
+        model, (value, most, norm, left) = system.model, sizes
+        terms = {
+            "at the sample row that moves most": most,
+            "in the norm of the coefficients": norm,
+            "change of the weighted mean loss": model.loss.change_of_mean(
+                system.z, model.weights, value
+            ),
+            "part left by the optimiser": left,
+            **shares,
+        }
+        if estimate is not None:
+            terms[ESTIMATE] = estimate
+        assumptions: tuple[str, ...] = (
+            f"{model.name} with the perfect weights is fitted to convergence",
+            "the perfect weights have the same scale; the penalty, and earlier steps, stay the "
+            "same",
+        )
+        if penalised:
+            assumptions += (
+                "the intercept of the perfectly weighted model is penalised as the coefficients "
+                f"are, which that of {model.name} is not",
+            )
+        remarks = tuple(line for line in (_flipped(shares), remark) if line)
+        reference = "strong convexity, the curvature of the loss"
+        return Movement(value, terms, assumptions, remarks, reference)
+
+    def _flips(self, *rules: FlipRule) -> list[tuple[str, FloatArray]]:
+        """Return the shares of predictions that could flip, by the rule that bounds them best."""
+        features, scores, weights = self.fitted.judged
+        total = float(weights.sum())
+        found = [rule.shares(rule.tally(features, scores, weights), total) for rule in rules]
+        best = int(np.argmin([share[0] for share in found]))
+        shares = [(FLIPPED, found[best])]
+        if self.source.has_rows:
+            asked = self.source.flips(rules[best], self.fitted.read)
+            shares.append((FLIPPED_IN_POPULATION, asked))
+        return shares
+
+
+def _flipped(shares: dict[str, float]) -> str:
+    """Return a sentence on the shares of predictions that could flip."""
+    if not shares:
+        return ""
+    said = f"At most {100 * shares[FLIPPED]:.3g} % of the weighted sample's predictions could flip"
+    if FLIPPED_IN_POPULATION in shares:
+        said += f", and {100 * shares[FLIPPED_IN_POPULATION]:.3g} % of the population's"
+    return f"{said}."
+
+
+def paper_terms(
+    fitted: KernelModel, weights: FloatArray, region: CellRegion, delta: float
+) -> dict[str, Bound]:
+    """Return what the paper's theorems say of any single prediction, where weights are counts."""
+    cells, kappa = region.cells, fitted.kappa
+    rows = float(cells.sample.sum())
+    # The paper's weights are n_C / (m m_C); the learner's are a multiple of them.
+    ratio = (cells.population / cells.sample)[cells.of_row]
+    unit = rows * float(np.median(weights / ratio))
+    of_cell = sums_by(cells.of_row, weights * cells.factor, len(cells.successes))
+    off = np.abs(cells.shift + cells.factor - 1) @ weights
+    moved = worst_sum(region.errors, of_cell) + float(off)
+    bounded, free = _lipschitz(fitted, float(weights.sum()) + moved)
     likely = f"With probability {100 * (1 - delta):.6g} %"
-    return Known(
-        headline=f"{cells.even.headline(likely)}, estimating the weights has moved",
-        region=f"the counts of {len(cells.successes)} cells",
-        assumptions=(*cells.assumptions, shared) if coarse else cells.assumptions,
-        remarks=(cells.even.remark,),
-        terms=terms,
+    statement = f"{cells.even.headline(likely)}, the change of any prediction"
+
+    def theorem_2(form: Form, sigma: float) -> Bound:
+        bound = cluster_bound(
+            population_counts=cells.population,
+            sample_counts=cells.sample,
+            kappa=kappa,
+            lam=fitted.penalty / unit,
+            lipschitz=sigma,
+            delta=delta,
+            form=form,
+        )
+        return replace(bound, value=bound.value / sigma, statement=statement)
+
+    worst = Bound(
+        # Theorem 1 before its last step: sup|Δh| ≤ κ^{1/2} ‖Δh‖_K ≤ σ κ l1 / (2 λ).
+        value=free * kappa * moved / (2 * fitted.penalty),
+        terms={"l1 distance of the weights, in the learner's units": moved, "lipschitz": free},
+        assumptions=(*STABLE, *cells.assumptions),
+        reference=f"{PAPER}, Theorem 1, with a joint region of the counts",
+        statement=statement,
     )
-
-
-def _of_parameters(given: Given, delta: float) -> Bound:
-    """Return the certificate over the confidence ellipsoid of the weights' parameters."""
-    given.fitted  # noqa: B018 - a learner that is not covered is refused first
-    found = read_parameters(given.model.weighter_, given.asked, delta, given.rows)
-    return _asymptotic(given, found, delta, "the covariance of {} parameters of the weights")
-
-
-def _asymptotic(given: Given, found: Parameters, delta: float, region: str) -> Bound:
-    """Return the certificate over a region that holds for many rows."""
-    likely = f"asymptotically with probability {100 * (1 - delta):.6g} %"
-    weights = given.model.weights_
-    worth = float(weights.sum() ** 2 / (weights @ weights))
-    few = (
-        f"The statement is for many rows, and the weights leave the worth of {worth:.0f}: it may "
-        "fail more often.",
-    )
-    name = "of the weights"
-    number = {
-        f"parameters {name}" if "parameters" in region else f"replicates {name}": found.number
+    return {
+        "Theorem 1, worst case over the counts": worst,
+        "Theorem 2, corrected": theorem_2("corrected", free),
+        "Theorem 2, as printed": theorem_2("paper", bounded),
     }
-    return given.certify(
-        found.region,
-        Known(
-            headline=f"{found.form.headline(likely)}, estimating the weights has moved",
-            region=region.format(found.number),
-            assumptions=found.assumptions,
-            remarks=(found.form.remark, *(few if worth < FEW_ROWS else ())),
-            terms={"delta": delta, **number},
-        ),
-        delta,
-    )
 
 
-def _of_replicates(given: Given, delta: float, replicates: int) -> Bound:
-    """Return the certificate over weights that are solved again."""
-    given.fitted  # noqa: B018 - a learner that is not covered is refused first
-    found = read_bootstrap(
-        given.model.weighter_,
-        given.asked,
-        delta,
-        given.rows,
-        replicates=replicates,
-        random_state=given.random_state,
-    )
-    return _asymptotic(given, found, delta, "{} bootstrap replicates of the weights")
-
-
-def _of_given_weights(given: Given, other_weights: Any) -> Bound:
-    """Return how far the model is from the one that given weights would have made."""
-    weights = given.model.weights_
-    other = check_weights(other_weights, name="other_weights", n_rows=len(weights))
-    if (weights == 0).any():
-        not_covered("some rows have weight zero, and their part in the model is not known.")
-    return given.certify(
-        GivenRegion((other / weights)[given.rows]),
-        Known(
-            headline="These weights would have moved",
-            region="the weights given",
-            assumptions=(),
-            remarks=(),
-            terms={},
-        ),
-    )
+def _lipschitz(fitted: KernelModel, total: float) -> tuple[float, float]:
+    """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
+    if not fitted.squared:
+        return 1.0, 1.0
+    labels = fitted.predictions + fitted.penalty * fitted.coefficients / fitted.weights
+    largest = float(np.abs(labels).max()) or 1.0
+    sigma = partial(lipschitz_constant, "squared", largest_label=largest)
+    return sigma(), sigma(kappa=fitted.kappa, lam=fitted.penalty, total_weight=total)

@@ -31,8 +31,7 @@ from scipy.stats import chi2
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weights
-from unskew.theory.bound import Bound
-from unskew.theory.checks import check_option, check_probability
+from unskew.theory.bound import Bound, check_option, check_probability
 from unskew.theory.stability import risk_bound, stability_coefficient
 
 

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from unskew.errors import ParameterError
 from unskew.numerics.weight_vectors import check_weights, effective_sample_size
-from unskew.theory.bound import Bound
-from unskew.theory.checks import check_at_least, check_probability
+from unskew.theory.bound import Bound, check_at_least, check_probability
 
 
 def importance_weighting_bound(

@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils.validation import check_is_fitted
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.theory import losses
+from unskew.theory.bound import not_covered
 from unskew.theory.losses import Loss
-from unskew.theory.not_covered import not_covered
 
 MOST_FEATURES = 5_000
 """Features beyond which the curvature, a matrix of their pairs, is refused."""
@@ -64,11 +65,6 @@ class LinearModel:
         return self.features @ self.coefficients
 
     @property
-    def what(self) -> str:
-        """What it predicts, in words."""
-        return "predictions" if self.classes is None else "decision function"
-
-    @property
     def free_intercept(self) -> bool:
         """Whether it has an intercept that is not penalised."""
         return bool(self.penalties[-1] == 0)
@@ -84,6 +80,23 @@ class _Objective:
     """The constant feature of a penalised intercept; None where it is not penalised."""
 
 
+def check_reweighted(model: Any) -> None:
+    """Raise an error unless this is a fitted Reweighted whose learner was given the weights."""
+    if not (hasattr(model, "estimator") and hasattr(model, "weighter")):
+        raise InputTypeError(f"certificate takes a fitted Reweighted; got {type(model).__name__}.")
+    check_is_fitted(model, "weights_")
+    if getattr(model, "resample", None) is not None:
+        not_covered(
+            f'the learner was trained on a resampled sample (resample="{model.resample}"), not '
+            "with weights."
+        )
+    if getattr(model, "power_", 1.0) != 1:
+        not_covered(
+            f"the weights were raised to the power {model.power_:g}, and no longer estimate "
+            "inverse probabilities. Use power=1."
+        )
+
+
 def last_step(model: Any) -> Any:
     """Return the learner at the end of a fitted pipeline, or the learner itself."""
     learner = model.estimator_
@@ -92,7 +105,7 @@ def last_step(model: Any) -> Any:
     return learner
 
 
-def read_linear(model: Any, X: Any, y: Any) -> LinearModel:
+def read_linear_model(model: Any, X: Any, y: Any) -> LinearModel:
     """Return a fitted linear learner with its sample, or raise why it is not covered."""
     learner = last_step(model)
     name = type(learner).__name__
@@ -159,6 +172,29 @@ def check_finite(features: FloatArray, name: str) -> None:
         )
 
 
+def check_no_class_weight(learner: Any) -> None:
+    """Raise an error if a learner changes the weights by class."""
+    if getattr(learner, "class_weight", None) is not None:
+        not_covered(
+            "class_weight changes the weights after they were estimated. Leave it out, or pass "
+            "design weights to fit."
+        )
+
+
+def check_label_columns(number: int) -> None:
+    """Raise an error if there is more than one column of labels."""
+    if number > 1:
+        not_covered(f"the labels have {number} columns; fit one model to each.")
+
+
+def check_penalty(alpha: Any) -> float:
+    """Return the penalty of a ridge regression, or raise that there is none."""
+    alphas = np.unique(np.asarray(alpha, dtype=np.float64))
+    if len(alphas) > 1 or alphas[0] <= 0:
+        not_covered(f"alpha={alpha} is not a positive penalty, so the model is not stable.")
+    return float(alphas[0])
+
+
 def _features(estimator: Any, rows: Any, constant: float | None) -> FloatArray:
     found = features_of(estimator, rows)
     if found.shape[1] > MOST_FEATURES:
@@ -173,35 +209,19 @@ def _features(estimator: Any, rows: Any, constant: float | None) -> FloatArray:
 
 def _objective(learner: Any, n_rows: int) -> _Objective:
     """Return what the learner minimises, per unit of weight, or raise why it is not covered."""
-    coefficients = np.asarray(learner.coef_)
-    if coefficients.ndim > 1 and coefficients.shape[0] > 1:
-        what = "classes" if hasattr(learner, "classes_") else "columns of labels"
-        not_covered(
-            f"there are more than two {what}; fit one model to each."
-            if what == "classes"
-            else f"the labels have {coefficients.shape[0]} columns; fit one model to each."
-        )
-    if getattr(learner, "class_weight", None) is not None:
-        not_covered(
-            "class_weight changes the weights after they were estimated. Leave it out, or pass "
-            "design weights to fit."
-        )
+    if len(getattr(learner, "classes_", ())) > 2:
+        not_covered("there are more than two classes; fit one model to each.")
+    check_label_columns(np.atleast_2d(learner.coef_).shape[0])
+    check_no_class_weight(learner)
     if getattr(learner, "positive", False):
         not_covered("positive=True constrains the coefficients, which moves them otherwise.")
     if isinstance(learner, Ridge):
-        return _ridge(learner)
+        return _Objective(losses.squared(), 2 * check_penalty(learner.alpha), None)
     if isinstance(learner, LogisticRegression):
         return _logistic_regression(learner)
     if isinstance(learner, LinearSVC | LinearSVR):
         return _linear_svm(learner)
     return _sgd(learner, n_rows)
-
-
-def _ridge(learner: Ridge) -> _Objective:
-    alphas = np.unique(np.asarray(learner.alpha, dtype=np.float64))
-    if len(alphas) > 1 or alphas[0] <= 0:
-        not_covered(f"alpha={learner.alpha} is not a positive penalty, so the model is not stable.")
-    return _Objective(losses.squared(), 2 * float(alphas[0]), None)
 
 
 def _logistic_regression(learner: LogisticRegression) -> _Objective:

@@ -25,7 +25,7 @@ curvature, H = R and this is strong convexity; for the logistic loss it is self-
 with the exact curvature. An intercept that is not penalised is covered as long as the rows'
 curvature determines it.
 
-Over the counts of cells, :mod:`unskew.theory.linear_cells` makes the bound smaller.
+Over the counts of cells, :func:`first_order` makes the bound smaller.
 
 At a kink any subgradient serves, and within a distance of it one that costs :math:`\varepsilon_i`:
 :math:`u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i`, and the half ball's square is
@@ -40,17 +40,27 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigvalsh, solve_triangular
 from scipy.optimize import lsq_linear
 
+from unskew.numerics.joint_region import worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray
-from unskew.theory.curvature import gram, inverse_root, top
+from unskew.theory.cell_region import CellRegion
 from unskew.theory.flips import Ellipsoid
-from unskew.theory.linear_cells import first_order
 from unskew.theory.linear_models import LinearModel, check_finite
-from unskew.theory.regions import CellRegion, GivenRegion, LinearContributions, Region
+from unskew.theory.regions import LinearContributions, OtherWeights, Region
 
 STEPS = 25
 """Trials of a neighbourhood before the curvature is given up."""
+
+ROUNDS = 4
+"""In which a smaller reach makes the remainder smaller. Any number gives a valid bound."""
+
+MOST_WORK = 2e9
+"""Of the products of the cells' matrices, beyond which only their limits are used."""
+
+SMALL = 64
+"""Columns up to which NumPy's functions are faster: SciPy's take longer to begin."""
 
 NEAR = (1e-5, 1e-4, 1e-3, 1e-2)
 """Distances from a kink within which rows are tried as lying on it."""
@@ -106,6 +116,21 @@ class LinearSystem:
         self.left = self._left(slopes)
         self.rows = LinearContributions(self.vectors)
 
+    @cached_property
+    def curvature(self) -> FloatArray:
+        """The curvature of the loss at the fitted scores."""
+        return self.model.loss.curvature(self.z, np.zeros(len(self.z)))
+
+    @property
+    def classes(self) -> Any:
+        """Of a classifier; None for a regression."""
+        return self.model.classes
+
+    @property
+    def judged(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The features, scores and weights of the rows at which the model is judged."""
+        return self.model.features, self.scores, self.model.weights
+
     def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features and scores of rows in the form of X."""
         features = self.model.of_rows(rows)
@@ -116,7 +141,7 @@ class LinearSystem:
         """Return how far the weights of a region can move the model."""
         model = self.model
         curved = self._in_neighbourhood(region, model.penalties, self.left)
-        if curved is not None and isinstance(region, GivenRegion) and self.may_step:
+        if curved is not None and isinstance(region, OtherWeights) and self.may_step:
             return self._by_a_step(region, curved)
         if curved is not None:
             return first_order(self, region, curved) if isinstance(region, CellRegion) else curved
@@ -128,7 +153,7 @@ class LinearSystem:
         assert found is not None  # the penalties are positive
         return found[0]
 
-    def _by_a_step(self, region: GivenRegion, direct: Moves) -> Moves:
+    def _by_a_step(self, region: OtherWeights, direct: Moves) -> Moves:
         """Return the way of one Newton step to the model of known weights, and what is left of it.
 
         The same bound holds at the end of the step, where the gradient is smaller.
@@ -140,7 +165,7 @@ class LinearSystem:
             coefficients=model.coefficients + step,
             weights=model.weights * region.ratios,
         )
-        rest = LinearSystem(moved, may_step=False).moves(GivenRegion(np.ones(len(self.z))))
+        rest = LinearSystem(moved, may_step=False).moves(OtherWeights(np.ones(len(self.z))))
         along = model.features @ step
         reach = np.abs(along) + rest.reach
         ratio = float(np.max(1 / np.maximum(region.ratios, 1e-300)))
@@ -158,14 +183,17 @@ class LinearSystem:
             norm=min(direct.norm, float(np.linalg.norm(step)) + rest.norm),
         )
 
-    def _step(self, changes: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the Newton step of the coefficients for W/Ŵ − 1, at the weights given."""
+    def _step(self, changes: FloatArray, weights: FloatArray, *, left: bool = True) -> FloatArray:
+        """Return the Newton step of the coefficients for W/Ŵ − 1, at the weights given.
+
+        With or without the way that the optimiser has left.
+        """
         model = self.model
-        curvature = weights * model.loss.curvature(self.z, np.zeros(len(self.z)))
-        hessian = gram(model.features, curvature)
-        pulls = self.vectors.T @ changes + self.left
-        inverse = np.linalg.pinv(hessian + np.diag(model.penalties), hermitian=True)
-        return np.asarray(-inverse @ pulls)
+        hessian = gram(model.features, weights * self.curvature) + np.diag(model.penalties)
+        pulls = self.vectors.T @ changes
+        if left:
+            pulls = pulls + self.left
+        return np.asarray(-np.linalg.pinv(hessian, hermitian=True) @ pulls)
 
     def _in_neighbourhood(
         self, region: Region, penalties: FloatArray, left: FloatArray
@@ -263,14 +291,18 @@ class LinearSystem:
         weights = self.model.weights
         return gram(self.model.features, weights / weights.sum())
 
-    def move_to_first_order(self, changes: FloatArray) -> FloatArray:
-        """Return how the scores move to first order, for columns of W/Ŵ − 1."""
-        model = self.model
-        curvature = model.weights * model.loss.curvature(self.z, np.zeros(len(self.z)))
-        hessian = gram(model.features, curvature)
-        pulls = self.vectors.T @ changes
-        inverse = np.linalg.pinv(hessian + np.diag(model.penalties), hermitian=True)
-        return np.asarray(model.features @ (inverse @ -pulls))
+    def refit_spread(
+        self, region: Region, random: np.random.RandomState, number: int
+    ) -> float | None:
+        """Return the change of the predictions over draws of the weights, to first order.
+
+        None where the region or the loss does not allow that. It is an estimate, not a bound.
+        """
+        drawn = region.draws(random, number)
+        if drawn is None or self.model.loss.bend is None:
+            return None
+        change = self.model.features @ self._step(drawn - 1, self.model.weights, left=False)
+        return math.sqrt(float(np.average((change**2).mean(axis=1), weights=self.model.weights)))
 
     def _left(self, slopes: FloatArray) -> FloatArray:
         """Return the gradient that the optimiser has left at its own weights."""
@@ -317,3 +349,129 @@ class LinearSystem:
         # The cost of a slope: how far its tangent at the kink lies above the loss at z.
         cost[free] = np.abs(chosen - slopes)[free] * np.abs(cost[free] / (high - low)[free])
         return chosen, cost
+
+
+def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves:
+    r"""Return a sharper bound over the counts of cells, or the known one if that is smaller.
+
+    Let :math:`H_0` be the curvature at the fitted model and :math:`\bar H` the average curvature on
+    the way to the model of other weights, so that :math:`\bar H \Delta = -g`. In coordinates in
+    which :math:`H_0` is the identity, :math:`\bar H = 1 + E`,
+
+    .. math:: \Delta = -g - E \Delta, \qquad g = b + \sum_C t_C v_C,
+
+    where t are the relative errors of the counts and b is what does not depend on them. So a score
+    moves by at most its first order, :math:`|x^\top b| + \max_t |\sum_C t_C\, x^\top v_C|`, which
+    is different for each row, and the remainder :math:`\lVert E \rVert\, \lVert \Delta \rVert\,
+    \lVert x \rVert`. The part of E that comes from the weights is :math:`\sum_C t_C A_C` with
+    :math:`A_C = \sum_{i \in C} W_i k_i x_i x_i^\top`, of which, since :math:`\sum_C c_C t_C^2 \le
+    r`,
+
+    .. math:: \Bigl\lVert \sum_C t_C A_C \Bigr\rVert^2 \le r\,\lambda_{\max}\Bigl(\sum_C A_C^2 / c_C
+              \Bigr);
+
+    the part that comes from the curvature of the loss is at most :math:`\lambda_{\max}(\sum_i W_i
+    \kappa_i x_i x_i^\top)`, where :math:`\kappa_i` is by how much its average can differ from that
+    at the fitted score, as far as the score can move. That is known from the bound without this
+    one, and then from this one.
+    """
+    model, errors = system.model, region.errors
+    features, weights = model.features, model.weights
+    here = weights * system.curvature
+    root = inverse_root(gram(features, here) + np.diag(model.penalties))
+    if root is None:
+        return known
+    # 1) The first order, in coordinates in which the curvature is one.
+    rows = system.rows.rooted(root)
+    sums = rows.sums(region.factors)
+    left = root @ system.left
+    along, fixed = region.along(rows)
+    centre = left + fixed
+    pull, dominant = worst_norm_of(errors, sums)
+    pull += float(np.linalg.norm(centre))
+    mapped = features @ root.T
+    lengths = np.linalg.norm(mapped, axis=1)
+    # 2) How far the model can be at all, in the same norm.
+    farthest = float(np.linalg.norm(known.ball.along @ np.linalg.inv(root), 2))
+    # 3) The remainder, which falls with the reach.
+    by_weights = _of_weights(region, mapped, here)
+    reach = known.reach
+    first = Ellipsoid(along @ root, root.T @ centre, root, 0.0).reach(features)
+    rest = np.inf
+    for _ in range(ROUNDS):
+        bending = weights * region.most * model.loss.bending(system.z, reach)
+        change = by_weights + (top(gram(mapped, bending)) if bending.any() else 0.0)
+        least = pull / (1 - change) if change < 1 else np.inf
+        rest = change * min(farthest, least)
+        smaller = np.minimum(reach, first + rest * lengths)
+        done = not bending.any() or (smaller > 0.98 * reach).all()
+        reach = smaller
+        if done:
+            break
+    spread = root @ system.squares @ root.T
+    widest = math.sqrt(top(spread))
+    average = worst_norm(errors, sums @ spread @ sums.T)[0]
+    average += math.sqrt(float(centre @ spread @ centre)) + rest * widest
+    sharper = Ellipsoid(along @ root, root.T @ centre, root, rest).without_rest(system.squares)
+    known = replace(known, ellipsoids=(*known.ellipsoids, sharper), reach=reach)
+    if average >= known.on_average:
+        return known
+    return replace(
+        known,
+        on_average=average,
+        norm=min(known.norm, (pull + rest) * float(np.linalg.norm(root, 2))),
+        left=math.sqrt(float(left @ spread @ left)),
+        dominant=dominant,
+    )
+
+
+def _of_weights(region: CellRegion, mapped: FloatArray, here: FloatArray) -> float:
+    """Return a bound on the change of the curvature by the weights alone."""
+    errors, cells = region.errors, region.cells.of_row[region.rows]
+    factor = here * region.cells.factor[region.rows]
+    fixed = top(gram(mapped, here * np.abs(region.fixed))) if region.fixed.any() else 0.0
+    at_limits = top(gram(mapped, factor * errors.size[cells]))
+    n_cells, d = len(errors.size), mapped.shape[1]
+    if n_cells * d**3 > MOST_WORK:
+        return fixed + at_limits
+    together = np.zeros((d, d))
+    order = np.argsort(cells, kind="stable")
+    ends = np.searchsorted(cells[order], np.arange(n_cells + 1))
+    for cell in np.flatnonzero(np.isfinite(errors.stiffness)):
+        own = order[ends[cell] : ends[cell + 1]]
+        matrix = gram(mapped[own], factor[own])
+        together += matrix @ matrix / errors.stiffness[cell]
+    return fixed + min(at_limits, math.sqrt(errors.radius * top(together)))
+
+
+def gram(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of the outer products of rows, for weights that are not negative."""
+    scaled = features * np.sqrt(weights)[:, None]
+    return np.asarray(scaled.T @ scaled)
+
+
+def inverse_root(matrix: FloatArray) -> FloatArray | None:
+    """Return R with R A Rᵀ = 1, or None where A is not positive definite."""
+    try:
+        if len(matrix) <= SMALL:
+            root: FloatArray = np.linalg.inv(np.linalg.cholesky(matrix))
+        else:
+            factor = cholesky(matrix, lower=True)
+            root = np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+    except LinAlgError:
+        return None
+    return root if np.isfinite(root).all() else None
+
+
+def top(matrix: FloatArray) -> float:
+    """Return the largest eigenvalue, not below zero.
+
+    Examples
+    --------
+    >>> round(top(np.diag([2.0, 3.0])), 12)
+    3.0
+    """
+    last = len(matrix) - 1
+    if last < SMALL:
+        return max(float(np.linalg.eigvalsh(matrix)[last]), 0.0)
+    return max(float(eigvalsh(matrix, subset_by_index=[last, last])[0]), 0.0)

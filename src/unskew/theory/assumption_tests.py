@@ -1,35 +1,78 @@
-r"""Whether weights with parameters suffice: a test of what they leave unmatched.
+r"""Tests of what certificates assume: selection that is even, and weights of the right form.
 
-If the weights needed have the form that was fitted, the weighted sample's mean of any function
-equals the population's, up to noise. The test compares
+Certificates of cells assume that **selection is even within cells**
+(:mod:`unskew.numerics.even_within_cells`). Certificates of weights with parameters assume that
+**weights of the fitted form suffice**: then the weighted sample's mean of any function equals the
+population's, up to noise. That test compares
 
 - the square of each column, which is where an effect on selection bends;
 - whether it is above the population's median, which is where an effect jumps;
 - products of two columns, as many as there is room for.
 
-Columns are standardised and kept within ±2. Each difference is divided by its standard error, from
-the rows' influence, through the weights and directly, with residuals over one minus their leverage;
-the largest decides, by Student's distribution with as many rows as the weights are worth and
-Bonferroni's inequality. One statistic of all functions together would have less power where few
-columns matter: it spreads over as many directions as there are functions.
-
-Without limits, few rows with large squares and large weights decide both the difference and its
-estimated variance, and the test rejects twice as often as its level says.
+Columns are standardised and kept within ±2: otherwise few rows with large squares and large weights
+decide both the difference and its estimated variance, and the test rejects twice as often as its
+level says. Each difference is divided by its standard error, from the rows' influence, through the
+weights and directly, with residuals over one minus their leverage; the largest decides, by
+Student's distribution with as many rows as the weights are worth and Bonferroni's inequality. One
+statistic of all functions together would have less power where few columns matter.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from scipy.stats import t as student
 
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.even_within_cells import even_within_cells
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.sample import Sample
-from unskew.theory.assumption_test import LEVEL, AssumptionTest
 from unskew.weighters.linearisation import Influence, Linearisation
+
+LEVEL = 0.05
+"""The level of the tests: the share of samples for which an assumption holds and is rejected all
+the same."""
+
+
+@dataclass(frozen=True)
+class AssumptionTest(ABC):
+    """The result of a test.
+
+    Attributes
+    ----------
+    p_value : float or None
+        None where it could not be made.
+    """
+
+    p_value: float | None
+    assumed: ClassVar[str]
+    """The assumption, in the indicative: "selection is even"."""
+    supposed: ClassVar[str]
+    """The same where it is rejected: "selection were even"."""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the assumption does not hold."""
+        return self.p_value is not None and self.p_value < LEVEL
+
+    def headline(self, likely: str) -> str:
+        """Return the beginning of a statement, qualified unless the test lets it stand."""
+        if self.p_value is not None and not self.rejected:
+            return likely[:1].upper() + likely[1:]
+        likely = likely[:1].lower() + likely[1:]
+        if self.p_value is None:
+            return f"If {self.assumed}, which was not tested, {likely}"
+        return f"Only if {self.supposed}, which a test rejects (p = {self.p_value:.2g}), {likely}"
+
+    @property
+    @abstractmethod
+    def remark(self) -> str:
+        """What the test says, in a sentence."""
+
 
 MOST_FUNCTIONS = 30
 """Products fill up to this number of functions. Not tuned."""
@@ -181,3 +224,53 @@ def _squares(terms: FloatArray, centred: bool) -> FloatArray:
     """Return each column's sum of squares, about its mean or about zero."""
     sums: FloatArray = np.einsum("ij,ij->j", terms, terms)
     return sums - len(terms) * terms.mean(axis=0) ** 2 if centred else sums
+
+
+class EvenSelection(AssumptionTest):
+    """The test of selection that is even within cells."""
+
+    assumed = "selection is even within cells"
+    supposed = "selection were even within cells"
+
+    @property
+    def remark(self) -> str:
+        """What the test says, in a sentence."""
+        if self.p_value is None:
+            return (
+                "Whether selection is even within cells was not tested: the rows that the test "
+                'needs are kept only in memory after fit (not with overlap="ignore"), without '
+                "weights, and cells must hold "
+                "some of them."
+            )
+        if self.rejected:
+            return (
+                f"Selection differs within cells (p = {self.p_value:.2g}), so the counts do not "
+                "bound the error of the weights. Use smaller cells, or cells in the columns by "
+                "which selection differs."
+            )
+        return (
+            "A test of whether selection is even within cells finds no difference (p = "
+            f"{self.p_value:.2g}, level {LEVEL:g}); it can miss small ones."
+        )
+
+
+def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelection:
+    """Test whether every row of a cell was equally likely to be selected.
+
+    Parameters
+    ----------
+    weighter : CellWeighter
+        Fitted.
+    merged : ndarray of int, optional
+        The coarser cell of each cell.
+    """
+    examined = getattr(weighter, "_examined", None)
+    if examined is None:
+        return EvenSelection(None)
+    sample, drawn = examined.sample, examined.drawn
+    if merged is not None:
+        sample, drawn = (
+            side.take(side.cells >= 0)._replace(cells=merged[side.cells[side.cells >= 0]])
+            for side in (sample, drawn)
+        )
+    return EvenSelection(even_within_cells(sample, drawn, examined.n_rows))

@@ -15,14 +15,14 @@ somewhat smaller.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from unskew.numerics.typing import FloatArray
-from unskew.theory.curvature import gram, inverse_root, top
 from unskew.theory.flips import PerDraw
-from unskew.theory.linear_moves import LinearSystem
+from unskew.theory.moves import LinearSystem, gram, inverse_root, top
 from unskew.theory.regions import Region, order_statistic
 
 DRAWS = 199
@@ -62,14 +62,14 @@ class Refits:
     left: float
 
 
-def refits(
+def refits_with_draws(
     system: LinearSystem, region: Region, delta: float, random: np.random.RandomState
 ) -> Refits | None:
     """Fit the model again with draws of the weights; None where it has too little curvature."""
     model, loss = system.model, system.model.loss
     if loss.bend is None:
         return None
-    here = model.weights * loss.curvature(system.z, np.zeros(len(system.z)))
+    here = model.weights * system.curvature
     root = inverse_root(gram(model.features, here) + np.diag(model.penalties))
     drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
     if root is None or drawn is None:
@@ -106,7 +106,7 @@ class _Drawn:
         model, z = system.model, system.z
         self.signed = system.sign[:, None] * model.features
         self.weighted = model.weights[:, None] * self.signed
-        self.curved = model.loss.curvature(z, np.zeros(len(z)))[:, None] * self.weighted
+        self.curved = system.curvature[:, None] * self.weighted
         step = max(1, ENTRIES // ratios.shape[1])
         self.blocks = [slice(start, start + step) for start in range(0, len(z), step)]
 
@@ -147,7 +147,7 @@ def _solve(drawn: _Drawn, root: FloatArray) -> tuple[FloatArray, FloatArray, Flo
     first = np.linalg.norm(root @ gradient, axis=0)
     steps = np.zeros_like(gradient)
     for _ in range(NEWTON_STEPS):
-        steps -= _conjugate_gradients(drawn, gradient, inverse)
+        steps -= conjugate_gradients(drawn.image, gradient, inverse, enough=1e-3)
         gradient, most = drawn.gradient(steps)
         size = np.linalg.norm(root @ gradient, axis=0)
         if (size <= ENOUGH * first).all():
@@ -155,19 +155,38 @@ def _solve(drawn: _Drawn, root: FloatArray) -> tuple[FloatArray, FloatArray, Flo
     return steps, size, most
 
 
-def _conjugate_gradients(drawn: _Drawn, right: FloatArray, inverse: FloatArray) -> FloatArray:
-    """Solve for each column with its own curvature, roughly."""
+def conjugate_gradients(
+    image: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    inverse: FloatArray | None = None,
+    *,
+    steps: int = GRADIENT_STEPS,
+    enough: float = 0.0,
+) -> FloatArray:
+    """Solve a system for each column, all at once and roughly.
+
+    Parameters
+    ----------
+    image : callable
+        Returns each column's matrix times its direction.
+    right : ndarray of shape (d, n)
+    inverse : ndarray of shape (d, d), optional
+        The preconditioner.
+    steps : int
+    enough : float
+        The share of the right-hand side that may be left.
+    """
     solved, residual = np.zeros_like(right), right.copy()
-    direction = inverse @ residual
-    old = np.einsum("ij,ij->j", residual, direction)
-    for _ in range(GRADIENT_STEPS):
-        image = drawn.image(direction)
-        step = old / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-300)
+    direction = better = residual if inverse is None else inverse @ residual
+    old = np.einsum("ij,ij->j", residual, better)
+    for _ in range(steps):
+        mapped = image(direction)
+        step = old / np.maximum(np.einsum("ij,ij->j", direction, mapped), 1e-300)
         solved += step * direction
-        residual -= step * image
-        if np.linalg.norm(residual) <= 1e-3 * np.linalg.norm(right):
+        residual = residual - step * mapped
+        if np.linalg.norm(residual) <= enough * np.linalg.norm(right):
             break
-        better = inverse @ residual
+        better = residual if inverse is None else inverse @ residual
         new = np.einsum("ij,ij->j", residual, better)
         direction = better + new / np.maximum(old, 1e-300) * direction
         old = new

@@ -12,14 +12,14 @@ from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
+from unskew.theory.assumption_tests import TheirRows
 from unskew.theory.flips import FlipRule, Flips
-from unskew.theory.form_test import TheirRows
 
 POPULATION_ROWS = 20_000
 """Rows of the population from which its part of a covariance is estimated; all, if it has fewer."""
 
 
-class Asked:
+class PopulationSource:
     """What was passed as population=, and the X whose columns are asked for.
 
     Parameters

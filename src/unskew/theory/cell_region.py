@@ -1,19 +1,35 @@
-"""The counts in the cells of a fitted weighter, for the certificate, and coarser cells."""
+r"""Weights that the counts of cells allow: binomial counts, and the region they leave.
+
+A cell weighter's weights are ratios of counts. Given the population, the number of sample rows of a
+cell is binomial, so that the counts confine the relative error t of each cell's weight to a box and
+an ellipsoid (:mod:`unskew.numerics.joint_region`). A row's perfect weight over its estimated one is
+:math:`\rho = s + f\,(1 + t)`, which :class:`CountedCells` keeps for each row. On the leaves of a
+tree, :func:`coarser` merges cells that may share one probability of selection.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from unskew.numerics.joint_region import RelativeErrors, relative_errors
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.theory.even_selection import EvenSelection, even_selection
-from unskew.theory.frequency import PARTITION
-from unskew.theory.not_covered import not_covered
+from unskew.theory.assumption_tests import EvenSelection, even_selection
+from unskew.theory.bound import not_covered
+from unskew.theory.cell_bounds import PARTITION
+from unskew.theory.regions import (
+    Contributions,
+    LinearContributions,
+    Region,
+    RegionWords,
+    why_no_region,
+)
 from unskew.weighters.cells import CellWeighter
-from unskew.weighters.inductive import InductiveWeighter
 
 MOST_UNCOVERED = 0.01
 """The share of the population without sample rows up to which the certificate neglects it, and says
@@ -65,9 +81,92 @@ class CountedCells:
         trials = np.append(self.trials, np.ones(self.unseen))
         return relative_errors(successes, trials, delta).first(len(self.successes))
 
+    def named(self, place: int) -> tuple[int, float, float]:
+        """Return what the weighter calls a cell, and how many rows of both sides it holds."""
+        return self.names[place], self.sample[place], self.population[place]
+
     def ratios(self, rows: IntArray, errors: FloatArray) -> FloatArray:
         """Return perfect over estimated weight of these rows, for relative errors of the cells."""
         return self.shift[rows] + self.factor[rows] * (1 + errors[self.of_row[rows]])
+
+
+@dataclass(frozen=True)
+class CellRegion(Region):
+    """All weights that the counts of cells allow."""
+
+    cells: CountedCells
+    errors: RelativeErrors
+    rows: IntArray
+    """The places in the sample of the rows that contribute."""
+    factors: csr_array = field(init=False)
+    """A column for each cell: by how much an error of its count changes each row's ratio."""
+    fixed: FloatArray = field(init=False)
+    """Each row's change of the ratio that no count leaves open."""
+    least: FloatArray = field(init=False)
+    most: FloatArray = field(init=False)
+
+    words: RegionWords = Region.words
+
+    @classmethod
+    def from_cells(
+        cls, cells: CountedCells, delta: float, rows: IntArray, *, coarse: bool = False
+    ) -> CellRegion:
+        """Return the region that holds the perfect weights with probability 1 − δ."""
+        terms: dict[str, float] = {"delta": delta}
+        if cells.even.p_value is not None:
+            terms["p-value of even selection within cells"] = cells.even.p_value
+        if coarse:
+            terms["cells"] = len(cells.successes)
+        shared = "all leaves under one node of the pruned tree share one probability of selection"
+        likely = f"With probability {100 * (1 - delta):.6g} %"
+        words = RegionWords(
+            headline=f"{cells.even.headline(likely)}, estimating the weights has moved",
+            region=f"the counts of {len(cells.successes)} cells",
+            assumptions=(*cells.assumptions, shared) if coarse else cells.assumptions,
+            remarks=(cells.even.remark,),
+            terms=terms,
+        )
+        return cls(cells, cells.errors(delta), rows, words=words)
+
+    def __post_init__(self) -> None:
+        size = (len(self.rows), len(self.cells.successes))
+        entries = (np.arange(size[0]), self.cells.of_row[self.rows])
+        factors = csr_array((self.cells.factor[self.rows], entries), size)
+        fixed = self.cells.shift[self.rows] + self.cells.factor[self.rows] - 1
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "fixed", fixed)
+        object.__setattr__(self, "least", self.cells.ratios(self.rows, self.errors.low))
+        object.__setattr__(self, "most", self.cells.ratios(self.rows, self.errors.high))
+
+    def has_few_rows(self, fewest: int) -> bool:
+        """Whether cells hold fewer rows than so many on average."""
+        return len(self.cells.successes) * fewest > len(self.rows)
+
+    def pull(self, rows: Contributions) -> tuple[float, int]:
+        """Return the largest norm over the counts, and the cell that has the largest part."""
+        worst, dominant = rows.worst(self.errors, self.factors)
+        if self.fixed.any():
+            worst += math.sqrt(max(float(rows.gram(self._fixed_column)[0, 0]), 0.0))
+        return worst, dominant
+
+    @cached_property
+    def _fixed_column(self) -> FloatArray:
+        return self.fixed[:, None]
+
+    def along(self, rows: LinearContributions) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of the cells' vectors in units of the ellipsoid, and what is fixed."""
+        scale = math.sqrt(self.errors.radius) / np.sqrt(self.errors.stiffness)
+        vectors = scale[:, None] * rows.sums(self.factors)
+        if len(vectors) > vectors.shape[1]:  # the same ellipsoid, with fewer numbers
+            vectors = np.asarray(np.linalg.qr(vectors, mode="r"))
+        return vectors, rows.sums(self._fixed_column)[0]
+
+    def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
+        """Draw each cell's probability of selection from its posterior under Jeffreys' prior."""
+        m, n = self.cells.successes, self.cells.trials
+        rate = random.beta(m + 0.5, n - m + 0.5, size=(number, len(m)))
+        errors = (m / n) / rate - 1
+        return np.column_stack([self.cells.ratios(self.rows, row) for row in errors])
 
 
 def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
@@ -97,19 +196,6 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     trials = n - (rows - m)
     shift, factor = (m / n)[of_row], (trials / n)[of_row]
     return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, *rest)
-
-
-def why_no_region(weighter: Any) -> str:
-    """Return why neither counts nor parameters confine a weighter's weights, and what would."""
-    name = type(weighter).__name__
-    why = getattr(weighter, "_not_certifiable", "") or (
-        f"{name} does not weigh by counts in cells, nor by kernel mean matching, nor by parameters "
-        "whose covariance is known"
-    )
-    why = why.removesuffix(".")
-    if isinstance(weighter, InductiveWeighter) and weighter._estimates:
-        return f'{why}. region="bootstrap" solves them again instead.'
-    return f"{why}."
 
 
 def _check_covered(weighter: Any, weights: FloatArray) -> None:
