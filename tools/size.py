@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
-MAX_CODE_LINES = 31_837  # target: 25,000
-MAX_FILES = 320  # target: 180
-MAX_CLASSES = 472  # target: 300
+MAX_CODE_LINES = 31_614  # target: 25,000
+MAX_FILES = 302  # target: 180
+MAX_CLASSES = 471  # target: 300
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE = {  # class names that exist more than once; target: none
     "Basis",
@@ -33,7 +33,6 @@ STILL_TWICE = {  # class names that exist more than once; target: none
     "Certificate",
     "CountedCells",
     "Estimate",
-    "Given",
     "Levels",
     "Moments",
     "Outcome",
