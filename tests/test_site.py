@@ -113,7 +113,7 @@ def test_the_build_finds_pages_that_do_not_show_the_stored_results(tmp_path):
     (tmp_path / "one.md").write_text("a table\n\n| 1 | 2 |\n")
 
     def found(text: str, whole: bool) -> list[str]:
-        return list(check.problems(check.Made("one.md", [text], whole, "make it"), tmp_path))
+        return check.problems(check.Made("one.md", text, whole, "make it"), tmp_path)
 
     assert found("| 1 | 2 |", whole=False) == []
     assert found("| 1 | 3 |", whole=False) == [

@@ -1,7 +1,6 @@
 """How often 95 % intervals of ``estimate`` contain the truth; the protocol is in README.md.
 
 python -m benchmarks.estimation [--draws 1000] [--only TEXT] [--seconds 400]
-python -m benchmarks.estimation --compare --draws 200     (calibration against automatic weights)
 """
 
 from __future__ import annotations
@@ -17,39 +16,22 @@ from typing import Any
 import numpy as np
 
 from benchmarks.estimation.scenarios import scenarios
-from unskew import AutoWeights, CalibrationWeights, UnskewError, estimate
+from unskew import CalibrationWeights, UnskewError, estimate
 
 RESULTS = Path(__file__).with_name("results.json")
-COMPARED = Path(__file__).with_name("compared.json")
-Methods = dict[str, dict[str, Any]]
 CALIBRATION = CalibrationWeights(overlap="ignore")
-METHODS: Methods = {
+METHODS: dict[str, dict[str, Any]] = {
     "weights": {"weighter": CALIBRATION},
     "outcome": {"weighter": CALIBRATION, "outcome": "linear"},
 }
-WEIGHTERS: Methods = {
-    "calibration": {"weighter": CALIBRATION},
-    "automatic": {"weighter": AutoWeights(calibrate_to="means", overlap="ignore")},
-}
-TO_COMPARE = (
-    "logistic, inside, U of 500",
-    "logistic, disjoint, U of 500",
-    "threshold, disjoint, U of 500",
-    "logistic, disjoint, design weights",
-    "few effective rows",
-    "Kang-Schafer, wrong columns",
-)
-"""Scenarios that are cheap enough for automatic weights, and of each kind."""
 
 
-def one(
-    name: str, number: int, methods: Methods
-) -> dict[str, tuple[float, float, float, float] | None]:
+def one(name: str, number: int) -> dict[str, tuple[float, float, float, float] | None]:
     """Return estimate, standard error, whether it covers, and error of each method in a draw."""
     random = np.random.default_rng([zlib.crc32(name.encode()), number])
     draw = scenarios()[name](random)
     found: dict[str, Any] = {}
-    for method, options in methods.items():
+    for method, options in METHODS.items():
         try:
             made = estimate(
                 draw.X,
@@ -114,22 +96,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=np.inf)
-    parser.add_argument("--compare", action="store_true")
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    methods, path, names = METHODS, RESULTS, tuple(scenarios())
-    if options.compare:
-        methods, path, names = WEIGHTERS, COMPARED, TO_COMPARE
-    path = options.results or path
+    path = options.results
     warnings.simplefilter("ignore")
     results = json.loads(path.read_text()) if path.exists() else {}
     end = time.monotonic() + options.seconds
-    for name in names:
+    for name in scenarios():
         if options.only not in name:
             continue
         totals = results.setdefault(name, {"draws": 0})
         while totals["draws"] < options.draws and time.monotonic() < end:
-            add(totals, one(name, totals["draws"], methods))
+            add(totals, one(name, totals["draws"]))
             if totals["draws"] % 20 == 0 or totals["draws"] == options.draws:
                 path.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))

@@ -21,7 +21,7 @@ class Made(NamedTuple):
     """A page, what it must be or contain, and the command that writes it."""
 
     page: str
-    texts: list[str]
+    text: str
     whole: bool
     command: str
 
@@ -30,7 +30,7 @@ def table_1() -> Iterator[Made]:
     """Yield the page on the paper's table."""
     from docs import table_1
 
-    yield Made("table-1.md", [table_1.page()], True, "python -m docs.table_1")
+    yield Made("table-1.md", table_1.page(), True, "python -m docs.table_1")
 
 
 def checked_against() -> Iterator[Made]:
@@ -38,7 +38,7 @@ def checked_against() -> Iterator[Made]:
     from docs import checked_against
 
     page = checked_against.page()
-    yield Made("checked-against.md", [page], True, "python -m docs.checked_against")
+    yield Made("checked-against.md", page, True, "python -m docs.checked_against")
 
 
 def accuracy() -> Iterator[Made]:
@@ -46,31 +46,30 @@ def accuracy() -> Iterator[Made]:
     from benchmarks.accuracy import page, results
 
     stored, command = results.Results(), "python -m benchmarks.accuracy page"
-    yield Made("accuracy.md", [page.page(stored)], True, command)
-    yield Made("which-method.md", [page.chooser(stored)], True, command)
+    yield Made("accuracy.md", page.page(stored), True, command)
+    yield Made("which-method.md", page.chooser(stored), True, command)
 
 
 def answers() -> Iterator[Made]:
     """Yield the page on the defaults' answers."""
     from benchmarks.answers import page
 
-    yield Made("answers.md", [page.page(page.stored())], True, "python -m benchmarks.answers page")
+    yield Made("answers.md", page.page(page.stored()), True, "python -m benchmarks.answers page")
 
 
 def speed() -> Iterator[Made]:
     """Yield the table on how long things take."""
     from benchmarks.speed import __main__ as speed
 
-    yield Made("speed.md", [speed.stored()], False, "python -m benchmarks.speed --page")
+    yield Made("speed.md", speed.stored(), False, "python -m benchmarks.speed --page")
 
 
 def estimation() -> Iterator[Made]:
-    """Yield the tables on how often intervals cover."""
+    """Yield the table on how often intervals cover."""
     from benchmarks.estimation import __main__ as estimation
 
-    results = (estimation.RESULTS, estimation.COMPARED)
-    tables = [estimation.table(json.loads(path.read_text(encoding="utf-8"))) for path in results]
-    yield Made("estimates.md", tables, False, "python -m benchmarks.estimation, and paste")
+    table = estimation.table(json.loads(estimation.RESULTS.read_text(encoding="utf-8")))
+    yield Made("estimates.md", table, False, "python -m benchmarks.estimation, and paste")
 
 
 CHECKS: list[Callable[[], Iterator[Made]]] = [
@@ -83,12 +82,12 @@ CHECKS: list[Callable[[], Iterator[Made]]] = [
 ]
 
 
-def problems(made: Made, folder: Path = DOCS) -> Iterator[str]:
-    """Yield a line for each text that a page lacks."""
+def problems(made: Made, folder: Path = DOCS) -> list[str]:
+    """Return what is wrong with a page, in a line."""
     shown = (folder / made.page).read_text(encoding="utf-8")
-    for text in made.texts:
-        if shown != text if made.whole else text not in shown:
-            yield f"docs/{made.page} does not show the stored results: {made.command}"
+    if shown == made.text or (not made.whole and made.text in shown):
+        return []
+    return [f"docs/{made.page} does not show the stored results: {made.command}"]
 
 
 def main() -> int:

@@ -134,7 +134,7 @@ class TestAreaUnderTheCurve:
 
     def test_a_row_is_scored_by_models_of_earlier_folds_alone(self):
         random = np.random.default_rng(3)
-        # On this the level rests; `benchmarks/diagnosis calibration` measures it.
+        # On this the level rests; docs/report.md has what was measured.
         rows, sides = random.normal(size=(300, 2)), sides_of(100, 200)
         options = {"categories": np.zeros(2, dtype=bool), "seed": 0}
         _, before = classifier_two_sample_test("smooth", rows, *sides, **options)
