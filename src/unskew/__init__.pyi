@@ -60,8 +60,8 @@ from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
 from unskew.weighters.histogram import HistogramWeights as HistogramWeights
 from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
 from unskew.weighters.known_probability import KnownProbability as KnownProbability
+from unskew.weighters.label_shift import LabelShiftTest as LabelShiftTest
 from unskew.weighters.label_shift import LabelShiftWeights as LabelShiftWeights
-from unskew.weighters.label_shift_answer import LabelShiftTest as LabelShiftTest
 from unskew.weighters.storage import load_weighter as load_weighter
 from unskew.weighters.storage import save_weighter as save_weighter
 from unskew.weighters.tempered import Tempered as Tempered

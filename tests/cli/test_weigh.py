@@ -420,7 +420,7 @@ def test_resume_is_refused_by_name(unskew, survey):
 
 
 def test_what_the_models_were_trained_on_is_said_where_it_is_not_all(unskew, survey, monkeypatch):
-    from unskew.weighters import reservoir_size
+    from unskew.weighters import two_samples
 
     given = (
         "weigh",
@@ -433,7 +433,7 @@ def test_what_the_models_were_trained_on_is_said_where_it_is_not_all(unskew, sur
         "customer",
     )
     assert "trained" not in unskew(*given, "-o", "w.csv").out
-    monkeypatch.setattr(reservoir_size, "MEMORY", 1)
-    monkeypatch.setattr(reservoir_size, "FEWEST", 100)
+    monkeypatch.setattr(two_samples, "MEMORY", 1)
+    monkeypatch.setattr(two_samples, "FEWEST", 100)
     found = unskew(*given, "-o", "w.csv").out
     assert "Models were trained on 100 sample rows and 100 population rows" in found

@@ -5,7 +5,7 @@ import pytest
 from tests.learning.heckman_data import simulated
 
 from unskew import HeckmanRegressor, InputError, ParameterError, Population
-from unskew.weighters import reservoir_size
+from unskew.weighters import two_samples
 
 
 class TestWarnings:
@@ -88,7 +88,7 @@ class TestErrors:
             model.fit(frame[seen], y[seen], population=marked, sample_weight=np.ones(seen.sum()))
 
     def test_a_population_that_memory_does_not_hold_is_refused(self, monkeypatch):
-        monkeypatch.setattr(reservoir_size, "MEMORY", 2**14)
+        monkeypatch.setattr(two_samples, "MEMORY", 2**14)
         frame, y = simulated()
         seen = y.notna().to_numpy()
         with pytest.raises(InputError, match="2,000 of 2 columns take more than"):

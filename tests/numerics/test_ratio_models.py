@@ -9,8 +9,14 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
-from unskew.numerics.ratio_calibration import isotonic_map, sigmoid_map
-from unskew.numerics.ratio_loss import Sided, lowers_loss, pool_exponents, ratio_loss
+from unskew.numerics.ratio_loss import (
+    Sided,
+    isotonic_map,
+    lowers_loss,
+    pool_exponents,
+    ratio_loss,
+    sigmoid_map,
+)
 from unskew.numerics.trimming import ratio_cap
 
 

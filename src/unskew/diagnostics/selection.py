@@ -13,8 +13,7 @@ from unskew.diagnostics.diagnose import diagnose
 from unskew.diagnostics.diagnosis import Diagnosis
 from unskew.errors import LabelShiftWarning, plain
 from unskew.population.population import Population
-from unskew.weighters.label_shift import LabelShiftWeights
-from unskew.weighters.label_shift_answer import LabelShiftTest
+from unskew.weighters.label_shift import LabelShiftTest, LabelShiftWeights
 
 Kind = Literal["no difference", "columns or label", "not the label alone"]
 

@@ -18,7 +18,7 @@ from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Rows
-from unskew.weighters import reservoir_size
+from unskew.weighters import two_samples
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class HeckmanRows:
         names = self.first.table.column_names
         chosen = replace(self.first, table=self.first.table.select(selection))
         matched = target.matched(chosen, among=names)
-        most = reservoir_size.MEMORY // (reservoir_size.BYTES_PER_VALUE * len(selection))
+        most = two_samples.MEMORY // (two_samples.BYTES_PER_VALUE * len(selection))
         drawn = matched.reduce(Reservoir(most))
         if len(drawn.weight) == most:
             raise InputError(

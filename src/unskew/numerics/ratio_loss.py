@@ -1,4 +1,4 @@
-r"""The loss of a density ratio, and a pool of several ratios.
+r"""The loss of a density ratio, a pool of several ratios, and maps of scores to ratios.
 
 For an estimate r of the density ratio of population and sample, the balanced log loss
 
@@ -6,12 +6,15 @@ For an estimate r of the density ratio of population and sample, the balanced lo
 
 is that of a classifier which sees both sides equally often and says "population" with probability
 :math:`r / (1 + r)`. It is log 2 for r = 1 and smallest for the true ratio. On rows that did not
-train the ratio, it says how good the ratio is without knowing the true one.
+train the ratio, it says how good the ratio is without knowing the true one. So it chooses the
+exponents of a pool :math:`\prod_j r_j^{\theta_j}`, and a monotone map of a model's scores: a model
+that ranks rows well may still be too sure, or not sure enough.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -27,8 +30,12 @@ MAX_STEPS = 100
 class Sided(NamedTuple):
     """One number for each sample row, and one for each population row."""
 
-    mine: FloatArray
-    theirs: FloatArray
+    sample: Any
+    population: Any
+
+    def map(self, function: Callable[..., Any], *others: Any) -> Sided:
+        """Return a function of each side; of that side of the others, too."""
+        return Sided(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
 class RatioLoss(NamedTuple):
@@ -52,13 +59,29 @@ def ratio_loss(log_ratio: Sided, shares: Sided) -> RatioLoss:
     >>> round(ratio_loss(Sided(np.zeros(2), np.zeros(4)), even).value, 6)
     0.693147
     """
-    losses = Sided(softplus(log_ratio.mine), softplus(-log_ratio.theirs))
-    value, variance = 0.0, 0.0
-    for loss, share in zip(losses, shares, strict=True):
-        mean = float(share @ loss)
-        value += mean / 2
-        variance += float(np.square(share * (loss - mean)).sum()) / 4
-    return RatioLoss(value, float(np.sqrt(variance)))
+    losses = Sided(softplus(log_ratio.sample), softplus(-log_ratio.population))
+    mean, error = _mean_of_sides(losses, shares)
+    return RatioLoss(mean, error)
+
+
+def lowers_loss(new: Sided, old: Sided, shares: Sided, *, errors: float = 2.0) -> bool:
+    """Return whether a ratio's loss is lower than another's by so many standard errors."""
+    change = Sided(
+        softplus(new.sample) - softplus(old.sample),
+        softplus(-new.population) - softplus(-old.population),
+    )
+    mean, error = _mean_of_sides(change, shares)
+    return bool(mean < -errors * error)
+
+
+def _mean_of_sides(values: Sided, shares: Sided) -> tuple[float, float]:
+    """Return half of the sum of both sides' means, and its standard error."""
+    total, variance = 0.0, 0.0
+    for value, share in zip(values, shares, strict=True):
+        mean = float(share @ value)
+        total += mean / 2
+        variance += float(np.square(share * (value - mean)).sum()) / 4
+    return total, float(np.sqrt(variance))
 
 
 def separation(log_ratio: Sided, shares: Sided) -> tuple[float, float]:
@@ -73,21 +96,8 @@ def separation(log_ratio: Sided, shares: Sided) -> tuple[float, float]:
     >>> separation(Sided(np.array([-1.0, 1.0]), np.array([0.0, 2.0])), even)
     (1.0, 1.0)
     """
-    means = [float(share @ side) for side, share in zip(log_ratio, shares, strict=True)]
-    parts = zip(log_ratio, shares, means, strict=True)
-    variance = sum(float(np.square(share * (side - mean)).sum()) for side, share, mean in parts)
-    return means[1] - means[0], float(np.sqrt(variance))
-
-
-def lowers_loss(new: Sided, old: Sided, shares: Sided, *, errors: float = 2.0) -> bool:
-    """Return whether a ratio's loss is lower than another's by so many standard errors."""
-    difference, variance = 0.0, 0.0
-    for sign, one, other, share in zip((1.0, -1.0), new, old, shares, strict=True):
-        change = softplus(sign * one) - softplus(sign * other)
-        mean = float(share @ change)
-        difference += mean / 2
-        variance += float(np.square(share * (change - mean)).sum()) / 4
-    return bool(difference < -errors * np.sqrt(variance))
+    mean, error = _mean_of_sides(Sided(-log_ratio.sample, log_ratio.population), shares)
+    return 2 * mean, 2 * error
 
 
 def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
@@ -104,21 +114,23 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
     >>> pool_exponents([Sided(*(2 * side for side in truth))], Sided(share, share[::-1])).round(6)
     array([0.5])
     """
-    mine, theirs = (np.column_stack(side) for side in zip(*candidates, strict=True))
-    exponents = np.full(mine.shape[1], 1.0 / mine.shape[1])
+    sample, population = (np.column_stack(side) for side in zip(*candidates, strict=True))
+    exponents = np.full(sample.shape[1], 1.0 / sample.shape[1])
 
     def value(at: FloatArray) -> float:
-        return ratio_loss(Sided(mine @ at, theirs @ at), shares).value
+        return ratio_loss(Sided(sample @ at, population @ at), shares).value
 
     best = value(exponents)
     for _ in range(MAX_STEPS):
-        high, low = expit(mine @ exponents), expit(-theirs @ exponents)
-        slope = (shares.mine * high) @ mine - (shares.theirs * low) @ theirs
+        # L'(θ) = mean_S σ(s) s − mean_U σ(−s) s with the score s = Σ θ_j log r_j, each halved.
+        high, low = expit(sample @ exponents), expit(-population @ exponents)
+        slope = (shares.sample * high) @ sample - (shares.population * low) @ population
+        # An exponent at zero is free only if the loss falls where it grows.
         free = (exponents > 0) | (slope < 0)
         if np.abs(np.where(free, slope, 0.0)).max(initial=0.0) < 1e-10:
             break
-        hessian = (mine.T * (shares.mine * high * (1 - high))) @ mine
-        hessian += (theirs.T * (shares.theirs * low * (1 - low))) @ theirs
+        hessian = (sample.T * (shares.sample * high * (1 - high))) @ sample
+        hessian += (population.T * (shares.population * low * (1 - low))) @ population
         direction = np.zeros_like(exponents)
         direction[free] = -solve_psd(hessian[np.ix_(free, free)], slope[free])
         size = 1.0
@@ -134,8 +146,117 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
     return exponents
 
 
+def pool_ratios(candidates: list[Sided], exponents: FloatArray) -> Sided:
+    """Return the logarithm of the product of powers of ratios."""
+    sides = zip(*candidates, strict=True)
+    return Sided(*(np.tensordot(exponents, np.array(side), 1) for side in sides))
+
+
+Learn = Callable[[list[Sided], Sided], Callable[[list[Sided]], Sided]]
+"""From scores and shares of rows to a function of scores."""
+
+
+def without_own_fold(learn: Learn, scores: list[Sided], shares: Sided, folds: Sided) -> Sided:
+    """Return what is learned from the scores of other folds, at the scores of each fold.
+
+    A fold outside of which a side has no rows gets what is learned from all rows.
+    """
+    found = learn(scores, shares)(scores).map(np.array)
+    for number in range(1 + max(int(side.max(initial=0)) for side in folds)):
+        others = Sided(*(side != number for side in folds))
+        if not all(kept.any() for kept in others):
+            continue
+        part = [one.map(np.ndarray.__getitem__, others) for one in scores]
+        counted = shares.map(lambda share, kept: share[kept] / share[kept].sum(), others)
+        own = learn(part, counted)(scores)
+        for side, new, kept in zip(found, own, others, strict=True):
+            side[~kept] = new[~kept]
+    return found
+
+
+class ScoreMap(NamedTuple):
+    """Linear between knots and constant beyond them; with one knot, a line of this slope.
+
+    Examples
+    --------
+    >>> ScoreMap(np.array([0.0, 1.0]), np.array([0.0, 2.0]))(np.array([-1.0, 0.25, 9.0]))
+    array([0. , 0.5, 2. ])
+    """
+
+    scores: FloatArray
+    log_ratios: FloatArray
+    slope: float = 0.0
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        if len(self.scores) == 1:
+            return self.log_ratios[0] + self.slope * (scores - self.scores[0])
+        return np.interp(scores, self.scores, self.log_ratios)
+
+
+def isotonic_map(scores: Sided, shares: Sided) -> ScoreMap:
+    """Return the non-decreasing map with the least loss, by pooling adjacent violators.
+
+    In each block of scores that share a value, the ratio is that of the two sides' shares, with
+    half a row added to each so that no ratio is zero or infinite. Between the blocks' mean scores
+    it is linear.
+
+    Examples
+    --------
+    >>> scores = Sided(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]))
+    >>> third = np.full(3, 1 / 3)
+    >>> isotonic_map(scores, Sided(third, third)).log_ratios.round(3)
+    array([-0.511,  0.511])
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    joined = np.concatenate(scores)
+    order = np.argsort(joined, kind="stable")
+    ordered = joined[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] > ordered[:-1]))
+    masses = [np.add.reduceat(mass[order], starts) for mass in _on_all_rows(shares)]
+    kept = masses[0] + masses[1] > 0
+    levels, (sample, population) = ordered[starts][kept], (mass[kept] for mass in masses)
+    both = sample + population
+    fitted = isotonic_regression(population / both, sample_weight=both)
+    blocks = np.flatnonzero(np.append(True, np.diff(fitted) > 1e-12))
+    centres = np.add.reduceat(levels * both, blocks) / np.add.reduceat(both, blocks)
+    halves = [0.5 / max(len(side), 1) for side in scores]
+    ratios = (np.add.reduceat(population, blocks) + halves[1]) / (
+        np.add.reduceat(sample, blocks) + halves[0]
+    )
+    # Half a row counts for more in small blocks, which can put them out of order.
+    return ScoreMap(centres, np.maximum.accumulate(np.log(ratios)))
+
+
+def sigmoid_map(scores: Sided, shares: Sided) -> ScoreMap:
+    """Return the line with a non-negative slope that has the least loss (Platt's scaling).
+
+    Examples
+    --------
+    >>> scores = Sided(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]))
+    >>> third = np.full(3, 1 / 3)
+    >>> sigmoid_map(scores, Sided(third, third))(np.array([0.0, 1.0])).round(6)
+    array([-0.693147,  0.693147])
+    """
+    middle = float(np.median(np.concatenate(scores)))
+    spread = float(np.concatenate(scores).std()) or 1.0
+    standard = scores.map(lambda side: (side - middle) / spread)
+    # The intercept may have either sign.
+    up, down = (scores.map(lambda side, one=one: np.full(len(side), one)) for one in (1.0, -1.0))
+    slope, above, below = pool_exponents([standard, up, down], shares)
+    return ScoreMap(np.array([middle]), np.array([above - below]), float(slope) / spread)
+
+
 def sided_auc(scores: Sided, mass: Sided) -> float:
     """Return the probability that a population row is scored above a sample row."""
-    theirs = np.concatenate([np.zeros(len(mass.mine)), mass.theirs])
-    mine = np.concatenate([mass.mine, np.zeros(len(mass.theirs))])
-    return weighted_auc(np.concatenate(scores), theirs, mine)[0]
+    sample, population = _on_all_rows(mass)
+    return weighted_auc(np.concatenate(scores), population, sample)[0]
+
+
+def _on_all_rows(shares: Sided) -> Sided:
+    """Return the shares of each side at the rows of both, the sample's first."""
+    sample, population = shares
+    return Sided(
+        np.concatenate([sample, np.zeros(len(population))]),
+        np.concatenate([np.zeros(len(sample)), population]),
+    )

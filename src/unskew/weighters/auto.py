@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,32 +12,35 @@ import numpy as np
 from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapWarning, ParameterError, warn_caller
 from unskew.numerics.distances import Raking
-from unskew.numerics.ratio_loss import RatioLoss, pool_exponents, ratio_loss, separation
-from unskew.numerics.trimming import ratio_cap
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.ratio_loss import (
+    RatioLoss,
+    Sided,
+    pool_exponents,
+    pool_ratios,
+    ratio_loss,
+    separation,
+)
+from unskew.numerics.typing import FloatArray
+from unskew.numerics.value_folds import EXPECTED
 from unskew.population.about import About
-from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import FeatureRules
 from unskew.population.feature_space import MAX_CATEGORIES
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import FeatureSet
-from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question, Summaries, Summary, Total
+from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.balancing import Balancing
 from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
-from unskew.weighters.choice import Choice, Imbalance
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.linearisation import Linearisation
-from unskew.weighters.pool import LIMIT, Pool, limit, product
-from unskew.weighters.reservoir_size import rows_within, width_of_models
-from unskew.weighters.tilt import Tilt
-from unskew.weighters.tilt_linearisation import linearised_tilt
-from unskew.weighters.two_samples import TwoSamples, hash_values
-from unskew.weighters.value_folds import EXPECTED
+from unskew.weighters.pool import Choice, Imbalance, Pool
+from unskew.weighters.ratio import LIMIT, RatioWeighter
+from unskew.weighters.ratio_models import RatioModels
+from unskew.weighters.tilt import Tilt, linearised_tilt
+from unskew.weighters.two_samples import TwoSamples
 
 TILTED_ROWS = 20_000
 """Sample rows up to which a tilt is a candidate: it finds products of two columns in few rows; with
@@ -47,7 +49,7 @@ ROWS_A_MEAN = 20
 """The sample rows for each mean from which on a calibration cannot follow single rows."""
 
 
-class AutoWeights(InductiveWeighter):
+class AutoWeights(RatioWeighter):
     r"""Weights that pool what several candidates say of the density ratio, and explain themselves.
 
     Needs no labels. Each candidate's ratio is judged on rows that it has not seen, by the balanced
@@ -70,10 +72,7 @@ class AutoWeights(InductiveWeighter):
         or not a difference was detected.
     cv : int, default=5
         The number of folds; see :class:`unskew.ClassifierWeights`.
-    population_rows : int or "auto", default="auto"
-        How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
-        for each sample row, whichever is larger, within 1 GB: a large sample trains the models
-        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed.
+    <RatioWeighter parameters>
     <Weighter parameters>
 
     Attributes
@@ -87,13 +86,7 @@ class AutoWeights(InductiveWeighter):
         The candidates' powers in the pool.
     gain_, gain_error_ : float
         How far the pool's held-out loss is below that of equal weights, and its standard error.
-    n_capped_ : int
-        Sample rows whose weight ``max_weight`` has cut.
-    sample_rows_, population_rows_ : int
-        How many rows of the sample have trained the models, and how many population rows, drawn
-        uniformly. All sample rows have, unless both sides would take more than 1 GB.
-    uncovered_ : float
-        The share of the population with values that no sample row has. They train no model.
+    <RatioWeighter attributes>
 
     Notes
     -----
@@ -133,121 +126,118 @@ class AutoWeights(InductiveWeighter):
     candidates: Any = "auto"
     max_weight: float | None = 20.0
     calibrate_to: Literal["means"] | None = None
-    cv: int = 5
-    population_rows: int | Literal["auto"] = "auto"
 
     assumes = "selection depends on the columns alone, and the candidates can learn its odds"
-    uncovered_means = "the share of the population with values that no sample row has"
-    refused_above = 0.99
-    judged_by = "smooth"
     is_automatic = True
-    smoothed_by = ("a smaller max_weight",)
     sharpened_by = ('calibrate_to="means"',)
+    _expected = EXPECTED
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
+        *RatioWeighter._saved_types,
         "unskew.numerics.distances.Raking",
-        "unskew.weighters.level_models.LevelBlock",
-        "unskew.weighters.level_models.LevelModels",
-        "unskew.weighters.level_models.LevelTilt",
+        "unskew.weighters.pool.Candidate",
+        "unskew.weighters.pool.Choice",
         "unskew.weighters.tilt.Tilt",
-        "unskew.weighters.choice.Candidate",
-        "unskew.weighters.choice.Choice",
-        "unskew.weighters.weighter_models.WeighterModels",
-        "unskew.population.about.About",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
+        **RatioWeighter._parameter_constraints,
         "candidates": [StrOptions({"auto"}), list, tuple],
-        "max_weight": [Interval(Real, 1, None, closed="left"), None],
         "calibrate_to": [StrOptions({"means"}), None],
         "cv": [Interval(Integral, 2, None, closed="left")],
-        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
     }
 
-    def _question(self, sample: Sample, about: About) -> Question[Summaries]:
-        self._named_candidates()  # checked before the pass
-        _, rows = self._learned_from(sample)
-        asked: list[Summary] = [Reservoir(rows), Total()]
-        if self.calibrate_to is not None:
-            asked.append(
-                FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means(MAX_CATEGORIES)))
-            )
-        return Question(Summaries(asked), about)
+    def _check_parameters(self) -> None:
+        self._named_candidates()
 
-    def _learned_from(self, sample: Sample) -> tuple[int, int]:
-        """Return how many rows of sample and population train the models, at most."""
-        return rows_within(self.population_rows, len(sample), width_of_models(sample.codes))
+    def _further(self, sample: Sample) -> list[Summary]:
+        if self.calibrate_to is None:
+            return []
+        return [FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means(MAX_CATEGORIES)))]
 
-    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
-        drawn, total, *sums = answer.summary.parts
-        most = self._learned_from(sample)[0]
-        rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
-        self.sample_rows_ = rows.n_mine
-        self.rounded_ = tuple(rows.rounded.values())
-        self.uncovered_ = rows.uncovered
-        self.population_rows_ = len(drawn.weight)
-        self.codes_, self.marked_ = sample.codes, rows.marked
-        self.folds_ = rows.folds(self.cv, EXPECTED)
-        dealt = rows.dealt(self.folds_)
-        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
-        named = self._named_candidates()
-        # A calibration sees the values as given, and would follow rounding.
-        tilted = rows.n_mine <= TILTED_ROWS and not rows.rounded
-        if isinstance(self.candidates, str) and tilted:
-            named.append(("tilt", CalibrationWeights(overlap="ignore")))
-        self.models_ = [one._ratio_models(sample, answer.learned, rate) for _, one in named]
-        names = [name for name, _ in named]
+    def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
         if isinstance(self.candidates, str):
-            further = self._level_models(rows)
-            names += further
-            self.models_ += further.values()
-        held_out = [
-            rows.split(model.fit(rows, dealt, self.folds_.n_folds)) for model in self.models_
-        ]
-        pool = Pool.of(held_out, rows, rows.split(dealt), self.folds_.n_folds)
-        self.exponents_ = pool.exponents
-        self.detected_ = pool.detected
+            logistic = ClassifierWeights("logistic", calibration=None)
+            boosted = ClassifierWeights(calibration=None, random_state=self.random_state)
+            return [("logistic", logistic), ("boosted", boosted)]
+        named = [_named(one) for one in self.candidates]
+        if not named:
+            raise ParameterError("candidates is empty; give at least one weighter.")
+        return named
+
+    def _models(
+        self, sample: Sample, rows: TwoSamples, about: About, rate: float
+    ) -> dict[str, RatioModels]:
+        named, is_default = self._named_candidates(), isinstance(self.candidates, str)
+        # A calibration sees the values as given, and would follow rounding.
+        if is_default and rows.n_sample <= TILTED_ROWS and not rows.rounded:
+            named.append(("tilt", CalibrationWeights(overlap="ignore")))
+        found = {name: one._ratio_models(sample, about, rate) for name, one in named}
+        if is_default:
+            found |= self._level_models(rows)
+        return found
+
+    def _level_models(self, rows: TwoSamples) -> dict[str, LevelModels]:
+        """Return models by level, where there are such: of columns, and of whole rows."""
+        found = {}
+        n_columns, common = rows.values.shape[1], rows.folds.frequent
+        if any(rows.codes.n_categories(place) for place in range(n_columns)):
+            found["levels"] = LevelModels()
+        if len(common) > 1 and (n_columns > 1 or not found):
+            found["cells"] = LevelModels(common)
+        return found
+
+    def _weights(
+        self,
+        sample: Sample,
+        rows: TwoSamples,
+        names: list[str],
+        held_out: list[Sided],
+        *further: FeatureSums,
+    ) -> FloatArray:
+        limited = [one.map(_limited) for one in held_out]
+        pool = Pool.from_held_out(limited, rows.shares, rows.split(rows.fold))
+        self.exponents_, self.detected_ = pool.exponents, pool.detected
         self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
         own = self._log_ratios(sample.values, sample.rows.table)
-        weights = self._weights_of(sample, own, rows, *sums)
-        imbalance = Imbalance(sample, *rows.whole)
-        self._explain(names, pool, imbalance, own, weights, sample.design)
+        weights = self._pool_weights(sample, own, rows, *further)
+        self._explain(names, pool, Imbalance(sample, *rows.whole), own, weights, sample.design)
         return weights
 
-    def _weights_of(
+    def _pool_weights(
         self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
     ) -> FloatArray:
         """Pool the candidates' log ratios of the sample, tilt and cut them."""
         levels = [one for one in self.models_ if isinstance(one, LevelModels) and one.matters]
         self.levels_ = LevelTilt(levels if self.detected_ else [])
-        ratios = self._pooled(own, sample.values)
-        self.levels_.fit(sample.values, ratios * sample.design, rows.whole_population)
-        ratios *= np.exp(self.levels_.of(sample.values))
         self.tilt_: Tilt | None = None
-        self.cap_ = np.inf
+        ratios = self._ratios(own, sample.values)
+        self.levels_.fit(sample.values, ratios * sample.design, *rows.whole_population)
+        ratios *= np.exp(self.levels_.of(sample.values))
+        if not sums:
+            return self._capped(ratios, sample.design)
+        weights = self._calibrated(sample, ratios, sums[0])
         counted = sample.design > 0
-        if sums:
-            weights = self._calibrated(sample, ratios, sums[0])
-            factors = weights[counted] / sample.design[counted]
-            self.n_capped_ = int((factors >= self.cap_ * (1 - 1e-9)).sum())
-        else:
-            self.cap_ = ratio_cap(ratios, sample.design, self.max_weight)
-            weights = np.minimum(ratios, self.cap_) * sample.design
-            self.n_capped_ = int((ratios[counted] > self.cap_).sum())
+        factors = weights[counted] / sample.design[counted]
+        self.n_capped_ = int((factors >= self.cap_ * (1 - 1e-9)).sum())
         return weights
+
+    def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
+        """Return the pool's ratios; equal ones if no difference was detected."""
+        if not self.detected_:
+            return np.ones(log_ratios.shape[1])
+        ratios = self._of_population(np.exp(self.exponents_ @ _limited(log_ratios)))
+        return np.asarray(ratios * np.exp(self.levels_.of(codes)))
 
     def _replicator(self, sample: Sample, answer: Question[Summaries]) -> Replicator:
         """Return how to solve for other weights: models are kept, pool and tilts solved again."""
-        most = self._learned_from(sample)[0]
-        drawn = answer.summary.parts[0]
-        rows = TwoSamples.of(sample, drawn, most, self.random_state).aligned()
+        rows = replace(self._two_samples(sample, answer.summary.parts[0]), folds=self.folds_)
         own = self._log_ratios(sample.values, sample.rows.table)
         alone = bool(np.isin(self.exponents_, (0.0, 1.0)).all())
-        dealt, table = rows.dealt(self.folds_), rows.joined_table
-        found = (model.log_ratio(rows.values, table, dealt) for model in self.models_)
-        held_out = [limit(rows.split(one)) for one in found]
-
-        pooled = product(held_out, self.exponents_)
+        found = (
+            model.log_ratio(rows.values, rows.joined_table, rows.fold) for model in self.models_
+        )
+        held_out = [rows.split(_limited(one)) for one in found]
+        pooled = pool_ratios(held_out, self.exponents_)
         # What exponents gain on the rows that have chosen them, and others do not.
         more = ratio_loss(pooled, rows.shares).gain - self.gain_
         error = separation(pooled, rows.shares)[1]
@@ -258,11 +248,11 @@ class AutoWeights(InductiveWeighter):
             again = rows.reweighed(replicate.design, population.weight)
             if not alone:
                 twin.exponents_ = pool_exponents(held_out, again.shares)
-            pooled = product(held_out, twin.exponents_)
+            pooled = pool_ratios(held_out, twin.exponents_)
             loss = RatioLoss(ratio_loss(pooled, again.shares).value + more, self.gain_error_)
             apart = separation(pooled, again.shares)[0], error
             twin.detected_ = Pool(twin.exponents_, loss, [loss], apart).detected
-            return twin, twin._weights_of(replicate, own, again, *sums)
+            return twin, twin._pool_weights(replicate, own, again, *sums)
 
         return solve
 
@@ -270,48 +260,7 @@ class AutoWeights(InductiveWeighter):
     def _is_cross_fitted(self) -> bool:
         # A final calibration to few means does not follow single rows.
         few = self.tilt_ is None or len(self.feature_set_) * ROWS_A_MEAN <= len(self.weights_)
-        return self.folds_.n_folds > 1 and few
-
-    def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
-        if isinstance(self.candidates, str):
-            return [
-                ("logistic", ClassifierWeights("logistic", calibration=None)),
-                (
-                    "boosted",
-                    ClassifierWeights(calibration=None, random_state=self.random_state),
-                ),
-            ]
-        named = [_named(one) for one in self.candidates]
-        if not named:
-            raise ParameterError("candidates is empty; give at least one weighter.")
-        return named
-
-    def _level_models(self, rows: TwoSamples) -> dict[str, LevelModels]:
-        """Return models by level, where there are such: of columns, and of whole rows."""
-        found = {}
-        n_columns, common = rows.values.shape[1], self.folds_.frequent
-        if any(rows.codes.n_categories(place) for place in range(n_columns)):
-            found["levels"] = LevelModels()
-        if len(common) > 1 and (n_columns > 1 or not found):
-            found["cells"] = LevelModels(common)
-        return found
-
-    def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:
-        """Return the log ratios of rows by each of the candidates."""
-        numbers: IntArray = self.folds_.number(hash_values(codes))
-        found = [model.log_ratio(codes, table, numbers) for model in self.models_]
-        return np.clip(np.array(found), -LIMIT, LIMIT)
-
-    def _pooled(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
-        """Return the pool's ratios; equal ones if no difference was detected."""
-        if not self.detected_:
-            return np.ones(log_ratios.shape[1])
-        ratios = self._inverse_chance(np.exp(self.exponents_ @ log_ratios))
-        return np.asarray(ratios * np.exp(self.levels_.of(codes)))
-
-    def _inverse_chance(self, ratios: FloatArray) -> FloatArray:
-        """Return the ratio to the whole population, if the models know that to the rest of it."""
-        return ratios if self.marked_ is None else self.marked_ + (1 - self.marked_) * ratios
+        return super()._is_cross_fitted and few
 
     def _calibrated(self, sample: Sample, ratios: FloatArray, sums: FeatureSums) -> FloatArray:
         """Tilt the ratios such that the means are the population's; report what is left."""
@@ -332,6 +281,7 @@ class AutoWeights(InductiveWeighter):
         if solved.slack:  # a mean within its slack is not matched
             self.matched_ &= solved.tilt.multipliers != 0.0
         self.tilt_ = replace(solved.tilt, distance=Raking())
+        self.cap_ = np.inf
         if self.max_weight is not None:
             self.cap_ = self.max_weight * float((solved.factors * design).sum()) / len(design)
         if solved.slack:
@@ -348,7 +298,7 @@ class AutoWeights(InductiveWeighter):
         """Return that of the final calibration, with the pool's weights as its design weights."""
         if self.tilt_ is None:
             return None
-        ratios = self._pooled(self._log_ratios(sample.values, sample.rows.table), sample.values)
+        ratios = self._ratios(self._log_ratios(sample.values, sample.rows.table), sample.values)
         return linearised_tilt(
             self.tilt_,
             self.feature_set_,
@@ -360,7 +310,7 @@ class AutoWeights(InductiveWeighter):
 
     def _explain(
         self,
-        names: Sequence[str],
+        names: list[str],
         pool: Pool,
         imbalance: Imbalance,
         log_ratios: FloatArray,
@@ -371,7 +321,7 @@ class AutoWeights(InductiveWeighter):
         for name, loss, exponent, own in zip(
             names, pool.losses, pool.exponents, log_ratios, strict=True
         ):
-            ratios = self._inverse_chance(np.exp(own))
+            ratios = self._of_population(np.exp(_limited(own)))
             power = float(exponent) if pool.detected else 0.0
             described.append(imbalance.candidate(name, ratios * design, loss.value, power))
         chosen = imbalance.candidate("these weights", weights, pool.loss.value)
@@ -386,19 +336,16 @@ class AutoWeights(InductiveWeighter):
         )
 
     def _weigh(self, sample: Sample) -> FloatArray:
+        if self.tilt_ is None:
+            return super()._weigh(sample)
         codes = self.codes_.transform(sample.batch, side="new rows").values
-        ratios = self._pooled(self._log_ratios(codes, sample.rows.table), codes)
-        if self.tilt_ is not None:
-            ratios = ratios * self.tilt_.factors(
-                self.feature_set_.transform(sample.batch, side="new rows")
-            )
-        return np.minimum(ratios, self.cap_)
+        ratios = self._ratios(self._log_ratios(codes, sample.rows.table), codes)
+        features = self.feature_set_.transform(sample.batch, side="new rows")
+        return np.minimum(ratios * self.tilt_.factors(features), self.cap_)
 
-    def _codes(self) -> ColumnCodes:
-        return self.codes_
 
-    def _describe_unseen(self) -> str:
-        return "the models take such a value for none of those that they know"
+def _limited(log_ratios: FloatArray) -> FloatArray:
+    return np.clip(log_ratios, -LIMIT, LIMIT)
 
 
 def _named(candidate: Any) -> tuple[str, InductiveWeighter]:

@@ -37,8 +37,7 @@ from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.outcome_features import jumps
 from unskew.weighters.saved_state import check_numbers
-from unskew.weighters.tilt import TiltedSums, TiltRule
-from unskew.weighters.tilt_linearisation import linearised_tilt
+from unskew.weighters.tilt import TiltedSums, TiltRule, linearised_tilt
 from unskew.weighters.two_samples import nothing_covered
 from unskew.weighters.typing import Columns
 

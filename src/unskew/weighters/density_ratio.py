@@ -46,8 +46,8 @@ from unskew.weighters.kernel_points import (
     median_distance,
     one_kernel,
 )
-from unskew.weighters.reservoir_size import rows_within
 from unskew.weighters.saved_state import check_numbers
+from unskew.weighters.two_samples import rows_within
 
 BANDWIDTH_FACTORS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 """The bandwidths that are tried, in median distances."""

@@ -43,7 +43,7 @@ class InductiveWeighter(Weighter, ABC):
 
         ``rate`` is the number of sample rows over that of population rows.
         """
-        from unskew.weighters.weighter_models import WeighterModels
+        from unskew.weighters.ratio_models import WeighterModels
 
         return WeighterModels(self, about)
 

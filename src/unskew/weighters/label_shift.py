@@ -1,51 +1,328 @@
-"""Selection by the label alone: one weight for each class."""
+r"""Selection by the label alone: one weight for each class.
+
+If p(x | y) is the same in sample and population, the shares of the classes there follow from what a
+classifier predicts: its mean prediction is :math:`E_U[\hat p] = C w`, where C is the matrix of what
+it predicts where the label is j, and w the weights of the classes
+(:mod:`unskew.numerics.label_shift`). Each sample row is scored by a model that was fitted without
+it, the population by all models in one pass. Whether p(x | y) is unchanged is tested on drawn rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import HasMethods, Interval, StrOptions
-from unskew.errors import InputError, LabelShiftWarning, ParameterError, warn_caller
+from unskew.errors import InputError, LabelShiftWarning, LearnerError, ParameterError, warn_caller
 from unskew.numerics.label_shift import (
+    Calibration,
     adjusted,
     by_class,
     evidence,
+    fit_calibration,
     most_likely_shares,
     solve_confusion,
 )
+from unskew.numerics.linear_classes import LinearClasses
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
+from unskew.population.binned import Binned
+from unskew.population.feature_space import FeatureSpace
+from unskew.population.forms import Form
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question, Summaries, Summary
+from unskew.population.summaries import Question, RowBlock, Summaries, Summary
 from unskew.weighters.base import Weighter
-from unskew.weighters.class_scores import (
-    Scores,
-    check_classifier,
-    cross_fit,
-    score_prefit,
-)
-from unskew.weighters.label_shift_answer import (
-    DrawnRows,
-    LabelShiftTest,
-    Predictions,
-    find_difference,
-)
 from unskew.weighters.typing import OnUncovered
+from unskew.weighters.weight_keyword import trained
+
+_SIGNIFICANT = 0.01
+_LARGE = 0.1
+"""The difference, in standard deviations, from which a significant one is warned of."""
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """What each of several models says of rows.
+
+    Attributes
+    ----------
+    models : list of fitted classifiers
+    columns : ndarray of int
+        Which of a model's classes each class of the sample is.
+    form : Form or None
+        The form in which the models take rows; None for points of ``space``.
+    space : FeatureSpace
+    calibration : Calibration or None
+    """
+
+    models: list[Any]
+    columns: IntArray
+    form: Form | None
+    space: FeatureSpace
+    calibration: Calibration | None = None
+
+    def rows(self, batch: pa.RecordBatch, *, side: str) -> Any:
+        """Return rows as the models take them."""
+        if self.form is not None:
+            return self.form.of(pa.Table.from_batches([batch]))
+        points = self.space.transform(batch, side=side).values
+        self.space.check_distances(points, side=side)
+        return points
+
+    def raw(self, rows: Any) -> Iterator[FloatArray]:
+        """Yield what each model says, as it says it."""
+        for model in self.models:
+            yield np.asarray(model.predict_proba(rows), dtype=np.float64)[:, self.columns]
+
+    def calibrated(self, probabilities: FloatArray) -> FloatArray:
+        """Return calibrated probabilities."""
+        return probabilities if self.calibration is None else self.calibration(probabilities)
+
+
+def check_classifier(classifier: Any, classes: Any, *, prefit: bool) -> None:
+    """Refuse what gives no probabilities, or not of these classes."""
+    name = type(classifier).__name__
+    if not hasattr(classifier, "predict_proba"):
+        raise LearnerError(
+            f"{name} has no predict_proba, and LabelShiftWeights needs probabilities. Wrap it in "
+            "scikit-learn's CalibratedClassifierCV."
+        )
+    if not prefit:
+        return
+    known = getattr(classifier, "classes_", None)
+    if known is None:
+        raise ParameterError(f"prefit=True needs a fitted classifier; this {name} is not.")
+    unknown = [label for label in classes if label not in known]
+    if unknown:
+        raise InputError(f"The classifier does not know the class '{unknown[0]}' of y.")
+
+
+def cross_fit(
+    classifier: Any, sample: Sample, labels: IntArray, n_folds: int, seed: Any
+) -> tuple[ClassScores, FloatArray]:
+    """Fit a model for each fold; return them, and the sample's probabilities by models without it.
+
+    Without a classifier, it is a logistic regression in the sample's feature space.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    space, points = sample.points("standard")
+    form = None if classifier is None else sample.form
+    table = pa.Table.from_batches([sample.batch])
+
+    def take(places: IntArray) -> Any:
+        return points[places] if form is None else form.of(table.take(pa.array(places)))
+
+    scores = ClassScores([], np.arange(int(labels.max()) + 1), form, space)
+    held_out = np.empty((len(labels), len(scores.columns)))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for train, rest in folds.split(np.zeros(len(labels)), labels):
+        model = LogisticRegression(max_iter=1000) if classifier is None else clone(classifier)
+        task = f"on {len(train)} rows of the sample"
+        model = trained(model, take(train), sample.labels[train], sample.design[train], task)
+        if classifier is None:
+            model = LinearClasses(model.coef_, model.intercept_)
+        scores.models.append(model)
+        held_out[rest] = model.predict_proba(take(rest))
+    return scores, held_out
+
+
+def score_prefit(
+    classifier: Any, sample: Sample, classes: NDArray[Any]
+) -> tuple[ClassScores, FloatArray]:
+    """Return the fitted classifier, and the sample's probabilities by it."""
+    columns = np.array([list(classifier.classes_).index(label) for label in classes])
+    scores = ClassScores([classifier], columns, sample.form, sample.points("standard").space)
+    return scores, next(scores.raw(scores.rows(sample.batch, side="sample")))
+
+
+@dataclass(frozen=True)
+class LabelShiftTest:
+    """A test of whether p(x | y) is the same in sample and population.
+
+    If it is, the mean of every column in the population is the mixture of its means by class in the
+    sample. The largest difference is tested, allowing for the number of columns.
+
+    Attributes
+    ----------
+    p_value : float
+    column : str
+        Which feature differs most, in standard errors.
+    difference : float
+        Of its mean in the population from that mixture, in standard deviations.
+    holds : bool
+        Whether the data do not contradict label shift: p of at least 1 %, or a difference below a
+        tenth of a standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import LabelShiftWeights
+    >>> random = np.random.default_rng(0)
+    >>> y, hidden = random.uniform(size=500) < 0.5, random.uniform(size=500) < 0.2
+    >>> X, U = random.normal(2.0 * y[:, None]), random.normal(2.0 * hidden[:, None])
+    >>> bool(LabelShiftWeights().fit(X, y, population=U).shift_test_.p_value > 0.01)
+    True
+    """
+
+    p_value: float
+    column: str
+    difference: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the data do not contradict label shift."""
+        return not (self.p_value < _SIGNIFICANT and abs(self.difference) >= _LARGE)
+
+    def __str__(self) -> str:
+        found = f"'{self.column}' differs by {self.difference:+.2f} standard deviations"
+        if self.holds:
+            return (
+                f"Nothing contradicts label shift (p = {self.p_value:.2g}; at most, {found}): the "
+                "population looks like the sample's classes in other shares."
+            )
+        return (
+            f"This is not label shift alone (p = {self.p_value:.2g}): {found} from what the "
+            "sample's classes in any shares would give. Selection depends on columns too."
+        )
+
+
+class ClassPredictions(Summary):
+    """What all models say of the population: with two classes a histogram, otherwise the mean.
+
+    The histogram is of what they say before calibration, which is a function of it: that spares
+    calibrating every row.
+    """
+
+    shared = frozenset({"scores"})
+    added = ("sums", "mass", "n_rows", "squares")
+
+    def __init__(self, scores: ClassScores) -> None:
+        self.scores = scores
+        self.sums = np.zeros(len(scores.columns))
+        self.mass, self.n_rows, self.squares = 0.0, 0, 0.0
+        columns = list(range(len(scores.models) if len(scores.columns) == 2 else 0))
+        self.binned = Binned(columns)
+
+    def update(self, rows: RowBlock) -> None:
+        """Score a block."""
+        said = self.scores.raw(self.scores.rows(rows.batch, side="population"))
+        if self.binned.columns:
+            second = np.column_stack([probabilities[:, 1] for probabilities in said])
+            self.binned.update(replace(rows, batch=second))
+        else:
+            for probabilities in said:
+                self.sums += rows.weight @ self.scores.calibrated(probabilities)
+        self.mass += float(rows.weight.sum())
+        self.n_rows += len(rows)
+        with np.errstate(over="ignore", under="ignore"):
+            self.squares += float(rows.weight @ rows.weight)
+
+    def means(self) -> FloatArray:
+        """Return the mean calibrated probabilities, over rows and models."""
+        if not self.binned.columns:
+            return self.sums / self.sums.sum()
+        probabilities, weight = self.distribution()
+        return np.average(probabilities, axis=0, weights=weight)
+
+    def distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated probabilities of the histogram's bins, and their weights."""
+        points = self.binned.points
+        return self.scores.calibrated(np.column_stack([1 - points, points])), self.binned.weight
+
+    @property
+    def effective_rows(self) -> float:
+        """As many rows as the design weights leave, by Kish's formula, whatever their unit."""
+        if not 0 < self.squares < np.inf:  # weights too small or large for squares
+            return self.n_rows
+        return float(self.mass / np.sqrt(self.squares)) ** 2
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Population rows that were drawn, as all models and the features see them.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_rows, n_models, n_classes)
+        Calibrated.
+    points : ndarray of shape (n_rows, n_features)
+    weight : ndarray of shape (n_rows,)
+    """
+
+    probabilities: FloatArray
+    points: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def from_reservoir(cls, drawn: Reservoir, scores: ClassScores) -> ScoredRows:
+        """Score the rows of a reservoir."""
+        points = scores.space.transform(drawn.rows, side="population").values
+        scores.space.check_distances(points, side="population")
+        said = scores.raw(scores.rows(drawn.rows, side="population"))
+        each = np.stack([scores.calibrated(probabilities) for probabilities in said], axis=1)
+        return cls(each, points, drawn.weight / drawn.weight.max())
+
+    @property
+    def effective_rows(self) -> float:
+        """As many rows as the design weights leave."""
+        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
+
+    def means(self) -> FloatArray:
+        """Return the mean probabilities, over rows and models."""
+        return np.average(self.probabilities.mean(axis=1), axis=0, weights=self.weight)
+
+    def distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities, one after another by each model, and their weights."""
+        _, n_models, n_classes = self.probabilities.shape
+        return self.probabilities.reshape(-1, n_classes), np.repeat(self.weight, n_models)
+
+
+def find_difference(
+    drawn: ScoredRows, explained: FloatArray, sample_parts: FloatArray, names: list[str]
+) -> LabelShiftTest:
+    """Test whether the features' means in the population are those of the classes in the sample.
+
+    What is left of a feature, φ − M C⁻¹ p̂, has mean zero in both if so. Its mean in the population
+    varies with the population's rows, and with the sample's through M and C.
+
+    Parameters
+    ----------
+    drawn : ScoredRows
+    explained : ndarray of shape (n_classes, n_features)
+        The matrix (M C⁻¹)ᵀ.
+    sample_parts : ndarray of shape (n_samples, n_features)
+        What each sample row adds to the weighted means of what is left.
+    names : list of str
+        What the features are.
+    """
+    left = drawn.points - drawn.probabilities.mean(axis=1) @ explained
+    mean = np.average(left, axis=0, weights=drawn.weight)
+    variance = np.average((left - mean) ** 2, axis=0, weights=drawn.weight)
+    error = np.sqrt(variance / drawn.effective_rows + (sample_parts**2).sum(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(error > 0, np.abs(mean) / error, 0.0)
+    worst = int(z.argmax())
+    p_value = min(1.0, 2.0 * float(norm.sf(z[worst])) * len(names))
+    return LabelShiftTest(p_value, names[worst], float(mean[worst]))
 
 
 class _Learned(NamedTuple):
     """What the question was asked with."""
 
-    scores: Scores
+    scores: ClassScores
     classes: NDArray[Any]
     labels: IntArray
     held_out: FloatArray
@@ -164,23 +441,19 @@ class LabelShiftWeights(Weighter):
         if self.prefit:
             if self.classifier is None:
                 raise ParameterError("prefit=True needs a classifier, which was not given.")
-            scores, held_out = score_prefit(
-                self.classifier, sample, labels, classes, calibrate=self.calibrate
-            )
+            scores, held_out = score_prefit(self.classifier, sample, classes)
         else:
             n_folds = min(self.cv, int(np.bincount(labels).min()))
             scores, held_out = cross_fit(
-                self.classifier,
-                sample,
-                labels,
-                n_folds,
-                self.random_state,
-                calibrate=self.calibrate,
+                self.classifier, sample, labels, n_folds, self.random_state
             )
+        if self.calibrate:
+            calibration = fit_calibration(held_out, labels, sample.design)
+            scores, held_out = replace(scores, calibration=calibration), calibration(held_out)
         learned = _Learned(scores, classes, labels, held_out, points, counting)
         asked: list[Summary] = [Reservoir(self.population_rows)]
         if self.method != "mlls" or len(classes) == 2:
-            asked.append(Predictions(scores))
+            asked.append(ClassPredictions(scores))
         return Question(Summaries(asked), learned)
 
     def _classes(self, sample: Sample) -> tuple[NDArray[Any], IntArray]:
@@ -213,8 +486,8 @@ class LabelShiftWeights(Weighter):
     def _solve(self, sample: Sample, answer: Any) -> FloatArray:
         learned: _Learned = answer.learned
         reservoir, *scored = answer.summary.parts
-        drawn = DrawnRows.of(reservoir, learned.scores)
-        asked: DrawnRows | Predictions = scored[0] if scored else drawn
+        drawn = ScoredRows.from_reservoir(reservoir, learned.scores)
+        asked: ScoredRows | ClassPredictions = scored[0] if scored else drawn
         design = sample.ordered.design[learned.counting]  # of a replicate, some may be zero
         design = design / design.max() if design.any() else design
         if not np.bincount(learned.labels, design).all():

@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import expit
 
-from unskew.numerics.ratio_loss import Sided, lowers_loss, ratio_loss
+from unskew.numerics.ratio_loss import lowers_loss, ratio_loss
 from unskew.numerics.row_hash import Words
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.weighters.ratio_models import RatioModels, outside, rebalanced
+from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.two_samples import TwoSamples, hash_values
 
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
@@ -81,33 +80,30 @@ class LevelModels(RatioModels):
     def __init__(self, frequent: Words | None = None) -> None:
         self.frequent = frequent
 
-    def fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
+    def fit(self, rows: TwoSamples) -> FloatArray:
         """Choose the ridge."""
         codes = rows.codes
         places = [p for p in range(len(codes.names)) if codes.n_categories(p)]
         self.blocks = [LevelBlock(p, np.arange(float(codes.n_categories(p)))) for p in places]
         if self.frequent is not None:
             self.blocks = [LevelBlock(-1, self.frequent)]
-        self.n_models = n_folds
+        self.n_models = rows.n_folds
         located = [block.places(rows.given) for block in self.blocks]
         found = []
-        effects: list[list[FloatArray]] = [
-            [np.zeros(block.width) for block in self.blocks] for _ in range(n_folds)
+        self.effects: list[list[FloatArray]] = [
+            [np.zeros(b.width) for b in self.blocks] for _ in range(rows.n_folds)
         ]
         for ridge in RIDGES:
-            effects = [
-                self._effects(rows, outside(rows, dealt, number, n_folds), located, ridge, start)
-                for number, start in enumerate(effects)
+            self.effects = [
+                self._effects(rows, rows.outside(number), located, ridge, start)
+                for number, start in enumerate(self.effects)
             ]
-            held_out = np.zeros(len(dealt))
-            for number, own in enumerate(effects):
-                inside = (dealt == number) | (n_folds == 1)
-                held_out[inside] = add_effects(own, [place[inside] for place in located])
+            held_out = self.held_out(rows, rows.given)
             loss = ratio_loss(rows.split(held_out), rows.shares).value
-            found.append((loss, ridge, held_out, effects))
+            found.append((loss, ridge, held_out, self.effects))
         _, self.ridge, held_out, self.effects = min(found, key=lambda one: one[0])
-        even = Sided(*(np.zeros(len(side)) for side in rows.shares))
-        self.matters = n_folds > 1 and lowers_loss(rows.split(held_out), even, rows.shares)
+        even = rows.shares.map(np.zeros_like)
+        self.matters = rows.n_folds > 1 and lowers_loss(rows.split(held_out), even, rows.shares)
         return held_out
 
     def _effects(
@@ -119,16 +115,16 @@ class LevelModels(RatioModels):
         start: list[FloatArray],
     ) -> list[FloatArray]:
         """Return the effects with the least loss, by Newton's method for one block at a time."""
-        places, is_mine = [place[train] for place in located], rows.is_mine[train]
-        mass = rebalanced(rows, train) / len(train)
-        penalty = ridge * float(np.square(mass[is_mine]).sum())
+        places, is_sample = [place[train] for place in located], rows.is_sample[train]
+        mass = rows.balanced(train) / len(train)
+        penalty = ridge * float(np.square(mass[is_sample]).sum())
         effects = [effect.copy() for effect in start]
         total = add_effects(effects, places)
         for _ in range(MAX_SWEEPS):
             largest = 0.0
             for effect, place in zip(effects, places, strict=True):
                 chance = expit(total)
-                slope = np.bincount(place, mass * (chance - ~is_mine), len(effect))
+                slope = np.bincount(place, mass * (chance - ~is_sample), len(effect))
                 curve = np.bincount(place, mass * chance * (1 - chance), len(effect))
                 step = -(slope + penalty * effect) / (curve + penalty)
                 step = np.clip(step, -LONGEST_STEP, LONGEST_STEP)
@@ -139,10 +135,6 @@ class LevelModels(RatioModels):
             if largest < TOLERANCE:
                 break
         return effects
-
-    def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
-        """Return the codes."""
-        return codes
 
     def predict(self, number: int, encoded: FloatArray) -> FloatArray:
         """Return the sum of the effects of the rows' levels."""
@@ -162,12 +154,13 @@ class LevelTilt:
         self.blocks = [(block, TILTED * model.ridge) for model in models for block in model.blocks]
         self.effects = [np.zeros(block.width) for block, _ in self.blocks]
 
-    def fit(self, codes: FloatArray, weights: FloatArray, theirs: Sided) -> None:
+    def fit(
+        self, codes: FloatArray, weights: FloatArray, values: FloatArray, shares: FloatArray
+    ) -> None:
         """Move the weights of rows with these codes to the shares of levels among other rows.
 
-        ``theirs`` are the codes of the others, and their shares.
+        ``values`` and ``shares`` are the codes of the others, and their shares.
         """
-        values, shares = theirs
         places = [block.places(codes) for block, _ in self.blocks]
         targets = [np.bincount(b.places(values), shares, b.width) for b, _ in self.blocks]
         mass = weights / weights.sum()

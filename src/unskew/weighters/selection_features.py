@@ -8,6 +8,7 @@ import numpy as np
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind
 from unskew.weighters.two_samples import TwoSamples
 
@@ -31,6 +32,15 @@ MAX_LEVELS = 40
 """One-hot columns of a column of categories; its rarer categories share one more."""
 
 
+def width_of_models(codes: ColumnCodes) -> int:
+    """Return how many numbers a row takes while models of the density ratio are fitted."""
+    levels = [codes.n_categories(place) for place in range(len(codes.names))]
+    features = [min(n, MAX_LEVELS) + 1 if n else MOST_A_NUMBER for n in levels]
+    fewest = sum(width if n else 2 for n, width in zip(levels, features, strict=True))
+    # Codes, bins and copies of either; losses, scores and shares.
+    return max(fewest, min(sum(features), MAX_FEATURES)) + 4 * len(levels) + 20
+
+
 class SelectionFeatures:
     """One, then numbers scaled by the population with hinges, missing flags, one-hot levels.
 
@@ -39,8 +49,8 @@ class SelectionFeatures:
 
     def fit(self, rows: TwoSamples, *, hinges: bool) -> Self:
         """Learn scales and knots from the population's rows, levels from the sample's."""
-        mine, theirs = rows.values[: rows.n_mine], rows.values[rows.n_mine :]
-        share = rows.shares.theirs
+        sample, population = rows.split(rows.values)
+        share = rows.shares.population
         is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
         self.numbers = np.flatnonzero(~is_category)
         self.flags = np.flatnonzero(~is_category & rows.codes.has_missing)
@@ -49,12 +59,14 @@ class SelectionFeatures:
         room = MAX_FEATURES - fixed
         quantiles = next(q for q in KNOTS if len(self.numbers) * (1 + len(q)) <= room or not q)
         scales = [
-            _centre_and_scale(theirs[:, place], mine[:, place], share) for place in self.numbers
+            _centre_and_scale(population[:, place], sample[:, place], share)
+            for place in self.numbers
         ]
         self.centre, self.scale = np.array(scales).reshape(-1, 2).T
         self._check_reach(rows)
         self.knots = [
-            _knots(theirs[:, place], share, quantiles if hinges else ()) for place in self.numbers
+            _knots(population[:, place], share, quantiles if hinges else ())
+            for place in self.numbers
         ]
         self.n_features = fixed + len(self.numbers) + sum(len(knots) for knots in self.knots)
         return self
@@ -121,7 +133,7 @@ class Levels(NamedTuple):
         n_codes = rows.codes.n_categories(position)
         codes = np.where(np.isnan(column), n_codes, column).astype(np.int64)
         counts = np.bincount(codes, minlength=n_codes + 1)
-        counts[np.bincount(codes[: rows.n_mine], minlength=n_codes + 1) == 0] = 0
+        counts[np.bincount(codes[: rows.n_sample], minlength=n_codes + 1) == 0] = 0
         ranks = np.empty(n_codes + 1, dtype=np.int64)
         ranks[np.argsort(-counts, kind="stable")] = np.arange(n_codes + 1)
         outputs = np.minimum(ranks, most)
@@ -138,17 +150,17 @@ class Levels(NamedTuple):
 
 
 def _centre_and_scale(
-    theirs: FloatArray, mine: FloatArray, share: FloatArray
+    population: FloatArray, sample: FloatArray, share: FloatArray
 ) -> tuple[float, float]:
     """Return mean and standard deviation of the population; of the sample if that is constant."""
-    present = ~np.isnan(theirs)
-    numbers, counted = theirs[present], share[present]
+    present, own = ~np.isnan(population), sample[~np.isnan(sample)]
+    numbers, counted = population[present], share[present]
     if not len(numbers) or not counted.any():
-        numbers, counted = mine[~np.isnan(mine)], np.ones(np.count_nonzero(~np.isnan(mine)))
+        numbers, counted = own, np.ones(len(own))
     if not len(numbers):
         return 0.0, 1.0
     centre = float(np.average(numbers, weights=counted))
-    for values, weights in ((numbers, counted), (mine[~np.isnan(mine)], None)):
+    for values, weights in ((numbers, counted), (own, None)):
         if len(values):
             largest = float(np.abs(values - centre).max())  # so that no square overflows
             if largest > 1e-12 * max(1.0, abs(centre)):

@@ -1,11 +1,22 @@
-"""Sample and population rows as a model that distinguishes them sees them."""
+r"""A sample and rows drawn from the population, as a model that distinguishes them sees them.
+
+Both sides are in one encoding, the sample's rows first. Each row has a share of the mass of its
+side. Population rows with values that no sample row has train nothing, and count as uncovered.
+Where the population marks its rows that are in the sample, the other rows stand for it, and with
+the share q of those that are marked, the ratio to the whole is :math:`q + (1 - q)\, r(x)`.
+
+A pair takes memory: the codes of its rows, and features of these. Of a population it takes few
+rows, of a large sample too: beyond those that fit, more rows of one side hardly help, because the
+error has a part of either, and both sides get half of the room. All sample rows are weighed, in
+blocks, whichever have been learned from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +27,44 @@ from unskew.errors import OverlapError
 from unskew.numerics.ratio_loss import Sided
 from unskew.numerics.row_hash import Words, hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.value_folds import ValueFolds, row_ranks
 from unskew.overlap import align
 from unskew.population.encode import ColumnCodes
 from unskew.population.forms import Form
 from unskew.population.kinds import Kind, in_common_form
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.weighters.value_folds import ValueFolds, row_ranks
+
+LEAST = 100_000
+PER_SAMPLE_ROW = 20
+"""Drawing that many population rows for each sample row adds about 5 % to the variance that the
+sample's own rows cause."""
+MEMORY = 2**30
+"""The bytes that the rows of both sides may take, with what is computed of them."""
+BYTES_PER_VALUE = 8
+FEWEST = 1_000
+
+
+def rows_within(
+    population_rows: int | Literal["auto"], sample_rows: int, width: int
+) -> tuple[int, int]:
+    """Return the rows of sample and population: for "auto", all and max(100,000, 20 m).
+
+    Where these do not fit in 1 GB with ``width`` numbers a row, the population gets fewer, down to
+    half of the room, and only then the sample.
+
+    Examples
+    --------
+    >>> rows_within("auto", 1_000, 128), rows_within("auto", 50_000, 128)
+    ((1000, 100000), (50000, 998576))
+    >>> rows_within("auto", 2_000_000, 128), rows_within(500, 2_000_000, 128)
+    ((524288, 524288), (1048076, 500))
+    """
+    room = max(2 * FEWEST, MEMORY // (BYTES_PER_VALUE * max(width, 1)))
+    given = population_rows if isinstance(population_rows, int) else None
+    wanted = given or max(LEAST, PER_SAMPLE_ROW * sample_rows)
+    learned_from = min(sample_rows, max(room // 2, room - wanted))
+    return learned_from, given or max(FEWEST, min(wanted, room - learned_from))
 
 
 @dataclass(frozen=True)
@@ -55,11 +97,13 @@ class TwoSamples:
     columns : ndarray of int
         An order of the columns that does not depend on the one they came in.
     keys : ndarray of uint64
-        A random number for each distinct row; see :mod:`unskew.weighters.value_folds`.
+        A random number for each distinct row; see :mod:`unskew.numerics.value_folds`.
     exact : ndarray of shape (n_rows, n_columns), optional
         ``values`` as they were before they were rounded.
     rounded : dict of int to str
         The columns in which they are rounded, with a sentence on each.
+    folds : ValueFolds
+        Which model weighs a row; by default one model of all rows.
     """
 
     codes: ColumnCodes
@@ -76,23 +120,24 @@ class TwoSamples:
     keys: Words
     exact: FloatArray | None = None
     rounded: dict[int, str] = field(default_factory=dict)
+    folds: ValueFolds = field(default_factory=ValueFolds.none)
 
     @classmethod
-    def of(
+    def from_reservoir(
         cls, sample: Sample, drawn: Reservoir, most: int | None = None, random_state: Any = 0
     ) -> TwoSamples:
         """Encode the sample, or as many of its rows, and the rows drawn from the population."""
         counted = sample.drawn(most)
         batch, weight = drawn.rows, drawn.weight
-        theirs, unseen = sample.codes.transform(batch, side="population")
-        mass, uncovered, marked = float(weight.sum()), 0.0, None
+        codes, unseen = sample.codes.transform(batch, side="population")
+        marked = None
         kept = np.ones(len(weight), dtype=bool) if unseen is None else ~unseen
         weighted = sample.values[sample.design > 0]
         if len(weighted) < len(sample):
-            kept &= _are_among(theirs, weighted, sample.codes)
-        uncovered = float(weight[~kept].sum()) / mass
+            kept &= _are_among(codes, weighted, sample.codes)
+        uncovered = float(weight[~kept].sum()) / float(weight.sum())
         if len(counted) < len(weighted):  # what only the others cover is weighed as unknown
-            kept &= _are_among(theirs, sample.values[counted], sample.codes)
+            kept &= _are_among(codes, sample.values[counted], sample.codes)
         if not kept.any():
             raise OverlapError(nothing_covered(sample.codes), 1.0)
         if drawn.selected is not None:
@@ -101,8 +146,8 @@ class TwoSamples:
                 kept &= ~drawn.selected
             else:  # the sample is the population
                 marked = None
-        values = np.concatenate([sample.values[counted], theirs[kept]])
-        shares = Sided(*(side / side.sum() for side in (sample.design[counted], weight[kept])))
+        values = np.concatenate([sample.values[counted], codes[kept]])
+        shares = Sided(sample.design[counted], weight[kept]).map(_as_shares)
         columns, ranks = row_ranks(values, np.concatenate(shares), len(counted))
         seed = check_random_state(random_state).randint(2**31 - 1)
         keys = hash_rows(list(np.ascontiguousarray(ranks.T[columns])), seed=seed)
@@ -115,13 +160,13 @@ class TwoSamples:
         return cls(
             sample.codes,
             values,
-            Sided(shares.mine[order], shares.theirs),
+            Sided(shares.sample[order], shares.population),
             counted,
             marked,
             uncovered,
             ordered,
             batch.filter(pa.array(kept)),
-            (theirs, batch, weight),
+            (codes, batch, weight),
             kept,
             columns,
             keys,
@@ -129,8 +174,8 @@ class TwoSamples:
 
     def reweighed(self, design: FloatArray, weight: FloatArray) -> TwoSamples:
         """Return the same rows with other weights of the sample and of all rows drawn."""
-        sides = design[self.order], weight[self.kept]
-        return replace(self, shares=Sided(*(side / side.sum() for side in sides)))
+        shares = Sided(design[self.order], weight[self.kept]).map(_as_shares)
+        return replace(self, shares=shares)
 
     def aligned(self) -> TwoSamples:
         """Return the rows with columns in which only one side is rounded rounded on both."""
@@ -140,23 +185,18 @@ class TwoSamples:
         return replace(self, values=np.concatenate(sides), exact=self.values, rounded=rounded)
 
     @property
-    def n_mine(self) -> int:
+    def n_sample(self) -> int:
         """The number of sample rows."""
-        return len(self.shares.mine)
+        return len(self.shares.sample)
 
     def split(self, values: NDArray[Any]) -> Sided:
         """Return numbers of all rows by their side."""
-        return Sided(values[: self.n_mine], values[self.n_mine :])
+        return Sided(values[: self.n_sample], values[self.n_sample :])
 
     @cached_property
-    def is_mine(self) -> BoolArray:
+    def is_sample(self) -> BoolArray:
         """Which rows are the sample's."""
-        return np.arange(len(self.values)) < self.n_mine
-
-    @cached_property
-    def balanced(self) -> FloatArray:
-        """Weights under which both sides have the same mass, with a mean of one."""
-        return np.concatenate(self.shares) * (len(self.values) / 2)
+        return np.arange(len(self.values)) < self.n_sample
 
     @property
     def given(self) -> FloatArray:
@@ -167,8 +207,8 @@ class TwoSamples:
     def whole_population(self) -> Sided:
         """The codes of rows that stand for all that is covered, and their shares."""
         if self.marked is None:
-            return Sided(self.given[self.n_mine :], self.shares.theirs)
-        shares = (self.marked * self.shares.mine, (1 - self.marked) * self.shares.theirs)
+            return Sided(self.given[self.n_sample :], self.shares.population)
+        shares = (self.marked * self.shares.sample, (1 - self.marked) * self.shares.population)
         return Sided(self.given, np.concatenate(shares))
 
     @cached_property
@@ -176,16 +216,45 @@ class TwoSamples:
         """A hash of the values of each row."""
         return hash_values(self.given)
 
-    def folds(self, n_folds: int | None, expected: float = np.inf) -> ValueFolds:
-        """Return folds by the values of a row."""
+    def in_folds(self, n_folds: int | None, expected: float = np.inf) -> TwoSamples:
+        """Return the rows in folds by their values."""
         shares = np.concatenate(self.shares)
-        return ValueFolds.of(self.hashes, self.keys, shares, self.n_mine, n_folds, expected)
+        folds = ValueFolds.from_rows(
+            self.hashes, self.keys, shares, self.n_sample, n_folds, expected
+        )
+        return replace(self, folds=folds)
 
-    def dealt(self, folds: ValueFolds) -> IntArray:
-        """Return the fold that each row is in, in training."""
-        ends = (slice(0, self.n_mine), slice(self.n_mine, None))
-        dealt = [folds.deal(self.hashes[e], self.keys[e], p) for p, e in enumerate(ends)]
-        return np.concatenate(dealt)
+    @property
+    def n_folds(self) -> int:
+        """The number of folds, and of models."""
+        return self.folds.n_folds
+
+    @cached_property
+    def fold(self) -> IntArray:
+        """The fold that each row is in, in training."""
+        sides = zip(self.split(self.hashes), self.split(self.keys), strict=True)
+        return np.concatenate([self.folds.fold(*side, n) for n, side in enumerate(sides)])
+
+    def inside(self, number: int) -> IntArray:
+        """Return the rows of a fold; all rows, if there is one."""
+        return np.flatnonzero(self.fold == number)
+
+    def outside(self, number: int) -> IntArray:
+        """Return the rows that train a model: those outside its fold.
+
+        All rows, if there is one fold, or if a side has no row outside.
+        """
+        train = np.flatnonzero(self.fold != number)
+        one_sided = len(set(self.is_sample[train].tolist())) < 2
+        return np.arange(len(self.fold)) if one_sided else train
+
+    def balanced(self, train: IntArray) -> FloatArray:
+        """Return the weights of some rows, with the same mass on either side and a mean of one."""
+        weight = np.concatenate(self.shares)[train]
+        for side in (self.is_sample[train], ~self.is_sample[train]):
+            if side.any():
+                weight[side] *= len(train) / (2 * weight[side].sum())
+        return weight
 
     @cached_property
     def joined_table(self) -> pa.Table:
@@ -208,14 +277,18 @@ def hash_values(codes: FloatArray) -> Words:
     return hash_rows([np.ascontiguousarray(column) for column in codes.T])
 
 
-def _are_among(theirs: FloatArray, mine: FloatArray, codes: ColumnCodes) -> BoolArray:
+def _as_shares(weight: FloatArray) -> FloatArray:
+    return weight / weight.sum()
+
+
+def _are_among(population: FloatArray, sample: FloatArray, codes: ColumnCodes) -> BoolArray:
     """Return which rows have no category, or missing value, that no row of the sample has."""
-    found = np.ones(len(theirs), dtype=bool)
-    for place, column in enumerate(mine.T):
+    found = np.ones(len(population), dtype=bool)
+    for place, column in enumerate(sample.T):
         if codes.counts_categories(place):
-            found &= np.isin(theirs[:, place], column) | np.isnan(theirs[:, place])
+            found &= np.isin(population[:, place], column) | np.isnan(population[:, place])
         if not np.isnan(column).any():
-            found &= ~np.isnan(theirs[:, place])
+            found &= ~np.isnan(population[:, place])
     return found
 
 
@@ -236,13 +309,13 @@ def nothing_covered(codes: ColumnCodes) -> str:
 def _concatenated(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return both in one table, in the types of the first where they can be compared."""
     columns = []
-    for mine, theirs in zip(*(batch.columns for batch in batches), strict=True):
-        kind = theirs.type if pa.types.is_null(mine.type) else mine.type
+    for first, second in zip(*(batch.columns for batch in batches), strict=True):
+        kind = second.type if pa.types.is_null(first.type) else first.type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         try:
-            parts = [mine.cast(kind), theirs.cast(kind)]
+            parts = [first.cast(kind), second.cast(kind)]
         except pa.ArrowException:
-            first, second = in_common_form(mine), in_common_form(theirs)
-            parts = [first, second.cast(first.type)]
+            common = in_common_form(first)
+            parts = [common, in_common_form(second).cast(common.type)]
         columns.append(pa.chunked_array(parts))
     return pa.table(columns, names=batches[0].schema.names)

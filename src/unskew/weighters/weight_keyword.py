@@ -1,14 +1,17 @@
-"""The keyword under which a learner takes sample weights."""
+"""The keyword under which a learner takes sample weights, and training a classifier with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import BaseBagging, BaseSearchCV, _BaseHeterogeneousEnsemble
+from unskew.errors import LearnerError
+from unskew.numerics.typing import FloatArray
 
 
 def weight_keyword(learner: Any) -> str | None:
@@ -45,3 +48,23 @@ def weight_keyword(learner: Any) -> str | None:
     inside = getattr(learner, "estimator", None)
     wraps = hasattr(inside, "fit") and not isinstance(learner, BaseBagging)
     return None if wraps and weight_keyword(inside) is None else "sample_weight"
+
+
+def trained(classifier: Any, rows: Any, labels: Any, weight: FloatArray, task: str) -> Any:
+    """Return the classifier, fitted with these weights; to an error, add what its task was."""
+    name, options = type(classifier).__name__, {}
+    if np.ptp(weight) > 1e-9:
+        keyword = weight_keyword(classifier)
+        if keyword is None:
+            raise LearnerError(
+                f"classifier: {name} takes no sample_weight, so the design weights could not reach "
+                "it. Use a classifier that takes weights, or rows without them."
+            )
+        options[keyword] = weight
+    try:
+        return classifier.fit(rows, labels, **options)
+    except Exception as error:
+        raise LearnerError(
+            f"classifier: {name} could not be trained {task} ({type(error).__name__}: {error}). "
+            "Put encoders of text and missing values into a pipeline with it."
+        ) from error

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from unskew import AutoWeights, CalibrationWeights, ClassifierWeights, Population
-from unskew.weighters import reservoir_size
+from unskew.weighters import two_samples
 
 BOUND = 2**23
 
@@ -34,7 +34,7 @@ def peak(function):
 
 @pytest.fixture(autouse=True)
 def lower_bound(monkeypatch):
-    monkeypatch.setattr(reservoir_size, "MEMORY", BOUND)
+    monkeypatch.setattr(two_samples, "MEMORY", BOUND)
 
 
 class TestModels:
@@ -52,7 +52,7 @@ class TestModels:
     def test_a_part_of_the_sample_teaches_what_the_whole_does(self, monkeypatch):
         sample = rows(99, 40_000, 0.5)
         part = ClassifierWeights("logistic", overlap="ignore").fit(sample, population=POPULATION[0])
-        monkeypatch.setattr(reservoir_size, "MEMORY", 2**30)
+        monkeypatch.setattr(two_samples, "MEMORY", 2**30)
         whole = ClassifierWeights("logistic", overlap="ignore").fit(
             sample, population=POPULATION[0]
         )

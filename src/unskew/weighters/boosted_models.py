@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from unskew.numerics.cores import one_thread
 from unskew.numerics.logistic_ratio import LogisticProblem
@@ -15,7 +14,7 @@ from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kinds import Kind
 from unskew.population.progress import tell
-from unskew.weighters.ratio_models import RatioModels, outside, rebalanced
+from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import Levels, SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
 
@@ -34,29 +33,28 @@ class BoostedModels(RatioModels):
 
     1. As many trees as give the least held-out loss.
     2. Trees are constant beyond the last border, and shrunk. A logistic model of the held-out
-       scores and the columns, ``Tilt``, corrects both, if the held-out loss says so.
+       scores and the columns, ``ScoreTilt``, corrects both, if the held-out loss says so.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
+    def fit(self, rows: TwoSamples) -> FloatArray:
         """Grow trees outside of each fold, and choose how many of them to use."""
         with one_thread(when=rows.values.size < FEW_ENTRIES):
-            return self._fit(rows, dealt, n_folds)
+            return self._fit(rows)
 
-    def _fit(self, rows: TwoSamples, dealt: IntArray, n_folds: int) -> FloatArray:
+    def _fit(self, rows: TwoSamples) -> FloatArray:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         self.bins = TreeBins().fit(rows)
         encoded = self.bins.transform(rows.values)
-        self.models, held_out = [], list[IntArray]()
-        self.chosen: list[IntArray] = []
+        self.n_models, self.models, self.chosen = rows.n_folds, list[Any](), list[IntArray]()
         shares = np.concatenate(rows.shares)
         losses = np.zeros(MAX_TREES + 1)
-        for number in range(n_folds):
-            tell(f"boosting trees, {number + 1} of {n_folds}")
-            train = outside(rows, dealt, number, n_folds)
+        for number in range(rows.n_folds):
+            tell(f"boosting trees, {number + 1} of {rows.n_folds}")
+            train, inside = rows.outside(number), rows.inside(number)
             columns = _most_different(encoded, rows, train)
             self.chosen.append(columns)
             model = HistGradientBoostingClassifier(
@@ -70,27 +68,21 @@ class BoostedModels(RatioModels):
                 random_state=self.seed,
             )
             known = encoded[np.ix_(train, columns)]
-            model.fit(known, ~rows.is_mine[train], rebalanced(rows, train))
+            model.fit(known, ~rows.is_sample[train], rows.balanced(train))
             self.models.append(model)
-            inside = np.flatnonzero(dealt == number) if n_folds > 1 else train
-            sign = np.where(rows.is_mine[inside], 1.0, -1.0)
+            sign = np.where(rows.is_sample[inside], 1.0, -1.0)
             losses[0] += np.log(2.0) * shares[inside].sum()
             few = encoded[np.ix_(inside, columns)]
             stages = model.staged_decision_function(few) if len(inside) else ()
             for stage, score in enumerate(stages, start=1):
                 losses[stage] += softplus(sign * score) @ shares[inside]
-            held_out.append(inside)
-        self.n_models = n_folds
-        self.n_trees = MAX_TREES if n_folds == 1 else int(np.argmin(losses))
+        self.n_trees = MAX_TREES if rows.n_folds == 1 else int(np.argmin(losses))
         scores = np.zeros(len(encoded))
-        for number, inside in enumerate(held_out):
+        for number in range(rows.n_folds):
+            inside = rows.inside(number)
             scores[inside] = self._scores(number, encoded[inside])
-        self.tilt = Tilt()
-        return self.tilt.fit(rows, scores, dealt, n_folds)
-
-    def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
-        """Return the codes."""
-        return codes
+        self.tilt = ScoreTilt()
+        return self.tilt.fit(rows, scores)
 
     def predict(self, number: int, encoded: FloatArray) -> FloatArray:
         """Return the log odds after the chosen number of trees, tilted."""
@@ -110,7 +102,7 @@ def _most_different(bins: FloatArray, rows: TwoSamples, train: IntArray) -> IntA
     if bins.shape[1] <= MOST_COLUMNS:
         return np.arange(bins.shape[1])
     known = bins[train]
-    weight = rebalanced(rows, train) * np.where(rows.is_mine[train], 2.0, -2.0) / len(train)
+    weight = rows.balanced(train) * np.where(rows.is_sample[train], 2.0, -2.0) / len(train)
     found = np.zeros(bins.shape[1])
     for _ in range(2):
         known -= known.mean(axis=0)
@@ -158,32 +150,27 @@ class TreeBins:
         return bins
 
 
-class Tilt:
+class ScoreTilt:
     r"""Log ratios :math:`a + b s + \lambda^\top \varphi(x)` of scores s and the columns' features.
 
     Fitted on held-out scores outside of each fold, by the balanced log loss with a ridge on λ. If
     no ridge lowers the held-out loss, scores stay as they are.
     """
 
-    def fit(
-        self, rows: TwoSamples, scores: FloatArray, dealt: IntArray, n_folds: int
-    ) -> FloatArray:
+    def fit(self, rows: TwoSamples, scores: FloatArray) -> FloatArray:
         """Choose the ridge, and return the tilted held-out log ratios."""
         self.coefficients: list[FloatArray] = []
-        if n_folds == 1:
+        if rows.n_folds == 1:
             return scores
         self.features = SelectionFeatures().fit(rows, hinges=False)
         inputs = self._inputs(rows.values, scores)
         best, least = scores, ratio_loss(rows.split(scores), rows.shares).value
-        problems = [
-            self._problem(rows, inputs, outside(rows, dealt, number, n_folds))
-            for number in range(n_folds)
-        ]
+        problems = [self._problem(rows, inputs, number) for number in range(rows.n_folds)]
         for penalty in TILT_PENALTIES:
             fitted = [problem.solve(0.5, penalty, tol=1e-8)[0] for problem in problems]
             tilted = np.zeros(len(scores))
             for number, beta in enumerate(fitted):
-                inside = dealt == number
+                inside = rows.inside(number)
                 tilted[inside] = -inputs[inside] @ beta
             loss = ratio_loss(rows.split(tilted), rows.shares).value
             if loss < least:
@@ -201,8 +188,9 @@ class Tilt:
         features = self.features.transform(codes)
         return np.insert(features, 1, scores, axis=1)
 
-    def _problem(self, rows: TwoSamples, inputs: FloatArray, train: IntArray) -> LogisticProblem:
+    def _problem(self, rows: TwoSamples, inputs: FloatArray, number: int) -> LogisticProblem:
         """Return the problem of separating both sides, each with half of the mass."""
+        train = rows.outside(number)
         mass = np.zeros(len(inputs))  # zero costs less than a copy of the other rows
-        mass[train] = rebalanced(rows, train) / len(train)
-        return LogisticProblem(inputs, mass, 2 * (mass * rows.is_mine) @ inputs, n_free=2)
+        mass[train] = rows.balanced(train) / len(train)
+        return LogisticProblem(inputs, mass, 2 * (mass * rows.is_sample) @ inputs, n_free=2)

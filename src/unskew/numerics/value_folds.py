@@ -4,7 +4,7 @@ Where the sample is part of the population, a row is on both sides. In different
 would teach the model what the other is asked. So a row's fold is a function of its values: of their
 key, compared with borders that give every fold as many distinct sample rows. But on a table of few
 distinct values that would hold out whole cells. A value with many rows is *frequent*: its
-rows are dealt over all folds, so that every model has seen the value, and it is weighed by the
+rows are spread over all folds, so that every model has seen the value, and it is weighed by the
 average of all models.
 
 A key is a random number that the row's values and ``random_state`` decide: a hash of their ranks
@@ -50,12 +50,12 @@ class ValueFolds(NamedTuple):
     frequent: Words
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         hashes: Words,
         keys: Words,
         shares: FloatArray,
-        n_mine: int,
+        n_sample: int,
         n_folds: int | None,
         expected: float = np.inf,
     ) -> ValueFolds:
@@ -69,28 +69,35 @@ class ValueFolds(NamedTuple):
         Examples
         --------
         >>> rows = np.arange(150, dtype=np.uint64)
-        >>> folds = ValueFolds.of(rows, rows, np.repeat([0.02, 0.01], [50, 100]), 50, 5)
+        >>> folds = ValueFolds.from_rows(rows, rows, np.repeat([0.02, 0.01], [50, 100]), 50, 5)
         >>> np.bincount(folds.number(rows[:50]))
         array([10, 10, 10, 10, 10])
         >>> folds.number(np.array([200], dtype=np.uint64))
         array([-1])
         """
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        mine = np.bincount(inverse[:n_mine], minlength=len(values))
-        theirs = np.bincount(inverse[n_mine:], shares[n_mine:], len(values))
-        frequent = (mine >= FREQUENT) | ((mine > 0) & (n_mine * theirs >= expected * (1 - 1e-9)))
-        rare = np.sort(keys[first[(mine > 0) & ~frequent]])
+        counts = np.bincount(inverse[:n_sample], minlength=len(values))
+        shared = np.bincount(inverse[n_sample:], shares[n_sample:], len(values))
+        often = n_sample * shared >= expected * (1 - 1e-9)
+        frequent = (counts >= FREQUENT) | ((counts > 0) & often)
+        rare = np.sort(keys[first[(counts > 0) & ~frequent]])
         n_folds = n_folds or 1
         if len(rare) < 2 * n_folds and not frequent.any():
             n_folds = max(1, len(rare) // 2)
         if n_folds == 1:
-            return cls(1, values[:0], first[:0], values[:0])
+            return cls.none()
         steps = np.arange(1, n_folds)
         borders = np.array([2**64 // n_folds * step for step in steps.tolist()], dtype=np.uint64)
         if len(rare) >= 2 * n_folds:
             borders = rare[steps * len(rare) // n_folds]
         numbers = np.searchsorted(borders, keys[first], side="right")
         return cls(n_folds, values[~frequent], numbers[~frequent], values[frequent])
+
+    @classmethod
+    def none(cls) -> ValueFolds:
+        """Return the folds of one model, of all rows."""
+        nothing = np.empty(0, dtype=np.uint64)
+        return cls(1, nothing, np.empty(0, dtype=np.int64), nothing)
 
     def number(self, hashes: Words) -> IntArray:
         """Return the fold of each row's values; ``AVERAGE`` where no model has held them out."""
@@ -99,10 +106,10 @@ class ValueFolds(NamedTuple):
         place = np.minimum(np.searchsorted(self.held_out, hashes), len(self.held_out) - 1)
         return np.where(self.held_out[place] == hashes, self.numbers[place], AVERAGE)
 
-    def deal(self, hashes: Words, keys: Words, side: int) -> IntArray:
-        """Return the fold that each row is in, in training: frequent values are dealt over all.
+    def fold(self, hashes: Words, keys: Words, side: int) -> IntArray:
+        """Return the fold that each row is in, in training: frequent values are in all of them.
 
-        Each of their rows at random: as many to every fold would let the rest foretell a fold.
+        Each of their rows at random: as many in every fold would let the rest foretell a fold.
         """
         numbers = self.number(hashes)
         rest = np.flatnonzero(numbers == AVERAGE)
@@ -114,7 +121,7 @@ class ValueFolds(NamedTuple):
         return numbers
 
 
-def row_ranks(values: FloatArray, shares: FloatArray, n_mine: int) -> tuple[IntArray, FloatArray]:
+def row_ranks(values: FloatArray, shares: FloatArray, n_sample: int) -> tuple[IntArray, FloatArray]:
     """Return the order of the columns by their content, and the ranks of values in each.
 
     A column is turned such that its ranks are low on average, and columns are ordered by the mean
@@ -137,6 +144,6 @@ def row_ranks(values: FloatArray, shares: FloatArray, n_mine: int) -> tuple[IntA
         if shares @ (rank - middle) > 1e-9 * len(distinct):
             rank = len(distinct) - 1 - rank
         ranks[:, place] = rank
-        means = shares[:n_mine] @ rank[:n_mine], shares[n_mine:] @ rank[n_mine:]
+        means = [shares[side] @ rank[side] for side in (slice(n_sample), slice(n_sample, None))]
         contents.append([round(float(mean) / len(distinct), 9) for mean in means])
     return np.array(sorted(range(len(contents)), key=contents.__getitem__)), ranks

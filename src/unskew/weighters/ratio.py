@@ -1,0 +1,191 @@
+r"""Weights by models of the density ratio of population and sample.
+
+The weight of a row is the ratio :math:`r(x) = f_U(x) / f_S(x)` of how frequent such rows are in the
+population and in the sample. It is estimated in four steps:
+
+1. a pair of the sample and rows drawn from the population, in folds by their values
+   (:mod:`.two_samples`);
+2. models of the ratio, each fitted outside of a fold, so that the weight of a sample row comes from
+   a model that has not seen its values (:mod:`.ratio_models`);
+3. one ratio out of those of the models: a product of powers (:mod:`.pool`), or a map of scores;
+4. a cap: no weight is more than ``max_weight`` times the mean.
+
+:class:`unskew.ClassifierWeights`, :class:`unskew.AutoWeights` and
+:class:`unskew.DensityRatioWeights` differ in the models, and in what they make of the ratios.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from unskew._compat import Interval, StrOptions
+from unskew.numerics.ratio_loss import Sided
+from unskew.numerics.trimming import ratio_cap
+from unskew.numerics.typing import FloatArray, IntArray
+from unskew.population.about import About
+from unskew.population.encode import ColumnCodes
+from unskew.population.reservoir import Reservoir
+from unskew.population.sample import Sample
+from unskew.population.summaries import Question, Summaries, Summary, Total
+from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.ratio_models import RatioModels
+from unskew.weighters.selection_features import width_of_models
+from unskew.weighters.two_samples import TwoSamples, hash_values, rows_within
+
+LIMIT = 8.0
+"""The logarithm of a ratio is kept within plus and minus this."""
+
+
+class RatioWeighter(InductiveWeighter):
+    """Weighs rows by density ratios, of models that are fitted to a pair of samples.
+
+    Parameters
+    ----------
+    population_rows : int or "auto", default="auto"
+        How many population rows to draw, uniformly; all if it has fewer. "auto" is 100,000 or 20
+        for each sample row, whichever is larger, within 1 GB: a large sample trains the models
+        with a part of its rows, too, which is drawn uniformly, and all its rows are weighed.
+
+    Attributes
+    ----------
+    n_capped_ : int
+        Sample rows whose weight ``max_weight`` has cut.
+    sample_rows_, population_rows_ : int
+        How many rows of the sample have trained the models, and how many population rows, drawn
+        uniformly. All sample rows have, unless both sides would take more than 1 GB.
+    uncovered_ : float
+        The share of the population with values that no sample row has. They train no model.
+    """
+
+    cv: int | None = 5
+    population_rows: int | Literal["auto"] = "auto"
+    max_weight: float | None = None
+
+    uncovered_means = "the share of the population with values that no sample row has"
+    refused_above = 0.99
+    judged_by = "smooth"
+    smoothed_by = ("a smaller max_weight",)
+    _expected = np.inf
+    """The rows of an even sample from which on a value is in every training set."""
+    _saved_types: ClassVar[tuple[str, ...]] = (
+        "functools.partial",  # boosted trees with categories keep a check of their input
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.utils.validation.check_array",
+        "unskew.numerics.ratio_loss.ScoreMap",
+        "unskew.numerics.value_folds.ValueFolds",
+        "unskew.population.about.About",
+        "unskew.population.forms.Form",
+        "unskew.weighters.boosted_models.BoostedModels",
+        "unskew.weighters.boosted_models.ScoreTilt",
+        "unskew.weighters.boosted_models.TreeBins",
+        "unskew.weighters.level_models.LevelBlock",
+        "unskew.weighters.level_models.LevelModels",
+        "unskew.weighters.level_models.LevelTilt",
+        "unskew.weighters.logistic_models.LogisticModels",
+        "unskew.weighters.ratio_models.ClassifierModels",
+        "unskew.weighters.ratio_models.WeighterModels",
+        "unskew.weighters.selection_features.Levels",
+        "unskew.weighters.selection_features.SelectionFeatures",
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InductiveWeighter._parameter_constraints,
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
+        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+        "max_weight": [Interval(Real, 1, None, closed="left"), None],
+    }
+
+    def _question(self, sample: Sample, about: About) -> Question[Summaries]:
+        self._check_parameters()
+        rows = self._learned_from(sample)[1]
+        return Question(Summaries([Reservoir(rows), Total(), *self._further(sample)]), about)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that do not fit together, before the pass."""
+
+    def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
+        """Return what is asked of the population beside its rows."""
+        return []
+
+    def _learned_from(self, sample: Sample) -> tuple[int, int]:
+        """Return how many rows of sample and population train the models, at most."""
+        return rows_within(self.population_rows, len(sample), width_of_models(sample.codes))
+
+    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
+        drawn, total, *further = answer.summary.parts
+        rows = self._two_samples(sample, drawn).in_folds(self.cv, self._expected)
+        self.sample_rows_, self.population_rows_ = rows.n_sample, len(drawn.weight)
+        self.rounded_ = tuple(rows.rounded.values())
+        self.uncovered_, self.marked_ = rows.uncovered, rows.marked
+        self.codes_, self.folds_ = sample.codes, rows.folds
+        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
+        named = self._models(sample, rows, answer.learned, rate)
+        self.models_: list[RatioModels] = list(named.values())
+        held_out = [rows.split(model.fit(rows)) for model in self.models_]
+        return self._weights(sample, rows, list(named), held_out, *further)
+
+    def _two_samples(self, sample: Sample, drawn: Reservoir) -> TwoSamples:
+        most = self._learned_from(sample)[0]
+        return TwoSamples.from_reservoir(sample, drawn, most, self.random_state).aligned()
+
+    @abstractmethod
+    def _models(
+        self, sample: Sample, rows: TwoSamples, about: About, rate: float
+    ) -> dict[str, RatioModels]:
+        """Return the models by name, not fitted.
+
+        ``rate`` is the number of sample rows over that of population rows.
+        """
+
+    @abstractmethod
+    def _weights(
+        self,
+        sample: Sample,
+        rows: TwoSamples,
+        names: list[str],
+        held_out: list[Sided],
+        *further: Any,
+    ) -> FloatArray:
+        """Return the sample's weights, given the models' log ratios of rows that were held out."""
+
+    @abstractmethod
+    def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
+        """Return one ratio for each row, out of those of the models."""
+
+    @property
+    def _is_cross_fitted(self) -> bool:
+        return self.folds_.n_folds > 1
+
+    def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:
+        """Return the log ratios of rows by each of the models."""
+        numbers = self._numbers(codes)
+        return np.array([model.log_ratio(codes, table, numbers) for model in self.models_])
+
+    def _numbers(self, codes: FloatArray) -> IntArray:
+        """Return which of a fold's models weighs a row."""
+        return self.folds_.number(hash_values(codes))
+
+    def _of_population(self, ratios: FloatArray) -> FloatArray:
+        """Return the ratio to the whole population, if the models know that to the rest of it."""
+        return ratios if self.marked_ is None else self.marked_ + (1 - self.marked_) * ratios
+
+    def _capped(self, ratios: FloatArray, design: FloatArray) -> FloatArray:
+        """Return the weights of sample rows with these ratios, none above the cap."""
+        self.cap_ = ratio_cap(ratios, design, self.max_weight)
+        self.n_capped_ = int((ratios[design > 0] > self.cap_).sum())
+        return np.minimum(ratios, self.cap_) * design
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        codes = self.codes_.transform(sample.batch, side="new rows").values
+        ratios = self._ratios(self._log_ratios(codes, sample.rows.table), codes)
+        return np.minimum(ratios, self.cap_)
+
+    def _codes(self) -> ColumnCodes:
+        return self.codes_
+
+    def _describe_unseen(self) -> str:
+        return "the models take such a value for none of those that they know"
