@@ -23,15 +23,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack
 
 from unskew.numerics.calibration import CalibrationProblem
 from unskew.numerics.distances import Raking
 from unskew.numerics.kernels import FAR, FARTHEST, Kernel, TiltedKernel, fill_matrix
 from unskew.numerics.kliep import Kliep, solve_kliep
-from unskew.numerics.point_folds import EVERY, N_FOLDS, PointFolds, Sums
 from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.value_folds import AVERAGE
 
 SMOOTHINGS = 10.0 ** np.arange(-6.0, 1.5, 0.5)
 """The λ among which cross-validation chooses. Kernel values are at most one: the first hardly
@@ -125,7 +124,7 @@ def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> Flo
 
 
 class Side(NamedTuple):
-    """The distinct points of one side in the order of their hashes, which is a random one.
+    """The distinct rows of one side, in a random order.
 
     Attributes
     ----------
@@ -133,21 +132,12 @@ class Side(NamedTuple):
     weight : ndarray of shape (n,)
         They sum to one.
     fold : ndarray of int
-        Equal points of both sides have the same.
+        Equal rows of both sides have the same; ``AVERAGE`` where a row is in all of them.
     """
 
     points: FloatArray
     weight: FloatArray
     fold: IntArray
-
-    @classmethod
-    def of(cls, points: FloatArray, weight: FloatArray, folds: PointFolds) -> Side:
-        """Bring points together that are equal, with the sum of their weights."""
-        hashes, first, place = np.unique(folds.hash(points), return_index=True, return_inverse=True)
-        mass = np.bincount(place.reshape(-1), weights=weight, minlength=len(first))
-        kept = np.flatnonzero(mass > 0)
-        shares = mass[kept] / mass.sum()
-        return cls(points[first[kept]], shares, folds.of_hashes(hashes[kept]))
 
     def take(self, n_rows: int) -> Side:
         """Return the first rows, which are a random choice."""
@@ -156,25 +146,20 @@ class Side(NamedTuple):
         weight = self.weight[:n_rows]
         return Side(self.points[:n_rows], weight / weight.sum(), self.fold[:n_rows])
 
-    def counting(self) -> Side:
-        """Return the rows with a positive weight."""
-        kept = np.flatnonzero(self.weight)
-        return Side(self.points[kept], self.weight[kept], self.fold[kept])
-
     def parts(self) -> Iterator[Side]:
         """Yield the rows, some at a time."""
         for begin in range(0, len(self.weight), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             yield Side(self.points[part], self.weight[part], self.fold[part])
 
-    def held_out(self, fold: int) -> tuple[FloatArray, FloatArray]:
+    def held_out(self, fold: int, n_folds: int) -> tuple[FloatArray, FloatArray]:
         """Return the weight of each row in training and in testing."""
-        share = np.where(self.fold == EVERY, 1 / N_FOLDS, self.fold == fold)
+        share = np.where(self.fold == AVERAGE, 1 / n_folds, self.fold == fold)
         return self.weight * (1 - share), self.weight * share
 
 
-Both = tuple[Sums, Sums]
-"""Of the sample and the population."""
+Pair = tuple[Side, Side]
+"""The sample and the population."""
 
 
 class SquaredLoss(NamedTuple):
@@ -184,25 +169,19 @@ class SquaredLoss(NamedTuple):
     linear: FloatArray
 
     @classmethod
-    def of(cls, mine: Sums, theirs: Sums, relative: float) -> SquaredLoss | None:
-        """Return the loss, or None if one of the sides is empty."""
-        if min(mine.mass, theirs.mass) <= NOTHING or mine.second is None:
+    def from_sums(cls, both: Sequence[FloatArray], relative: float) -> SquaredLoss | None:
+        """Return the loss with the sums of both sides, or None if one of the sides is empty."""
+        sample, population = both
+        masses = sample[0, 0], population[0, 0]
+        if min(masses) <= NOTHING:
             return None
-        quadratic = (1 - relative) * mine.second / mine.mass
-        if theirs.second is not None:
-            quadratic = quadratic + relative * theirs.second / theirs.mass
-        return cls(quadratic, theirs.first / theirs.mass)
-
-    def minimise(self, smoothing: float) -> FloatArray:
-        """Return (H + λI)⁻¹ h."""
-        system = self.quadratic + smoothing * np.eye(len(self.linear))
-        factor, failed = lapack.dpotrf(system, lower=1, clean=1)
-        if failed:  # λ is beyond the rounding of H
-            return np.asarray(np.linalg.lstsq(system, self.linear, rcond=None)[0])
-        return np.asarray(cho_solve((factor, True), self.linear))
+        quadratic = (1 - relative) * sample[1:, 1:] / masses[0]
+        if relative:
+            quadratic += relative * population[1:, 1:] / masses[1]
+        return cls(quadratic, population[0, 1:] / masses[1])
 
     def minimisers(self, smoothings: FloatArray) -> FloatArray:
-        """Return the coefficients for many λ from one decomposition, a column each."""
+        """Return (H + λI)⁻¹ h for many λ from one decomposition, a column each."""
         values, vectors = np.linalg.eigh(self.quadratic)
         projected = vectors.T @ self.linear
         return np.asarray(vectors @ (projected[:, None] / (values.clip(0)[:, None] + smoothings)))
@@ -213,112 +192,112 @@ class SquaredLoss(NamedTuple):
         return np.asarray(curved - self.linear @ coefficients)
 
 
-class Candidate(NamedTuple):
+def sums_of(basis: FloatArray, weight: FloatArray, *, squares: bool) -> FloatArray:
+    """Return Σ v zzᵀ with z = (1, φ): mass, sums and, with squares, products of a basis.
+
+    Without squares only the first row, mass and sums. Sums of parts add up to those of all rows.
+    """
+    rows = np.flatnonzero(weight)
+    if len(rows) < len(weight):
+        basis, weight = basis[rows], weight[rows]
+    if not squares:
+        return np.append(weight.sum(), weight @ basis)[None, :]
+    scaled = np.insert(basis, 0, 1.0, axis=1)
+    scaled *= np.sqrt(weight)[:, None]
+    return np.asarray(scaled.T @ scaled)  # of which BLAS computes one half
+
+
+class RatioBasis(NamedTuple):
     """A basis that may be chosen."""
 
     kernel: Kernel
     tilted: bool
 
 
-class Task(NamedTuple):
+class RatioTask(NamedTuple):
     """What is estimated, and how it is judged."""
 
     loss: Loss
     relative: float
     smoothings: FloatArray
+    n_folds: int
 
-    def held_out(
-        self,
-        candidates: Sequence[Candidate],
-        centres: FloatArray,
-        mine: Side,
-        theirs: Side,
-        bounds: tuple[FloatArray, FloatArray],
-    ) -> FloatArray:
-        """Return the loss of each candidate and λ in each fold; NaN where a side has no rows."""
+    def held_out(self, bases: Sequence[RatioBasis], centres: FloatArray, pair: Pair) -> FloatArray:
+        """Return the loss of each basis and λ in each fold; NaN where a side has no rows."""
         most = MOST_ROWS_JUDGED[self.loss]
-        mine, theirs = mine.take(most), theirs.take(most)
-        tilts: list[TiltedKernel | None] = [None] * N_FOLDS
-        if any(candidate.tilted for candidate in candidates):
-            tilts = [
-                _tilt_of_fold(candidates[0].kernel, mine, theirs, fold, bounds)
-                for fold in range(N_FOLDS)
-            ]
-        losses = np.empty((len(candidates), len(self.smoothings), N_FOLDS))
+        bounds = sample_range(pair[0])
+        pair = pair[0].take(most), pair[1].take(most)
+        tilts: list[TiltedKernel | None] = [None] * self.n_folds
+        if any(basis.tilted for basis in bases):
+            folds, first = range(self.n_folds), bases[0].kernel
+            tilts = [self._tilt(first, pair, fold, bounds) for fold in folds]
+        losses = np.empty((len(bases), len(self.smoothings), self.n_folds))
         judge = self._squared if self.loss == "squared" else self._likelihood
-        for place, (kernel, tilted) in enumerate(candidates):
-            plain = [cross_kernel(kernel, side.points, centres) for side in (mine, theirs)]
-            bases = _Bases(mine, theirs, plain, tilts if tilted else [None] * N_FOLDS)
-            losses[place] = judge(bases)
+        for place, (kernel, tilted) in enumerate(bases):
+            plain = [cross_kernel(kernel, side.points, centres) for side in pair]
+            whole = None  # the sums over all folds, which a tilt changes in each
+            for fold, tilt in enumerate(tilts):
+                values = plain
+                if tilted and tilt is not None:
+                    factors = (tilt.factors(side.points)[:, None] for side in pair)
+                    values = [one * factor for one, factor in zip(plain, factors, strict=True)]
+                if self.loss == "squared" and (whole is None or values is not plain):
+                    whole = self._sums(values, [side.weight for side in pair])
+                weights = [side.held_out(fold, self.n_folds) for side in pair]
+                losses[place, :, fold] = judge(values, weights, whole or plain)
         return losses
 
-    def _squared(self, bases: _Bases) -> FloatArray:
-        losses = np.empty((len(self.smoothings), N_FOLDS))
-        total = None
-        for fold in range(N_FOLDS):
-            both = bases.tilted(fold)
-            if total is None or bases.tilts[fold] is not None:
-                total = self._sums(both, [side.weight for side in bases[:2]])
-            tested = self._sums(both, [side.held_out(fold)[1] for side in bases[:2]])
-            trained = total[0] - tested[0], total[1] - tested[1]
-            losses[:, fold] = self.losses_of_sums(trained, tested)
-        return losses
+    def _tilt(
+        self, kernel: Kernel, pair: Pair, fold: int, bounds: tuple[FloatArray, FloatArray]
+    ) -> TiltedKernel | None:
+        """Return the tilt outside of a fold, or None if a side has no rows there."""
+        parts = []
+        for side in pair:
+            train = side.held_out(fold, self.n_folds)[0]
+            kept = np.flatnonzero(train)
+            parts.append(Side(side.points[kept], train[kept], side.fold[kept]))
+        if not all(len(part.weight) for part in parts):
+            return None
+        return tilt_towards(kernel, (parts[0], parts[1]), bounds)
 
-    def _sums(self, bases: Sequence[FloatArray], weights: Sequence[FloatArray]) -> Both:
-        """Return the sums of the bases of both sides with these weights."""
-        found = []
-        for basis, weight, squares in zip(bases, weights, (True, self.relative > 0), strict=True):
-            rows = np.flatnonzero(weight)
-            part = (basis, weight) if len(rows) == len(weight) else (basis[rows], weight[rows])
-            found.append(Sums.of(*part, squares=squares))
-        return found[0], found[1]
+    def _sums(self, bases: list[FloatArray], weights: list[FloatArray]) -> list[FloatArray]:
+        squares = (True, self.relative > 0)
+        each = zip(bases, weights, squares, strict=True)
+        return [sums_of(basis, weight, squares=which) for basis, weight, which in each]
 
-    def losses_of_sums(self, trained: Both, tested: Both) -> FloatArray:
-        """Return the squared loss of each λ from the sums of both sides."""
-        train, test = (SquaredLoss.of(*both, self.relative) for both in (trained, tested))
+    def _squared(
+        self,
+        bases: list[FloatArray],
+        weights: list[tuple[FloatArray, FloatArray]],
+        whole: list[FloatArray],
+    ) -> FloatArray:
+        tested = self._sums(bases, [test for _, test in weights])
+        trained = [every - part for every, part in zip(whole, tested, strict=True)]
+        train, test = (SquaredLoss.from_sums(both, self.relative) for both in (trained, tested))
         if train is None or test is None:
             return np.full(len(self.smoothings), np.nan)
         return test.at(train.minimisers(self.smoothings))
 
-    def _likelihood(self, bases: _Bases) -> FloatArray:
-        losses = np.full((1, N_FOLDS), np.nan)
-        for fold in range(N_FOLDS):
-            (train, test), (their_train, their_test) = (s.held_out(fold) for s in bases[:2])
-            if min(one.sum() for one in (train, test, their_train, their_test)) <= NOTHING:
-                continue
-            mine, theirs = bases.tilted(fold)
-            tops = bases.plain[0][train > 0].max(axis=0)
-            means = means_in_reach(train @ mine / train.sum(), tops)
-            found = solve_kliep(theirs, their_train, means, tolerance=1e-4, max_iterations=20)
-            if not found.coefficients.any():  # the training rows are out of each other's reach
-                losses[0, fold] = NO_FUNCTION
-                continue
-            # Of all functions, not only those of mean one, the ratio is the one with the smallest
-            # mean_S w − mean_U log w.
-            average = np.average(mine @ found.coefficients, weights=test)
-            logs = np.log(np.maximum(theirs @ found.coefficients, LEAST_RATIO))
-            losses[0, fold] = average - np.average(logs, weights=their_test)
-        return losses
-
-
-class _Bases(NamedTuple):
-    """One kernel between both sides and the centres, and the tilt of each fold."""
-
-    mine: Side
-    theirs: Side
-    plain: list[FloatArray]
-    tilts: Sequence[TiltedKernel | None]
-
-    def tilted(self, fold: int) -> list[FloatArray]:
-        """Return the basis at the rows of both sides, with the tilt of a fold."""
-        tilt = self.tilts[fold]
-        if tilt is None:
-            return self.plain
-        sides = (self.mine, self.theirs)
-        return [
-            basis * tilt.factors(side.points)[:, None]
-            for basis, side in zip(self.plain, sides, strict=True)
-        ]
+    def _likelihood(
+        self,
+        bases: list[FloatArray],
+        weights: list[tuple[FloatArray, FloatArray]],
+        plain: list[FloatArray],
+    ) -> float:
+        (train, test), (other_train, other_test) = weights
+        if min(one.sum() for one in (train, test, other_train, other_test)) <= NOTHING:
+            return np.nan
+        sample, population = bases
+        tops = plain[0][train > 0].max(axis=0)
+        means = means_in_reach(train @ sample / train.sum(), tops)
+        found = solve_kliep(population, other_train, means, tolerance=1e-4, max_iterations=20)
+        if not found.coefficients.any():  # the training rows are out of each other's reach
+            return NO_FUNCTION
+        # Of all functions, not only those of mean one, the ratio is the one with the smallest
+        # mean_S w − mean_U log w.
+        average = np.average(sample @ found.coefficients, weights=test)
+        logs = np.log(np.maximum(population @ found.coefficients, LEAST_RATIO))
+        return float(average - np.average(logs, weights=other_test))
 
 
 def means_in_reach(means: FloatArray, tops: FloatArray) -> FloatArray:
@@ -331,18 +310,32 @@ def means_in_reach(means: FloatArray, tops: FloatArray) -> FloatArray:
     return np.asarray(np.where(reached, means, 0.0) if reached.any() else means)
 
 
-def maximise_likelihood(
-    plain: Kernel, kernel: Kernel, centres: FloatArray, mine: Side, theirs: Side
-) -> Kliep:
+def maximise_likelihood(plain: Kernel, kernel: Kernel, centres: FloatArray, pair: Pair) -> Kliep:
     """Return the coefficients of largest likelihood on the basis of a kernel.
 
     ``plain`` is the kernel without its tilt.
     """
-    tops = np.zeros(len(centres))
-    for part in mine.parts():
+    sample, population = pair
+    tops, means = np.zeros(len(centres)), np.zeros(len(centres))
+    for part in sample.parts():
         tops = np.maximum(tops, cross_kernel(plain, part.points, centres).max(axis=0))
-    means = means_in_reach(sum_basis(kernel, centres, mine, squares=False).first, tops)
-    return solve_kliep(cross_kernel(kernel, theirs.points, centres), theirs.weight, means)
+        means += part.weight @ cross_kernel(kernel, part.points, centres)
+    basis = cross_kernel(kernel, population.points, centres)
+    return solve_kliep(basis, population.weight, means_in_reach(means, tops))
+
+
+def minimise_squared(
+    kernel: Kernel, centres: FloatArray, pair: Pair, relative: float, smoothing: float
+) -> FloatArray:
+    """Return the coefficients of the smallest squared loss; zeros if a side is empty."""
+    width = 1 + len(centres)
+    both = np.zeros((width, width)), np.zeros((width if relative else 1, width))
+    for total, side in zip(both, pair, strict=True):
+        for part in side.parts():
+            basis = cross_kernel(kernel, part.points, centres)
+            total += sums_of(basis, part.weight, squares=len(total) > 1)
+    loss = SquaredLoss.from_sums(both, relative)
+    return np.zeros(len(centres)) if loss is None else loss.minimisers(np.array([smoothing]))[:, 0]
 
 
 def judged_folds(losses: FloatArray) -> FloatArray:
@@ -350,47 +343,39 @@ def judged_folds(losses: FloatArray) -> FloatArray:
     return losses[:, :, ~np.isnan(losses).all(axis=(0, 1))]
 
 
-class Smoothing(NamedTuple):
-    """What cross-validation chose."""
-
-    candidate: int
-    smoothing: float
-
-
-def choose(losses: FloatArray, smoothings: FloatArray) -> Smoothing:
-    """Return the last candidate within one standard error of the best, with its own best λ.
+def choose(losses: FloatArray, smoothings: FloatArray) -> tuple[int, float]:
+    """Return the last candidate within one standard error of the best, and its own best λ.
 
     Candidates come from the narrowest to the widest kernel, then those with a tilt likewise.
     Without any fold that could be judged, it is the last candidate with the λ nearest to 0.1.
     """
     judged = judged_folds(losses)
     if not judged.size:
-        return Smoothing(len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()]))
+        return len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()])
     best = np.unravel_index(np.argmin(judged.mean(axis=2)), judged.shape[:2])
     behind = judged - judged[best]
     error = behind.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
     candidate = int(np.argwhere(behind.mean(axis=2) <= error)[-1][0])
-    return Smoothing(candidate, float(smoothings[judged[candidate].mean(axis=1).argmin()]))
+    return candidate, float(smoothings[judged[candidate].mean(axis=1).argmin()])
 
 
-def tilt_towards(
-    kernel: Kernel,
-    mine: Side,
-    theirs: Side,
-    bounds: tuple[FloatArray, FloatArray],
-) -> TiltedKernel:
+def sample_range(sample: Side) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest value of each column."""
+    return sample.points.min(axis=0), sample.points.max(axis=0)
+
+
+def tilt_towards(kernel: Kernel, pair: Pair, bounds: tuple[FloatArray, FloatArray]) -> TiltedKernel:
     """Return the kernel times the exponential tilt under which the columns' means match.
 
     It is fitted within the sample's range, so that single far rows do not set it, and is nowhere
     larger than on the sample. Its mean there is one.
     """
     low, high = bounds
-    shares, target = mine.weight / mine.weight.sum(), theirs.weight / theirs.weight.sum()
-    points = np.clip(mine.points, low, high)
-    mean = target @ np.clip(theirs.points, low, high)
+    shares, target = (side.weight / side.weight.sum() for side in pair)
+    points, others = (np.clip(side.points, low, high) for side in pair)
     n_columns = points.shape[1]
     found = CalibrationProblem(
-        RowFeatures.of([points - mean]),
+        RowFeatures.of([points - target @ others]),
         shares,
         Raking(),
         1.0,
@@ -404,32 +389,3 @@ def tilt_towards(
     top = float(scores.max())
     shift = top + float(np.log(shares @ np.exp(scores - top)))
     return TiltedKernel(kernel, tilt, shift, low=low, high=high, most=top - shift)
-
-
-def _tilt_of_fold(
-    kernel: Kernel,
-    mine: Side,
-    theirs: Side,
-    fold: int,
-    bounds: tuple[FloatArray, FloatArray],
-) -> TiltedKernel | None:
-    parts = [side._replace(weight=side.held_out(fold)[0]).counting() for side in (mine, theirs)]
-    if not all(len(part.weight) for part in parts):
-        return None
-    return tilt_towards(kernel, parts[0], parts[1], bounds)
-
-
-def sum_basis(kernel: Kernel, centres: FloatArray, side: Side, *, squares: bool) -> Sums:
-    """Return the sums of a basis over one side, in blocks."""
-    size = len(centres)
-    total = Sums(0.0, np.zeros(size), np.zeros((size, size)) if squares else None)
-    for part in side.parts():
-        basis = cross_kernel(kernel, part.points, centres)
-        total = total + Sums.of(basis, part.weight, squares=squares)
-    return total
-
-
-def minimise_squared(mine: Sums, theirs: Sums, relative: float, smoothing: float) -> FloatArray:
-    """Return the coefficients of the smallest squared loss; zeros if a side is empty."""
-    loss = SquaredLoss.of(mine, theirs, relative)
-    return np.zeros(len(theirs.first)) if loss is None else loss.minimise(smoothing)

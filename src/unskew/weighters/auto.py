@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,6 @@ from unskew.errors import OverlapWarning, ParameterError, warn_caller
 from unskew.numerics.distances import Raking
 from unskew.numerics.ratio_loss import (
     RatioLoss,
-    Sided,
     pool_exponents,
     pool_ratios,
     ratio_loss,
@@ -126,11 +125,11 @@ class AutoWeights(RatioWeighter):
     candidates: Any = "auto"
     max_weight: float | None = 20.0
     calibrate_to: Literal["means"] | None = None
+    cv: int = 5
 
     assumes = "selection depends on the columns alone, and the candidates can learn its odds"
     is_automatic = True
     sharpened_by = ('calibrate_to="means"',)
-    _expected = EXPECTED
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         *RatioWeighter._saved_types,
@@ -142,6 +141,7 @@ class AutoWeights(RatioWeighter):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RatioWeighter._parameter_constraints,
         "candidates": [StrOptions({"auto"}), list, tuple],
+        "max_weight": [Interval(Real, 1, None, closed="left"), None],
         "calibrate_to": [StrOptions({"means"}), None],
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
@@ -150,9 +150,11 @@ class AutoWeights(RatioWeighter):
         self._named_candidates()
 
     def _further(self, sample: Sample) -> list[Summary]:
-        if self.calibrate_to is None:
-            return []
-        return [FeatureSums(FeatureSet(sample.codes, FeatureRules(sample).means(MAX_CATEGORIES)))]
+        asked = super()._further(sample)
+        if self.calibrate_to is not None:
+            means = FeatureRules(sample).means(MAX_CATEGORIES)
+            asked.append(FeatureSums(FeatureSet(sample.codes, means)))
+        return asked
 
     def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
         if isinstance(self.candidates, str):
@@ -186,35 +188,32 @@ class AutoWeights(RatioWeighter):
             found["cells"] = LevelModels(common)
         return found
 
-    def _weights(
-        self,
-        sample: Sample,
-        rows: TwoSamples,
-        names: list[str],
-        held_out: list[Sided],
-        *further: FeatureSums,
-    ) -> FloatArray:
-        limited = [one.map(_limited) for one in held_out]
-        pool = Pool.from_held_out(limited, rows.shares, rows.split(rows.fold))
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        return rows.in_folds(self.cv, EXPECTED)
+
+    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
+        held_out = [one.map(_limited) for one in self._fit_models(sample, rows, answer)]
+        pool = Pool.from_held_out(held_out, rows.shares, rows.split(rows.fold))
         self.exponents_, self.detected_ = pool.exponents, pool.detected
         self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
         own = self._log_ratios(sample.values, sample.rows.table)
-        weights = self._pool_weights(sample, own, rows, *further)
-        self._explain(names, pool, Imbalance(sample, *rows.whole), own, weights, sample.design)
+        weights = self._pool_weights(sample, own, rows, *answer.summary.parts[2:])
+        self._explain(pool, Imbalance(sample, *rows.whole), own, weights, sample.design)
         return weights
 
     def _pool_weights(
         self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
     ) -> FloatArray:
         """Pool the candidates' log ratios of the sample, tilt and cut them."""
-        levels = [one for one in self.models_ if isinstance(one, LevelModels) and one.matters]
+        models = self.models_.values()
+        levels = [one for one in models if isinstance(one, LevelModels) and one.matters]
         self.levels_ = LevelTilt(levels if self.detected_ else [])
         self.tilt_: Tilt | None = None
         ratios = self._ratios(own, sample.values)
         self.levels_.fit(sample.values, ratios * sample.design, *rows.whole_population)
         ratios *= np.exp(self.levels_.of(sample.values))
         if not sums:
-            return self._capped(ratios, sample.design)
+            return self._capped(ratios, sample.design, self.max_weight)
         weights = self._calibrated(sample, ratios, sums[0])
         counted = sample.design > 0
         factors = weights[counted] / sample.design[counted]
@@ -233,9 +232,8 @@ class AutoWeights(RatioWeighter):
         rows = replace(self._two_samples(sample, answer.summary.parts[0]), folds=self.folds_)
         own = self._log_ratios(sample.values, sample.rows.table)
         alone = bool(np.isin(self.exponents_, (0.0, 1.0)).all())
-        found = (
-            model.log_ratio(rows.values, rows.joined_table, rows.fold) for model in self.models_
-        )
+        given = rows.values, rows.joined_table, rows.fold
+        found = (model.log_ratio(*given) for model in self.models_.values())
         held_out = [rows.split(_limited(one)) for one in found]
         pooled = pool_ratios(held_out, self.exponents_)
         # What exponents gain on the rows that have chosen them, and others do not.
@@ -310,7 +308,6 @@ class AutoWeights(RatioWeighter):
 
     def _explain(
         self,
-        names: list[str],
         pool: Pool,
         imbalance: Imbalance,
         log_ratios: FloatArray,
@@ -319,7 +316,7 @@ class AutoWeights(RatioWeighter):
     ) -> None:
         described = [imbalance.candidate("equal", design, float(np.log(2.0)), 0.0)]
         for name, loss, exponent, own in zip(
-            names, pool.losses, pool.exponents, log_ratios, strict=True
+            self.models_, pool.losses, pool.exponents, log_ratios, strict=True
         ):
             ratios = self._of_population(np.exp(_limited(own)))
             power = float(exponent) if pool.detected else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.about import About
 from unskew.population.sample import Sample
+from unskew.population.summaries import Question, Summaries
 from unskew.weighters.boosted_models import BoostedModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_models import LogisticModels, LogisticWeights, NewRows
@@ -128,10 +129,12 @@ class ClassifierWeights(RatioWeighter):
     """
 
     classifier: Any = field(default=None, kw_only=False)
+    cv: int | None = 5
     calibration: Literal["isotonic", "sigmoid"] | None = "isotonic"
     penalty: float | Literal["cv"] = "cv"
     rate: float | Literal["cv", "odds"] = "cv"
     hinges: bool = True
+    max_weight: float | None = None
 
     assumes = (
         "selection depends on the columns alone, and the classifier can learn the odds of selection"
@@ -144,10 +147,12 @@ class ClassifierWeights(RatioWeighter):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RatioWeighter._parameter_constraints,
         "classifier": [StrOptions({"boosted", "logistic"}), HasMethods(["fit"]), None],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
         "calibration": [StrOptions({"isotonic", "sigmoid"}), None],
         "penalty": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
         "rate": [StrOptions({"cv", "odds"}), Interval(Real, 0, 1, closed="neither")],
         "hinges": ["boolean"],
+        "max_weight": [Interval(Real, 1, None, closed="left"), None],
         "population_rows": [*RatioWeighter._parameter_constraints["population_rows"], None],
     }
 
@@ -200,14 +205,12 @@ class ClassifierWeights(RatioWeighter):
             return LogisticModels(self.penalty, self.rate, hinges=self.hinges, sampling_rate=rate)
         return ClassifierModels(self.classifier, sample.form)
 
-    def _weights(
-        self,
-        sample: Sample,
-        rows: TwoSamples,
-        names: list[str],  # noqa: ARG002
-        held_out: list[Sided],
-    ) -> FloatArray:
-        models, scores = self.models_[0], held_out[0]
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        return rows.in_folds(self.cv)
+
+    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
+        scores = self._fit_models(sample, rows, answer)[0]
+        models = self.models_["classifier"]
         if isinstance(models, LogisticModels):
             self.penalty_, self.rate_ = models.penalty, models.rate
         elif isinstance(models, BoostedModels):
@@ -216,7 +219,7 @@ class ClassifierWeights(RatioWeighter):
         scores = self._calibrate(scores, rows)
         own = self._log_ratios(sample.values, sample.rows.table)
         self._warn_of_limits(self.map_(own[0]) if self.map_ else own[0])
-        weights = self._capped(self._ratios(own, sample.values), sample.design)
+        weights = self._capped(self._ratios(own, sample.values), sample.design, self.max_weight)
         limited = scores.map(lambda side: np.clip(side, -LIMIT, LIMIT))
         loss = ratio_loss(limited, rows.shares)
         self.held_out_loss_, self.gain_, self.gain_error_ = loss.value, loss.gain, loss.error
@@ -242,7 +245,7 @@ class ClassifierWeights(RatioWeighter):
 
     def _calibrate(self, scores: Sided, rows: TwoSamples) -> Sided:
         """Set the map of the scores, if it is worth it, and return held-out log ratios."""
-        models = self.models_[0]
+        models = self.models_["classifier"]
         self.map_: ScoreMap | None = None
         plain = isinstance(models, ClassifierModels) and not models.has_probabilities
         self.calibrated_ = False
@@ -279,7 +282,7 @@ class ClassifierWeights(RatioWeighter):
 
     def _linearisation(self, sample: Sample) -> Linearisation | None:
         """Return that of logistic models; a map of scores, and marks, are left to the bootstrap."""
-        models = self.models_[0]
+        models = self.models_["classifier"]
         if not isinstance(models, LogisticModels) or self.map_ or self.marked_ is not None:
             return None
         own = self._log_ratios(sample.values, sample.rows.table)

@@ -16,29 +16,26 @@ from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.density_ratio import (
     MOST_COLUMNS_TILTED,
     SMOOTHINGS,
-    Candidate,
     KernelFunction,
+    RatioBasis,
+    RatioTask,
     Side,
-    Smoothing,
-    Task,
     choose,
     judged_folds,
     maximise_likelihood,
     minimise_squared,
-    sum_basis,
+    sample_range,
     tilt_towards,
 )
 from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
 from unskew.numerics.kliep import TOLERANCE
-from unskew.numerics.point_folds import PointFolds
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question
-from unskew.weighters.inductive import InductiveWeighter
+from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.kernel_points import (
     FAMILIES,
     KernelPoints,
@@ -46,9 +43,12 @@ from unskew.weighters.kernel_points import (
     median_distance,
     one_kernel,
 )
+from unskew.weighters.ratio import RatioWeighter
 from unskew.weighters.saved_state import check_numbers
-from unskew.weighters.two_samples import rows_within
+from unskew.weighters.two_samples import TwoSamples, rows_within
 
+N_FOLDS = 5
+"""The usual number. Not tuned."""
 BANDWIDTH_FACTORS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 """The bandwidths that are tried, in median distances."""
 N_TILTED = 4
@@ -58,7 +58,7 @@ MOST_PAIRS = 5 * 10**7
 """Pairs of population and sample rows at most on which coverage and distances are measured."""
 
 
-class DensityRatioWeights(KernelWeighter, InductiveWeighter):
+class DensityRatioWeights(KernelWeighter, RatioWeighter):
     r"""Weights :math:`w(x) = \sum_l \alpha_l \phi_l(x)`, an estimate of the density ratio.
 
     The basis is a kernel at centres, :math:`\phi_l(x) = e^{t(x)} K(x, c_l)`, where the tilt t is
@@ -159,7 +159,6 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     n_centres: int = 200
     smoothing: float | Literal["cv"] = "cv"
     tilt: bool | Literal["cv"] = "cv"
-    population_rows: int | Literal["auto"] = "auto"
     centres: None = None
     constrained: None = None
 
@@ -173,6 +172,7 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,
+        **RatioWeighter._parameter_constraints,
         "loss": [StrOptions({"squared", "kl"})],
         "relative": [Interval(Real, 0, 1, closed="left")],
         "bandwidth": [
@@ -184,70 +184,76 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         "tilt": [StrOptions({"cv"}), "boolean"],
         "centres": [object],
         "constrained": [object],
-        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "kernel": [StrOptions({"gaussian", "laplace"})],
         "bound": [Interval(Real, 1, None, closed="left")],
     }
 
-    def _question(self, sample: Sample, about: About) -> Question[Reservoir]:  # noqa: ARG002
+    def _check_parameters(self) -> None:
         refuse_removed("centres", self.centres, "Centres are drawn population rows")
         refuse_removed("constrained", self.constrained, "KernelMeanMatching() solves that program")
         if self.loss == "kl" and self.relative > 0:
             raise ParameterError(f'relative={self.relative} is only for loss="squared".')
-        points = self._points(sample)
-        n_columns = points.space.n_features
+
+    def _learned_from(self, sample: Sample) -> tuple[int, int]:
+        n_columns = sample.ordered.points(self.scaling).space.n_features
         if self.loss == "kl":  # which holds the basis at all rows, and copies of it
             n_columns += 4 * self.n_centres
-        _, rows = rows_within(self.population_rows, len(points.rows), n_columns)
-        return Question(Reservoir(rows), points)
+        return rows_within(self.population_rows, len(sample), n_columns)
 
-    def _solve(self, sample: Sample, answer: Question[Reservoir]) -> FloatArray:
+    def _learn(self, sample: Sample, about: About) -> KernelPoints:  # noqa: ARG002
+        return self._points(sample)
+
+    def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
+        return []
+
+    def _two_samples(self, sample: Sample, drawn: Reservoir) -> TwoSamples:
+        # Kernels are smooth: neither rounding nor a row on both sides separates the two.
+        return TwoSamples.from_reservoir(sample, drawn, None, self.random_state, apart=False)
+
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        return rows.in_folds(N_FOLDS)
+
+    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         # 1) Both sides, centres, and what there is to choose from.
-        points, drawn = answer.learned, answer.summary
+        points, drawn = answer.learned, answer.summary.parts[0]
         random = check_random_state(self.random_state)
-        folds = PointFolds.learn(points.points, np.bincount(points.place), random)
-        labelled = Side.of(points.points, points.design(sample), folds)
-        others = Side.of(points.locate(drawn.rows, side="population"), drawn.weight, folds)
-        centres = others.points[: self.n_centres]
-        candidates = self._candidates(points.points, random)
-        bounds = labelled.points.min(axis=0), labelled.points.max(axis=0)
-        task, losses = self._task, None
+        pair = _sides(rows, points)
+        centres = pair[1].points[: self.n_centres]
+        bases = self._bases(points.points, random)
+        task, losses = self._task(rows.n_folds), None
         with one_blas_thread():
             # 2) Choose among them.
-            if len(candidates) * len(task.smoothings) > 1:
-                losses = task.held_out(candidates, centres, labelled, others, bounds)
-            choice = self._choose(candidates, losses)
-            plain, tilted = candidates[choice.candidate]
-            kernel = tilt_towards(plain, labelled, others, bounds) if tilted else plain
+            if len(bases) * len(task.smoothings) > 1:
+                losses = task.held_out(bases, centres, pair)
+            place, self.smoothing_ = self._choose(bases, task.smoothings, losses)
+            plain, tilted = bases[place]
+            kernel = tilt_towards(plain, pair, sample_range(pair[0])) if tilted else plain
             # 3) Solve.
             if self.loss == "kl":
-                alpha = self._solve_likelihood(plain, kernel, centres, labelled, others)
+                alpha = self._solve_likelihood(plain, kernel, centres, pair)
             else:
-                sums = (
-                    sum_basis(kernel, centres, labelled, squares=True),
-                    sum_basis(kernel, centres, others, squares=self.relative > 0),
-                )
-                alpha = minimise_squared(*sums, self.relative, choice.smoothing)
+                alpha = minimise_squared(kernel, centres, pair, self.relative, self.smoothing_)
         weights = self._make_function(points, sample, kernel, centres, alpha)
         # 4) How much is covered, and how far apart the means are.
         few = Reservoir(max(1, MOST_PAIRS // len(points.points)))
         few.merge(drawn)
         question = self._ask_sums(points, [plain], 0, random)
         few.answer(question)
+        self.codes_ = points.space.codes
         return self._finish(sample, question, weights)
 
-    def _candidates(self, points: FloatArray, random: np.random.RandomState) -> list[Candidate]:
+    def _bases(self, points: FloatArray, random: np.random.RandomState) -> list[RatioBasis]:
         kernels = self._kernels(points, random)
-        plain = [Candidate(kernel, False) for kernel in kernels]
+        plain = [RatioBasis(kernel, False) for kernel in kernels]
         if not self.tilt or points.shape[1] > MOST_COLUMNS_TILTED:
             return plain
-        tilted = [Candidate(kernel, True) for kernel in kernels[-N_TILTED:]]
+        tilted = [RatioBasis(kernel, True) for kernel in kernels[-N_TILTED:]]
         return tilted if self.tilt is True else plain + tilted
 
     def _solve_likelihood(
-        self, plain: Kernel, kernel: Kernel, centres: FloatArray, labelled: Side, others: Side
+        self, plain: Kernel, kernel: Kernel, centres: FloatArray, pair: tuple[Side, Side]
     ) -> FloatArray:
-        found = maximise_likelihood(plain, kernel, centres, labelled, others)
+        found = maximise_likelihood(plain, kernel, centres, pair)
         self.gap_, self.objective_ = found.gap, found.objective
         if found.coefficients.any() and not found.converged:
             warn_caller(
@@ -259,10 +265,11 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
             )
         return found.coefficients
 
-    @property
-    def _task(self) -> Task:
+    def _task(self, n_folds: int) -> RatioTask:
         smoothings = SMOOTHINGS if self.smoothing == "cv" else np.array([float(self.smoothing)])
-        return Task(self.loss, self.relative, smoothings if self.loss == "squared" else np.zeros(1))
+        if self.loss == "kl":
+            smoothings = np.zeros(1)
+        return RatioTask(self.loss, self.relative, smoothings, n_folds)
 
     def _kernels(self, points: FloatArray, random: np.random.RandomState) -> list[Kernel]:
         """Return the kernels among which to choose."""
@@ -271,27 +278,25 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
         middle = median_distance(str(self.kernel), points, random)
         return [FAMILIES[str(self.kernel)](middle * factor) for factor in BANDWIDTH_FACTORS]
 
-    def _choose(self, candidates: list[Candidate], losses: FloatArray | None) -> Smoothing:
-        """Choose by held-out losses, if there is a choice, and keep them."""
-        smoothings = self._task.smoothings
+    def _choose(
+        self, bases: list[RatioBasis], smoothings: FloatArray, losses: FloatArray | None
+    ) -> tuple[int, float]:
+        """Return a basis and λ by held-out losses, if there is a choice, and keep the losses."""
         self.cv_scores_: dict[str, FloatArray] = {}
         if losses is None:
-            self.smoothing_ = float(smoothings[0])
-            return Smoothing(0, self.smoothing_)
+            return 0, float(smoothings[0])
         judged = judged_folds(losses)
         if judged.size:
-            widths = np.array([getattr(one.kernel, "bandwidth", np.nan) for one in candidates])
+            widths = np.array([getattr(one.kernel, "bandwidth", np.nan) for one in bases])
             error = judged.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
             self.cv_scores_ = {
                 "bandwidth": np.repeat(widths, len(smoothings)),
-                "tilted": np.repeat([one.tilted for one in candidates], len(smoothings)),
-                "smoothing": np.tile(smoothings, len(candidates)),
+                "tilted": np.repeat([one.tilted for one in bases], len(smoothings)),
+                "smoothing": np.tile(smoothings, len(bases)),
                 "loss": judged.mean(axis=2).ravel(),
                 "standard_error": error.ravel(),
             }
-        choice = choose(losses, smoothings)
-        self.smoothing_ = choice.smoothing
-        return choice
+        return choose(losses, smoothings)
 
     def _make_function(
         self,
@@ -313,14 +318,13 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
                 1.0,
             )
         function = replace(function, bound=self.bound).with_mean_one(values, design)
-        self.function_ = function
+        self.function_, self.cap_, self.models_ = function, function.bound, {}
         self.coefficients_, self.centres_ = alpha, centres + points.centre
         self.tilt_ = kernel.tilt if isinstance(kernel, TiltedKernel) else np.zeros(n_columns)
         return design * function.weigh(points.points)
 
-    def _weigh(self, sample: Sample) -> FloatArray:
-        values, _ = self.space_.transform(sample.batch, side="new rows")
-        return self.function_.weigh(values - self.centre_)
+    def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:  # noqa: ARG002
+        return self.function_.weigh(self.space_.of_codes(codes) - self.centre_)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -342,6 +346,19 @@ class DensityRatioWeights(KernelWeighter, InductiveWeighter):
 
     def _rule(self) -> Rule:
         return _FunctionRule(self.space_, self.centre_, self.function_)
+
+
+def _sides(rows: TwoSamples, points: KernelPoints) -> tuple[Side, Side]:
+    """Return the distinct rows of either side, in the order of their keys: a random one."""
+    located = points.points[points.of_sample(rows.order)]
+    sides = located, points.locate(rows.batch, side="population")
+    found = []
+    each = zip(sides, rows.split(rows.keys), rows.split(rows.hashes), rows.shares, strict=True)
+    for side, keys, hashes, shares in each:
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        mass: FloatArray = np.bincount(place.reshape(-1), shares).astype(np.float64)
+        found.append(Side(side[first], mass, rows.folds.number(hashes[first])))
+    return found[0], found[1]
 
 
 class _FunctionRule(NamedTuple):

@@ -66,6 +66,12 @@ class KernelPoints:
         design = np.bincount(self.place, weights=sample.design[self.rows])
         return design * (len(self.rows) / design.sum())
 
+    def of_sample(self, positions: IntArray) -> IntArray:
+        """Return the point of sample rows at these positions, which count."""
+        places = np.zeros(int(self.rows.max()) + 1, dtype=np.int64)
+        places[self.rows] = self.place
+        return places[positions]
+
     def of_rows(self, weights: FloatArray, sample: Sample) -> FloatArray:
         """Spread the weights of points over the rows, in proportion to their design weights."""
         design = self.design(sample)[self.place]

@@ -17,7 +17,7 @@ population and in the sample. It is estimated in four steps:
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -61,16 +61,11 @@ class RatioWeighter(InductiveWeighter):
         The share of the population with values that no sample row has. They train no model.
     """
 
-    cv: int | None = 5
     population_rows: int | Literal["auto"] = "auto"
-    max_weight: float | None = None
 
     uncovered_means = "the share of the population with values that no sample row has"
     refused_above = 0.99
-    judged_by = "smooth"
     smoothed_by = ("a smaller max_weight",)
-    _expected = np.inf
-    """The rows of an even sample from which on a value is in every training set."""
     _saved_types: ClassVar[tuple[str, ...]] = (
         "functools.partial",  # boosted trees with categories keep a check of their input
         "sklearn.compose._column_transformer._RemainderColsList",
@@ -94,63 +89,72 @@ class RatioWeighter(InductiveWeighter):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
-        "cv": [Interval(Integral, 2, None, closed="left"), None],
         "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
-        "max_weight": [Interval(Real, 1, None, closed="left"), None],
     }
 
     def _question(self, sample: Sample, about: About) -> Question[Summaries]:
         self._check_parameters()
         rows = self._learned_from(sample)[1]
-        return Question(Summaries([Reservoir(rows), Total(), *self._further(sample)]), about)
+        asked = [Reservoir(rows), *self._further(sample)]
+        return Question(Summaries(asked), self._learn(sample, about))
 
     def _check_parameters(self) -> None:
         """Refuse parameters that do not fit together, before the pass."""
 
+    def _learn(self, sample: Sample, about: About) -> Any:  # noqa: ARG002
+        """Return what travels with the question."""
+        return about
+
     def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
         """Return what is asked of the population beside its rows."""
-        return []
+        return [Total()]
 
     def _learned_from(self, sample: Sample) -> tuple[int, int]:
         """Return how many rows of sample and population train the models, at most."""
         return rows_within(self.population_rows, len(sample), width_of_models(sample.codes))
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
-        drawn, total, *further = answer.summary.parts
-        rows = self._two_samples(sample, drawn).in_folds(self.cv, self._expected)
+        drawn = answer.summary.parts[0]
+        rows = self._in_folds(self._two_samples(sample, drawn))
         self.sample_rows_, self.population_rows_ = rows.n_sample, len(drawn.weight)
         self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_, self.marked_ = rows.uncovered, rows.marked
         self.codes_, self.folds_ = sample.codes, rows.folds
-        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
-        named = self._models(sample, rows, answer.learned, rate)
-        self.models_: list[RatioModels] = list(named.values())
-        held_out = [rows.split(model.fit(rows)) for model in self.models_]
-        return self._weights(sample, rows, list(named), held_out, *further)
+        return self._weights(sample, rows, answer)
 
     def _two_samples(self, sample: Sample, drawn: Reservoir) -> TwoSamples:
         most = self._learned_from(sample)[0]
         return TwoSamples.from_reservoir(sample, drawn, most, self.random_state).aligned()
 
     @abstractmethod
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        """Return the rows in as many folds as the parameters say."""
+
+    @abstractmethod
+    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
+        """Return the sample's weights."""
+
+    def _fit_models(
+        self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]
+    ) -> list[Sided]:
+        """Fit the models, and return their log ratios of rows that were held out."""
+        total = answer.summary.parts[1]
+        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
+        self.models_ = self._models(sample, rows, answer.learned, rate)
+        return [rows.split(model.fit(rows)) for model in self.models_.values()]
+
     def _models(
-        self, sample: Sample, rows: TwoSamples, about: About, rate: float
+        self,
+        sample: Sample,  # noqa: ARG002
+        rows: TwoSamples,  # noqa: ARG002
+        about: About,  # noqa: ARG002
+        rate: float,  # noqa: ARG002
     ) -> dict[str, RatioModels]:
         """Return the models by name, not fitted.
 
         ``rate`` is the number of sample rows over that of population rows.
         """
-
-    @abstractmethod
-    def _weights(
-        self,
-        sample: Sample,
-        rows: TwoSamples,
-        names: list[str],
-        held_out: list[Sided],
-        *further: Any,
-    ) -> FloatArray:
-        """Return the sample's weights, given the models' log ratios of rows that were held out."""
+        return {}
 
     @abstractmethod
     def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
@@ -162,8 +166,8 @@ class RatioWeighter(InductiveWeighter):
 
     def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:
         """Return the log ratios of rows by each of the models."""
-        numbers = self._numbers(codes)
-        return np.array([model.log_ratio(codes, table, numbers) for model in self.models_])
+        numbers, models = self._numbers(codes), self.models_.values()
+        return np.array([model.log_ratio(codes, table, numbers) for model in models])
 
     def _numbers(self, codes: FloatArray) -> IntArray:
         """Return which of a fold's models weighs a row."""
@@ -173,9 +177,11 @@ class RatioWeighter(InductiveWeighter):
         """Return the ratio to the whole population, if the models know that to the rest of it."""
         return ratios if self.marked_ is None else self.marked_ + (1 - self.marked_) * ratios
 
-    def _capped(self, ratios: FloatArray, design: FloatArray) -> FloatArray:
+    def _capped(
+        self, ratios: FloatArray, design: FloatArray, max_weight: float | None
+    ) -> FloatArray:
         """Return the weights of sample rows with these ratios, none above the cap."""
-        self.cap_ = ratio_cap(ratios, design, self.max_weight)
+        self.cap_ = ratio_cap(ratios, design, max_weight)
         self.n_capped_ = int((ratios[design > 0] > self.cap_).sum())
         return np.minimum(ratios, self.cap_) * design
 

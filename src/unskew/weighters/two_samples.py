@@ -124,9 +124,18 @@ class TwoSamples:
 
     @classmethod
     def from_reservoir(
-        cls, sample: Sample, drawn: Reservoir, most: int | None = None, random_state: Any = 0
+        cls,
+        sample: Sample,
+        drawn: Reservoir,
+        most: int | None = None,
+        random_state: Any = 0,
+        *,
+        apart: bool = True,
     ) -> TwoSamples:
-        """Encode the sample, or as many of its rows, and the rows drawn from the population."""
+        """Encode the sample, or as many of its rows, and the rows drawn from the population.
+
+        ``apart``: population rows that are marked as the sample's are left to the sample.
+        """
         counted = sample.drawn(most)
         batch, weight = drawn.rows, drawn.weight
         codes, unseen = sample.codes.transform(batch, side="population")
@@ -140,7 +149,7 @@ class TwoSamples:
             kept &= _are_among(codes, sample.values[counted], sample.codes)
         if not kept.any():
             raise OverlapError(nothing_covered(sample.codes), 1.0)
-        if drawn.selected is not None:
+        if apart and drawn.selected is not None:
             marked = float(weight[kept & drawn.selected].sum() / weight[kept].sum())
             if (kept & ~drawn.selected).any():
                 kept &= ~drawn.selected
