@@ -1,8 +1,7 @@
 """Populations of any size.
 
     python -m benchmarks.scale local COMMAND [options]
-    python -m benchmarks.scale spark COMMAND [options]
-    python -m benchmarks.scale weigh COMMAND [options]
+    python -m benchmarks.scale spark [options]
 
 Each part lists its commands with --help.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PARTS = ("local", "spark", "weigh")
+PARTS = ("local", "spark")
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """Populations of any size on one machine.
 
-    python -m benchmarks.scale local agreement    one answer for every engine and every split
     python -m benchmarks.scale local ratios       each weighter against the fastest bare scan
     python -m benchmarks.scale local memory       peak memory from 1 M to 100 M rows
     python -m benchmarks.scale local largest      what 10⁹ rows cost
@@ -25,18 +24,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 
 import unskew
-from benchmarks.scale.local_data import (
-    NUMBERS,
-    POINTS,
-    number_sample,
-    ugly_rows,
-    write_numbers,
-    write_ugly,
-)
+from benchmarks.scale.local_data import NUMBERS, POINTS, number_sample, write_numbers
 
 LEAVES = 300
 FEATURES = [*NUMBERS, *combinations(NUMBERS, 2), *((name, name) for name in NUMBERS[:4])]
@@ -90,76 +81,6 @@ def fit(name: str, data: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", unskew.OverlapWarning)
         return make().fit(sample, labels, population=population)
-
-
-# Agreement -------------------------------------------------------------------------------------
-
-
-def forms(paths: dict[str, str]) -> dict[str, Callable[[], Any]]:
-    """Return every form of the same rows, in several partitionings."""
-    import dask.dataframe
-    import duckdb
-    import ibis
-    import polars
-
-    found: dict[str, Callable[[], Any]] = {
-        **{f"Parquet, {name}": (lambda path=path: path) for name, path in paths.items()},
-        "DuckDB": lambda: duckdb.sql(f"from '{paths['fifty']}'"),
-        "Polars": lambda: polars.scan_parquet(paths["uneven"]),
-        "Ibis": lambda: ibis.duckdb.connect().read_parquet(paths["one"]),
-        "Dask, fifty": lambda: dask.dataframe.read_parquet(paths["fifty"]),
-        "Dask, uneven": lambda: dask.dataframe.read_parquet(paths["uneven"]),
-    }
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        print("Spark is not installed here, so it is left out.\n")
-        return found
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
-    return found | {"Spark": lambda: spark.read.parquet(str(Path(paths["fifty"]).parent))}
-
-
-def agreement(arguments: argparse.Namespace, folder: Path) -> None:
-    """Compare counts, which must be equal, and sums of weights, within 1e-12."""
-    heading(f"{arguments.rows:,} rows with text, gaps and skew")
-    paths = write_ugly(folder, arguments.rows)
-    rows = ugly_rows(10**6, 5_000)
-    sample = rows.drop_columns("weight")
-    labels = np.log(np.nan_to_num(rows["income"].to_numpy(zero_copy_only=False), nan=1.0))
-    labels = labels + np.random.default_rng(0).normal(size=len(labels))
-    weighters = {
-        "TreeWeights": unskew.TreeWeights(empty="drop"),
-        "HistogramWeights": unskew.HistogramWeights(buckets=4, empty="drop"),
-    }
-    all_forms = forms(paths)
-    print("| form | weighter | counts | sums of weights: largest relative difference | s |")
-    print("|---|---|---|---|---|")
-    for name, weighter in weighters.items():
-        reference: tuple[Any, Any] | None = None
-        for form, make in all_forms.items():
-            started = time.perf_counter()
-            found = []
-            for weight in (None, "weight"):
-                population = unskew.Population(make(), columns=sample.column_names, weight=weight)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # uncovered rows; Dask's own deprecations
-                    fitted = weighter.fit(sample, labels, population=population)
-                found.append(np.append(fitted.population_counts_, fitted.uncovered_))
-            counts, sums = found
-            reference = reference or (counts, sums)
-            equal = np.array_equal(counts, reference[0])
-            apart = np.abs(sums - reference[1]) / np.maximum(np.abs(reference[1]), 1e-300)
-            print(
-                f"| {form} | {name} | {'equal' if equal else 'DIFFERENT'} | {apart.max():.1e} "
-                f"| {time.perf_counter() - started:.1f} |",
-                flush=True,
-            )
-            assert equal
-            assert apart.max() < 1e-12
-
-
-# Cost ------------------------------------------------------------------------------------------
 
 
 def bare_scans(paths: list[str], columns: list[str]) -> dict[str, Callable[[], object]]:
@@ -285,11 +206,7 @@ def peak_memory() -> float:
     return float(line.split()[1]) / 1024
 
 
-# Pushdown --------------------------------------------------------------------------------------
-
-
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace, Path], None], int]] = {
-    "agreement": (agreement, 5_000_000),
     "ratios": (ratios, 20_000_000),
     "memory": (memory, 100_000_000),
     "largest": (largest, 1_000_000_000),
@@ -309,7 +226,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--links", type=int, default=10, help="names of each file, for largest")
     parser.add_argument("--only", default="", help="the beginning of a weighter's name, for ratios")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to write the data")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     if arguments[:1] == ["one-pass"]:

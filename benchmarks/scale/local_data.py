@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -59,46 +58,3 @@ def number_sample(columns: list[str]) -> tuple[pa.Table, np.ndarray]:
     x = np.column_stack([rows[name] for name in NUMBERS])
     labels = x[:, 0] * x[:, 1] + np.sin(3 * x[:, 2]) + x[:, 3:].sum(axis=1) / 2
     return pa.table({name: rows[name] for name in columns}), labels
-
-
-def ugly_rows(seed: int, n_rows: int) -> pa.Table:
-    """Return rows with text, gaps in every column, a heavy tail, and a skewed key."""
-    random = np.random.default_rng(seed)
-
-    def gaps(values: np.ndarray, share: float) -> pa.Array:
-        return pa.array(values, mask=random.uniform(size=n_rows) < share)
-
-    towns = np.array([f"town {number}" for number in range(200)])
-    town = towns[np.minimum(random.zipf(1.4, n_rows) - 1, 199)]
-    days = random.integers(0, 3_000, n_rows).astype("datetime64[D]")
-    return pa.table(
-        {
-            "income": gaps(random.lognormal(10, 2, n_rows), 0.1),
-            "age": gaps(random.integers(18, 100, n_rows), 0.02),
-            "score": gaps(random.normal(size=n_rows).astype(np.float32), 0.05),
-            "town": gaps(town, 0.03),
-            "owner": gaps(random.uniform(size=n_rows) < 0.6, 0.01),
-            "since": gaps(days, 0.05),
-            "weight": random.gamma(2.0, size=n_rows),
-        }
-    )
-
-
-def write_ugly(folder: Path, n_rows: int) -> dict[str, str]:
-    """Write the same rows in several partitionings; return a path or glob of each."""
-    table = pa.concat_tables(
-        ugly_rows(seed, min(500_000, n_rows - start))
-        for seed, start in enumerate(range(0, n_rows, 500_000))
-    )
-    random = np.random.default_rng(0)
-    cuts = np.sort(random.integers(0, n_rows, 6))
-    layouts = {"one": [n_rows], "fifty": np.arange(1, 51) * n_rows // 50, "uneven": cuts}
-    for name, ends in layouts.items():
-        (folder / name).mkdir(parents=True)
-        bounds = [0, *(end for end in ends if end < n_rows), n_rows]
-        for number, (start, stop) in enumerate(pairwise(bounds)):
-            piece = table.slice(start, stop - start)
-            size = 1_000_000 if name == "one" else 77_777
-            path = folder / name / f"{number:03d}.parquet"
-            pq.write_table(piece, path, row_group_size=size, compression="zstd")
-    return {name: str(folder / name / "*.parquet") for name in layouts}
