@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from unskew.numerics.binned_tree import BINS, tree_shares
+from unskew.numerics.within_cell_test import BINS, tree_shares
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unskew.numerics.binomial_intervals import binomial_divergence, clopper_pearson, sidak
+from unskew.numerics.joint_region import binomial_divergence, clopper_pearson, sidak
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 7), (7, 7), (3, 11), (250, 1000)])

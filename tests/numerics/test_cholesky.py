@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.numerics import cholesky
-from unskew.numerics.cholesky import factorise_lower
+from unskew.numerics import free_system
+from unskew.numerics.free_system import factorise_lower
 
 
 def kernel_matrix(size, bandwidth, ridge, dtype):
@@ -27,8 +27,8 @@ def kernel_matrix(size, bandwidth, ridge, dtype):
 @pytest.fixture(params=[1, 2, 3], ids="{} threads".format)
 def in_parts(request, monkeypatch):
     """Factor small matrices as large ones are: 128 columns at a time."""
-    monkeypatch.setattr(cholesky, "_ONE_THREAD", 0)
-    monkeypatch.setattr(cholesky, "available_cores", lambda: request.param)
+    monkeypatch.setattr(free_system, "_ONE_THREAD", 0)
+    monkeypatch.setattr(free_system, "available_cores", lambda: request.param)
 
 
 @pytest.mark.usefixtures("in_parts")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
 
-from unskew.numerics.binomial_intervals import binomial_divergence
 from unskew.numerics.joint_region import (
+    binomial_divergence,
     joint_radius,
     log_moment,
     relative_errors,

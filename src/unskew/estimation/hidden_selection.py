@@ -18,10 +18,15 @@ from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.targets import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import Weighed
-from unskew.numerics.balanced_bounds import Bound, CellProgram, FeatureProgram, Program
 from unskew.numerics.design_variance import Design, Entries
 from unskew.numerics.intervals import skewed_ends
-from unskew.numerics.odds_bounds import MeanProgram
+from unskew.numerics.sharp_bounds import (
+    CellProgram,
+    FeatureProgram,
+    MeanProgram,
+    OddsProgram,
+    SharpBound,
+)
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.weighters.linearisation import Balance
@@ -108,7 +113,7 @@ class HiddenSelection:
             return True
         return groups.column in self.basis.weighed.weighter.columns_
 
-    def _program(self, sign: float, *, sharp: bool) -> Program:
+    def _program(self, sign: float, *, sharp: bool) -> OddsProgram:
         values = sign * self.values
         if not sharp:
             return MeanProgram(values, self.weights, self.spare)
@@ -119,10 +124,12 @@ class HiddenSelection:
         features = self.balance.features[self.own]
         return FeatureProgram(values, self.weights, self.spare, features)
 
-    def _at(self, program: Program, odds: float, *, sharp: bool) -> Bound:
+    def _at(self, program: OddsProgram, odds: float, *, sharp: bool) -> SharpBound:
         """Return the largest mean, rather than the largest sum."""
         if odds == 1.0 or not self.spare.any():
-            return Bound(float(self.weights @ program.values) / self._total, program.values, 0.0)
+            return SharpBound(
+                float(self.weights @ program.values) / self._total, program.values, 0.0
+            )
         found = program.largest(odds)
         return found._replace(value=found.value / self._total) if sharp else found
 

@@ -3,7 +3,7 @@ r"""Regions that hold much of one set of points and none of another.
 A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If m points
 and r others were draws from one distribution, it would be chance which of those within a box that
 was fixed beforehand are points: that k of the others lie there and no point has a probability of at
-most :math:`(r / (m + r))^k` (:mod:`unskew.numerics.even_draw`, also for weights). Boxes are found
+most :math:`(r / (m + r))^k` (:mod:`unskew.numerics.chance_gaps`, also for weights). Boxes are found
 by looking, so each condition pays for the choices that it had: its feature, its direction and,
 where the feature is not a mark of 0 or 1, one of the m points as its border. A box of conditions
 with c_1, c_2, … choices and a share p of the others is reported only if
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from unskew.numerics.boxes import Box, Condition, Features, Held, all_hold
-from unskew.numerics.even_draw import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 MAX_DEPTH = 6
@@ -72,7 +72,7 @@ def empty_boxes(
     mass : ndarray of shape (r,)
         Of the others.
     design, squares : ndarray of shape (m,) and (r,), optional
-        As for :class:`~unskew.numerics.even_draw.EvenDraw`.
+        As for :class:`~unskew.numerics.chance_gaps.EvenDraw`.
     grow_on : int
         How many points, and how many of the others, a tree is grown on at most; whether a
         box is empty, and how large it is, is checked with all of them.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from unskew.numerics.boxes import Features
+from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.empty_boxes import empty_boxes
-from unskew.numerics.even_draw import EvenDraw
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray
@@ -37,7 +37,7 @@ def measure_overlap(
     ----------
     sample : Sample
         Rows with a design weight of zero do not count, and uneven weights make an absence more
-        likely to be chance: see :mod:`unskew.numerics.even_draw`.
+        likely to be chance: see :mod:`unskew.numerics.chance_gaps`.
     drawn : Reservoir
         The population, or a uniform random sample of its rows; its seed is that of the search.
     n_rows : int

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unskew.numerics.even_draw import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap.words import describe_unseen
 from unskew.population.encode import ColumnCodes

@@ -1,7 +1,7 @@
 r"""Tests of what certificates assume: selection that is even, and weights of the right form.
 
 Certificates of cells assume that **selection is even within cells**
-(:mod:`unskew.numerics.even_within_cells`). Certificates of weights with parameters assume that
+(:mod:`unskew.numerics.within_cell_test`). Certificates of weights with parameters assume that
 **weights of the fitted form suffice**: then the weighted sample's mean of any function equals the
 population's, up to noise. That test compares
 
@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import t as student
 
-from unskew.numerics.even_within_cells import even_within_cells
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.within_cell_test import even_within_cells
 from unskew.population.sample import Sample
 from unskew.weighters.linearisation import Influence, Linearisation
 

@@ -29,8 +29,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unskew.numerics.binomial_intervals import clopper_pearson, sidak
-from unskew.numerics.joint_region import relative_errors, relative_limits, worst_squares, worst_sum
+from unskew.numerics.joint_region import (
+    clopper_pearson,
+    relative_errors,
+    relative_limits,
+    sidak,
+    worst_squares,
+    worst_sum,
+)
 from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import (
     Bound,

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from unskew._compat import StrOptions
 from unskew.errors import OverlapError
-from unskew.numerics.even_within_cells import InCells
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.within_cell_test import InCells
 from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.encode import ColumnCodes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from unskew.numerics.even_draw import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw
 
 
 def even(m, r):

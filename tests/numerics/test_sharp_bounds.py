@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from unskew.numerics.balanced_bounds import CellProgram, FeatureProgram
-from unskew.numerics.odds_bounds import MeanProgram
-from unskew.numerics.quantile_regression import factors_between, quantile_regression
+from unskew.numerics.sharp_bounds import (
+    CellProgram,
+    FeatureProgram,
+    MeanProgram,
+    factors_between,
+    quantile_regression,
+)
 from unskew.numerics.survey_bias import proxy_moments
 
 

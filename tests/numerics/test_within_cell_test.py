@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from unskew.numerics.even_within_cells import InCells, even_within_cells
+from unskew.numerics.within_cell_test import InCells, even_within_cells
 
 DRAWS = 100
 
