@@ -22,14 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
-MAX_CODE_LINES = 31_614  # target: 25,000
-MAX_FILES = 302  # target: 180
-MAX_CLASSES = 471  # target: 300
+MAX_CODE_LINES = 31_457  # target: 25,000
+MAX_FILES = 288  # target: 180
+MAX_CLASSES = 469  # target: 300
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE = {  # class names that exist more than once; target: none
     "Basis",
-    "Bound",
-    "Candidate",
     "Certificate",
     "CountedCells",
     "Estimate",
@@ -37,18 +35,13 @@ STILL_TWICE = {  # class names that exist more than once; target: none
     "Moments",
     "Outcome",
     "Part",
-    "Predictions",
-    "Progress",
     "Region",
-    "Tilt",
     "Total",
     "Values",
     "Variance",
     "Weighed",
     "Weighing",
     "_Drawn",
-    "_Pass",
-    "_Point",
 }
 
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
