@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from unskew import CalibrationWeights, HistogramWeights, InputError, Population, diagnose
-from unskew.diagnostics.diagnose import ask_with_next_pass, judge_fit
+from unskew.diagnostics.diagnose import FitToDiagnose
 
 
 @pytest.mark.parametrize("overlap", ["ignore", "warn", 1.0])
@@ -19,11 +19,12 @@ def test_a_population_that_can_be_read_once_is_enough(overlap):
     ]
     sample = chunks[0].head(40)
     population = Population(iter(chunks))
-    ask_with_next_pass(sample, population)
-    weighter = HistogramWeights(overlap=overlap).fit(sample, population=population)
-    assert diagnose(sample, population, weighter) == diagnose(sample, chunks, weighter)
-    with pytest.raises(InputError, match="read already"):  # another sample asks something else
-        diagnose(sample.assign(age=sample["age"] + 1.0), population)
+    weighter = HistogramWeights(overlap=overlap)
+    fit = FitToDiagnose(weighter, sample, population=population)
+    assert fit.fit() is None
+    assert fit.diagnose() == diagnose(sample, chunks, weighter)
+    with pytest.raises(InputError, match="read already"):
+        diagnose(sample, population)
 
 
 def test_without_it_the_population_is_read_again():
@@ -40,9 +41,12 @@ def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
     population = random.normal(size=(1500, 2))
     sample = random.normal([0.5, 0.0], size=(300, 2))
     y = sample[:, 0] + random.normal(size=300)
-    weighter = CalibrationWeights(overlap=overlap).fit(sample, population=population)
+    weighter = CalibrationWeights(overlap=overlap)
+    fit = FitToDiagnose(weighter, sample, population=Population(population), y=y)
+    fit.fit()
     whole = diagnose(sample, population, weighter, y=y)
-    judged = judge_fit(sample, population, weighter, y=y, sample_weight=None)
+    assert fit.diagnose() == whole
+    judged = fit.diagnose(whole=False)
     assert (judged.verdict, judged.bias, judged.overlap) == (
         whole.verdict,
         whole.bias,

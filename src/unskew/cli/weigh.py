@@ -18,6 +18,7 @@ from unskew.errors import refuse_removed
 if TYPE_CHECKING:
     from unskew import Diagnosis, Margins, Population
     from unskew.cli.inputs import SampleFile
+    from unskew.diagnostics.diagnose import FitToDiagnose
     from unskew.population.doubtful_columns import Doubt
 
 
@@ -96,12 +97,12 @@ class Weigh(Weighed):
         # The files come first, so that a bad path is found before the work.
         with whole_files(outputs) as temporaries, inputs as (rows, opened):
             temporary = dict(zip(outputs, temporaries, strict=True))
-            replicates = self._fit(weighter, rows, opened)
+            fit, replicates = self._fit(weighter, rows, opened)
             write_weights(
                 rows.identifiers, weighter.weights_, temporary[self.output], self.output, replicates
             )
             self._save(weighter, temporary)
-            judge = self._report(rows, opened, weighter, temporary)
+            judge = self._report(rows, fit, temporary)
         if not self.quiet:
             against = "margins" if self.margins else f"{opened.size:,} population rows"
             _print_summary(rows, against, weighter, method, monotonic() - started)
@@ -123,27 +124,23 @@ class Weigh(Weighed):
         _check_method(weighter, method, self.target, self.save)
         return method, weighter
 
-    def _fit(self, weighter: Any, rows: SampleFile, population: Population | Margins) -> Any:
-        """Fit the weighter; return replicates of its weights, or None."""
-        from unskew import OverlapError, Population
+    def _fit(
+        self, weighter: Any, rows: SampleFile, population: Population | Margins
+    ) -> tuple[FitToDiagnose, Any]:
+        """Fit the weighter; return the fit, and replicates of its weights or None."""
+        from unskew import OverlapError
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.words import OPTIONS
-        from unskew.diagnostics.diagnose import ask_with_next_pass
-        from unskew.estimation.replicate_weights import fit_with_replicates
+        from unskew.diagnostics.diagnose import FitToDiagnose
         from unskew.weighters.next_step import leave_out
 
         data = {"population": population, "y": rows.labels, "sample_weight": rows.design}
-        if (self.report is not None or self._judged) and isinstance(population, Population):
-            ask_with_next_pass(rows.features, population)
+        diagnosed = self.report is not None or self._judged
+        design = self.design_of(rows.aside) if self.replicates else {}
         try:
             with warnings_as_notes():
-                if not self.replicates:
-                    weighter.fit(rows.features, **data)
-                    return None
-                design = self.design_of(rows.aside)
-                return fit_with_replicates(
-                    weighter, rows.features, replicates=self.replicates, **design, **data
-                )
+                fit = FitToDiagnose(weighter, rows.features, **data)
+                return fit, fit.fit(diagnosed=diagnosed, replicates=self.replicates, **design)
         except OverlapError as error:
             if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
                 _check_overlap(weighter, self.allow_uncovered, rows.doubts)
@@ -161,23 +158,16 @@ class Weigh(Weighed):
                 save_weighter(weighter, file)
 
     def _report(
-        self,
-        rows: SampleFile,
-        population: Population | Margins,
-        weighter: Any,
-        temporary: dict[Path, Path],
+        self, rows: SampleFile, fit: FitToDiagnose, temporary: dict[Path, Path]
     ) -> Callable[[], Diagnosis]:
         """Write the report if one is asked for; return what gives the diagnosis."""
-        from unskew import diagnose
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.reports import name_inputs, write_report
-        from unskew.diagnostics.diagnose import judge_fit
 
-        given = {"y": rows.labels, "sample_weight": rows.design}
         if self.report is None:
-            return lambda: judge_fit(rows.features, population, weighter, **given)
+            return lambda: fit.diagnose(whole=False)
         with warnings_as_notes():
-            found = diagnose(rows.features, population, weighter, **given)
+            found = fit.diagnose()
         found = name_inputs(found, rows.identifiers, **self.named(self.title))
         write_report(found, temporary[self.report], self.report)
         return lambda: found

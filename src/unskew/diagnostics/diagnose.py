@@ -35,12 +35,12 @@ from unskew.population.determined import determined_by
 from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
-from unskew.population.open_sample import match_columns, named_columns_apart
+from unskew.population.open_sample import match_columns, named_columns_apart, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import Summaries
+from unskew.population.summaries import OfColumns, Summaries
 from unskew.weighters.base import Family, Weighter
 
 EXAMINED_ROWS = 20_000
@@ -118,21 +118,74 @@ def diagnose(
     """
     _check_parameters(judge, examined_rows, random_state)
     settings = _Settings(columns, judge, examined_rows, random_state)
+    X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a diagnosis")
+    given = Sample.of(X, sample_weight=sample_weight)
     with watching(progress_of(population)):
-        return _diagnose(X, population, weights, y, sample_weight, settings)
+        return _diagnose(given, population, weights, y, settings)
 
 
-def judge_fit(
-    X: Any, population: Any, weighter: Weighter, *, y: Any, sample_weight: ArrayLike | None
-) -> Diagnosis:
-    """Return the diagnosis of a weighter on what it was fitted to, as far as its verdict needs it.
+class FitToDiagnose:
+    """A fit whose pass over the population also answers what the diagnosis of it asks.
 
-    Overlap is as the fit measured it, where that is how a diagnosis measures it. Bounds, and what
-    the weights do to the labels' mean, are left out.
+    The sample is encoded once for both, and overlap is measured once: the diagnosis takes it from
+    the fit, where that measures it as a diagnosis does.
+
+    Parameters
+    ----------
+    weighter : Weighter
+        It is fitted.
+    X, y, population, sample_weight
+        As in :meth:`Weighter.fit`.
     """
-    measured = None if weighter.overlap in ("warn", "ignore") else weighter.overlap_
-    settings = _Settings(None, "auto", EXAMINED_ROWS, 0, overlap=measured, whole=False)
-    return _diagnose(X, population, weighter, y, sample_weight, settings)
+
+    def __init__(
+        self,
+        weighter: Weighter,
+        X: Any,
+        *,
+        population: Population | Margins,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        self._weighter, self._population, self._y = weighter, population, y
+        self._given = open_sample(X, y, sample_weight)
+        self._asked: list[OfColumns[Summaries]] = []
+
+    def fit(self, *, diagnosed: bool = True, replicates: int = 0, **design: Any) -> Any:
+        """Fit the weighter, and ask what its diagnosis needs if it is to be ``diagnosed``.
+
+        Returns ``replicates`` of the weights, drawn in the ``design``; None if there are none.
+        """
+        if diagnosed and isinstance(self._population, Population):
+            sample, _ = self._weighter._matched(self._given, self._population)
+            question = _question(sample, EXAMINED_ROWS, 0)
+            self._asked = [OfColumns(sample.rows.table.column_names, question)]
+        if replicates:
+            from unskew.estimation.replicate_weights import fit_with_replicates
+
+            return fit_with_replicates(
+                self._weighter,
+                self._given,
+                None,
+                self._population,
+                None,
+                replicates=replicates,
+                beside=self._asked,
+                **design,
+            )
+        self._weighter._fit(self._given, None, self._population, beside=self._asked)
+        return None
+
+    def diagnose(self, *, whole: bool = True) -> Diagnosis:
+        """Return the diagnosis; if it is not ``whole``, as far as the verdict needs it."""
+        known = self._weighter.overlap in ("warn", "ignore")
+        overlap = None if known else self._weighter.overlap_
+        settings = _Settings(None, "auto", EXAMINED_ROWS, 0, overlap=overlap, whole=whole)
+        answered = self._asked[0].summary if self._asked else None
+        with watching(progress_of(self._population)):
+            return _diagnose(
+                self._given, self._population, self._weighter, self._y, settings, answered
+            )
 
 
 @dataclass(frozen=True)
@@ -150,15 +203,14 @@ class _Settings:
 
 
 def _diagnose(
-    X: Any,
+    given: Sample,
     population: Any,
     weights: Any,
     y: Any,
-    sample_weight: Any,
     settings: _Settings,
+    answered: Summaries | None = None,
 ) -> Diagnosis:
-    X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a diagnosis")
-    given = Sample.of(X, sample_weight=sample_weight)
+    """Diagnose; the question is asked here unless it is ``answered`` already."""
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
     after = _given_weights(weights, len(given))
@@ -170,10 +222,11 @@ def _diagnose(
     doubts = doubtful_columns(sample.batch)
     if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
         warn_of_doubtful_columns(doubts)
-    question = _question(sample, settings.examined_rows, settings.seed)
-    totals, drawn = matched.reduce(question).parts
+    if answered is None:
+        answered = matched.reduce(_question(sample, settings.examined_rows, settings.seed))
+    totals, drawn = answered.parts
     pa.default_memory_pool().release_unused()  # copies that were made on the way
-    even = sample_weight is None and not matched.is_weighted
+    even = bool((sample.design == 1).all()) and not matched.is_weighted
     judged = None if after is None else weights_to_judge(weighter, after, sample, y, drawn)
     family = _family_of(settings.judge, weights, weighter)
     bias, overlap, forecast = _compare(
@@ -248,15 +301,6 @@ def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> 
     if judge != "auto":
         return judge
     return "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
-
-
-def ask_with_next_pass(X: Any, population: Population) -> None:
-    """Have the next pass over the population also answer what a diagnosis of X asks.
-
-    A diagnosis with the default settings then needs no pass of its own.
-    """
-    sample, matched = match_columns(Sample.of(X), population, None)
-    matched.ask_as_well(_question(sample, EXAMINED_ROWS, 0))
 
 
 def _question(sample: Sample, examined_rows: int, seed: int) -> Summaries:

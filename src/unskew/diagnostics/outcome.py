@@ -20,9 +20,8 @@ from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.weighters.base import Weighter
+from unskew.weighters.base import Fit, Weighter
 from unskew.weighters.calibration import CalibrationWeights
-from unskew.weighters.fits import Fit
 from unskew.weighters.frequency import FrequencyWeights
 
 MAX_CLASSES = 20

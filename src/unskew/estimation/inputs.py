@@ -46,7 +46,7 @@ def open_labelled(
         raise InputError(f"y has {len(absent)} labels for the {len(whole)} rows of X.")
     if absent.all():
         raise InputError("y is missing in every row.")
-    given = whole.take(np.flatnonzero(~absent))
+    given = whole.keep(np.flatnonzero(~absent))
     check_design(given.design, name="sample_weight of the rows with y", n_rows=len(given))
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)[~absent]
     given.labels = checked_labels(labels, len(given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -17,6 +18,7 @@ from unskew.estimation.weighing import weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
 from unskew.population.open_sample import open_sample
+from unskew.population.summaries import OfColumns
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
 
@@ -109,8 +111,12 @@ def fit_with_replicates(
     clusters: Any = None,
     finite: bool = False,
     random_state: Any = 0,
+    beside: Sequence[OfColumns[Any]] = (),
 ) -> FloatArray:
-    """Fit the weighter, and return weights of replicates in the scale of its weights."""
+    """Fit the weighter, and return weights of replicates in the scale of its weights.
+
+    Questions ``beside`` its own are filled in the same pass.
+    """
     if not isinstance(replicates, Integral) or int(replicates) < 2:
         raise ParameterError(f"replicates must be 2 or more; got {replicates!r}.")
     given = open_sample(X, y, sample_weight)
@@ -119,7 +125,7 @@ def fit_with_replicates(
         for one, name in ((strata, "strata"), (clusters, "clusters"))
     ]
     design = Design.of(len(given), *codes)
-    weighed = weigh(weighter, given, opened(population), [], None, census=finite)
+    weighed = weigh(weighter, given, opened(population), [], None, census=finite, beside=beside)
     drawn = Replicates(weighed, design, int(replicates), random_state)
     found = [weights for weights, _ in drawn]
     for note in drawn.notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +13,12 @@ import pyarrow as pa
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import columns_to_weigh_by
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import Summary
-from unskew.weighters.base import Weighter
-from unskew.weighters.fits import Beside, Fit
+from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.weighters.base import Fit, Weighter
 from unskew.weighters.linearisation import Linearisation
 
 NOISE_ROWS = 20_000
@@ -81,6 +80,7 @@ def weigh(
     sums: GroupSums | None,
     *,
     census: bool,
+    beside: Sequence[OfColumns[Any]] = (),
 ) -> Weighed:
     """Fit the weights; ask for the sums, and draw rows, in the same pass.
 
@@ -96,21 +96,20 @@ def weigh(
     sums : GroupSums or None
     census : bool
         Whether the population has no sampling noise of its own.
+    beside : sequence of OfColumns
+        What else the pass answers.
     """
     if not given.in_memory:
         raise InputError("X is a distributed table; replicates need a sample in memory.")
     rows = isinstance(population, Population)
     drawn = Reservoir(NOISE_ROWS) if rows and not census else None
     asked: list[Summary] = [one for one in (sums, drawn) if one is not None]
-    beside = None
     if asked:
-        weighed_by = columns_to_weigh_by(
-            fitted.columns, given.rows, population, apart=fitted._own_column_names()
-        )
+        weighed_by = fitted._matched(given, population)[0].rows.table.column_names
         needed = {*weighed_by, *columns}
-        beside = Beside([n for n in given.rows.table.column_names if n in needed], asked)
-        if needed == set(weighed_by):
-            beside = Beside(weighed_by, asked)
+        wide = [name for name in given.rows.table.column_names if name in needed]
+        read = weighed_by if needed == set(weighed_by) else wide
+        beside = [*beside, OfColumns(read, Summaries(asked))]
     fit = fitted._fit(given, None, population, beside=beside)
     size = population.size if isinstance(population, Population) else 0
     return Weighed(fitted, fit, sums, drawn, size, census)

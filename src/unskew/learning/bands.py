@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.base import clone
 
 from unskew.errors import InputError, LearnerError, ParameterError
+from unskew.learning.choose_power import split
 from unskew.learning.committee import Committee
-from unskew.learning.strength import split
 from unskew.learning.trainer import TrainingRows, learner_name
 from unskew.numerics.typing import FloatArray
 

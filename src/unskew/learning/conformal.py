@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
 from unskew.errors import InfiniteIntervalWarning, InputError, ParameterError, warn_caller
+from unskew.learning.choose_power import split
 from unskew.learning.given_population import (
     check_whole,
     pipelines_go_inside,
     tags_of_learner,
     weighter_or_default,
 )
-from unskew.learning.strength import split
 from unskew.learning.trainer import TrainingRows, learner_name, weighs_itself
 from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -16,20 +16,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
 from unskew.errors import InputError, LearnerError, ParameterError
+from unskew.learning.choose_power import (
+    Fold,
+    LeafTrees,
+    Strength,
+    choose_power,
+    powers_of,
+    split,
+    tempered,
+)
 from unskew.learning.given_population import (
     check_whole,
     pipelines_go_inside,
     tags_of_learner,
     weighter_or_default,
 )
-from unskew.learning.leaves import Leaves
-from unskew.learning.strength import Strength, choose_strength, split, tempered, weighings
 from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
-from unskew.population.open_sample import named_columns_apart
+from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
+from unskew.population.sample import Sample
+from unskew.population.summaries import OfColumns
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered
@@ -193,28 +202,25 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             self.__dict__.pop(stale, None)
         weighter, power = self._weighter_and_power(population)
         power = 1.0 if len(np.asarray(y)) < 2 else power  # the weight of one row is one
-        leaves = None
-        if power == "auto" and weighter.is_automatic:
-            leaves = Leaves(weighter, X, y, sample_weight)
-        with pipelines_go_inside(X, "Reweighted"):
-            if leaves is not None:
-                population = Population.of(population)
-                folds = split(self.estimator, y, self._seed())
-                leaves.ask(population, [training for training, _ in folds])
-            self.weighter_ = weighter.fit(X, y, population=population, sample_weight=sample_weight)
-        base: FloatArray = self.weighter_.weights_
-        if (base < 0).any():
-            raise LearnerError(
-                f"{int((base < 0).sum())} weights are negative, and no learner takes such "
-                "weights. Use bounds=(0, None) on the weighter."
-            )
-        design = np.ones(len(base)) if sample_weight is None else np.asarray(sample_weight, float)
+        folds = split(self.estimator, y, self._seed()) if power == "auto" else []
+        if hasattr(X, "__array__") and not hasattr(X, "__getitem__"):
+            X = np.asarray(X)
         with watching(progress_of(population)):
+            with pipelines_go_inside(X, "Reweighted"):
+                if folds and weighter.is_automatic:
+                    given = open_sample(X, y, sample_weight)
+                    leaves = _fit_beside_trees(weighter, given, population, folds)
+                else:
+                    leaves = []
+                    weighter.fit(X, y, population=population, sample_weight=sample_weight)
+            self.weighter_ = weighter
+            base = self._weights_to_train_with()
+            design = np.ones(len(base))
+            if sample_weight is not None:
+                design = np.asarray(sample_weight, dtype=float)
             if power == "auto":
                 tell("choosing how strongly to weight, by the learner's loss")
-                self.weights_: FloatArray = self._choose(
-                    trainer, X, y, base, design, leaves, population
-                )
+                self.weights_: FloatArray = self._choose(trainer, X, y, base, design, folds, leaves)
             else:
                 self.power_ = float(power)
                 self.weights_ = tempered(base, design, self.power_)
@@ -224,6 +230,15 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             self.multiplicities_ = trainer.multiplicities_
         remember_columns(self, fitted_columns(self.weighter_))
         return self
+
+    def _weights_to_train_with(self) -> FloatArray:
+        base: FloatArray = self.weighter_.weights_
+        if (base < 0).any():
+            raise LearnerError(
+                f"{int((base < 0).sum())} weights are negative, and no learner takes such "
+                "weights. Use bounds=(0, None) on the weighter."
+            )
+        return base
 
     def _trainer(self, y: Any) -> Trainer:
         """Return what trains the learner; refuse one that cannot be trained with weights."""
@@ -269,14 +284,14 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         y: Any,
         base: FloatArray,
         design: FloatArray,
-        leaves: Leaves | None,
-        population: Any,
+        folds: Sequence[Fold],
+        leaves: Sequence[LeafTrees],
     ) -> FloatArray:
         """Return the weights of the candidate that the learner's loss chooses, and say why."""
-        candidates = weighings(type(self.weighter_).__name__, base, design)
-        if len(candidates) > 1 and leaves is not None:
-            candidates += leaves.candidates(population)
-        self.strength_: Strength = choose_strength(
+        candidates = powers_of(type(self.weighter_).__name__, base, design, folds)
+        if len(candidates) > 1:
+            candidates += filter(None, (trees.weighting() for trees in leaves))
+        self.strength_: Strength = choose_power(
             self.estimator,
             trainer.fit,
             X,
@@ -285,14 +300,13 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             base,
             scoring=self.scoring,
             n_jobs=self.n_jobs,
-            folds=split(self.estimator, y, self._seed()),
+            folds=folds,
         )
         chosen = self.strength_.chosen
         self.chosen_, self.power_ = chosen.name, chosen.power
         self.choice_scores_ = {one.name: one.loss for one in self.strength_.scores}
         winner = next(one for one in candidates if one.name == chosen.name)
-        found = winner.weights(np.arange(len(base)))
-        return np.ones(len(base)) if found is None else found
+        return np.ones(len(base)) if winner.weights is None else winner.weights
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -347,3 +361,17 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
 
     def __sklearn_tags__(self) -> Any:
         return tags_of_learner(super().__sklearn_tags__(), self.estimator)
+
+
+def _fit_beside_trees(
+    weighter: Weighter, given: Sample, population: Any, folds: Sequence[Fold]
+) -> list[LeafTrees]:
+    """Fit the weighter; have its pass count the leaves of trees that are candidates, too."""
+    validate_parameters(weighter)
+    population = Population.of(population)
+    sample, target = weighter._matched(given, population)
+    leaves = LeafTrees.grow(sample, target.about, folds)
+    columns = sample.rows.table.column_names
+    beside = [OfColumns(columns, question) for one in leaves for question in one.questions]
+    weighter._fit(given, None, population, beside=beside)
+    return leaves

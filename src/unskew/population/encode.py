@@ -26,6 +26,7 @@ beside integers, a number beyond its range) stays as it is, and no sample row ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -136,6 +137,34 @@ class ColumnCodes:
         twin.__dict__.update(self.__dict__, dtype=dtype)
         return twin
 
+    def of_rows(self, values: FloatArray) -> ColumnCodes:
+        """Return the codes where the sample has only rows with these codes left.
+
+        Every value keeps its number, so that rows of both can stand in one array. What none of
+        these rows has is unseen.
+
+        Examples
+        --------
+        >>> codes = ColumnCodes().fit(pa.record_batch({"town": ["Bonn", "Kiel", "Ulm"]}))
+        >>> some = codes.of_rows(np.array([[0.0], [2.0]]))
+        >>> some.transform(pa.record_batch({"town": ["Kiel", "Ulm"]}), side="population")
+        Encoded(values=array([[-1.], [ 2.]]), unseen=array([ True, False]))
+        """
+        twin = self.in_precision(self.dtype)
+        twin.has_missing = np.asarray(np.isnan(values).any(axis=0))
+        pairs = zip(self.columns, values.T, strict=True)
+        twin.columns = [_code_of_rows(code, column) for code, column in pairs]
+        return twin
+
+    def select(self, positions: Sequence[int]) -> ColumnCodes:
+        """Return the codes of some of the columns."""
+        twin = self.in_precision(self.dtype)
+        twin.__dict__.pop("kinds", None)
+        for name in ("names", "types", "columns"):
+            setattr(twin, name, [getattr(self, name)[place] for place in positions])
+        twin.has_missing = self.has_missing[list(positions)]
+        return twin
+
     @cached_property
     def kinds(self) -> list[Kind]:
         """What each column holds."""
@@ -186,9 +215,16 @@ class ColumnCodes:
         return np.where(np.isnan(values), np.nan, -1.0) if isinstance(code, _EmptyCode) else values
 
     def n_categories(self, position: int) -> int:
-        """Return how many categories the sample has in a column; 0 unless it holds some."""
+        """Return how many codes the categories of a column have; 0 unless it holds some."""
         code = self.columns[position]
         return len(code.categories) if isinstance(code, _CategoryCode) else 0
+
+    def category_codes(self, position: int) -> FloatArray:
+        """Return the codes of the categories that the sample has in a column, in order."""
+        code = self.columns[position]
+        if not isinstance(code, _CategoryCode):
+            return np.empty(0)
+        return np.flatnonzero(_present(code.categories)).astype(np.float64)
 
     def counts_categories(self, position: int) -> bool:
         """Whether the codes of a column are ranks of categories, and so not to be averaged."""
@@ -324,8 +360,20 @@ class _CategoryCode:
 
     def joined(self, other: pa.Array) -> _CategoryCode:
         theirs = _CategoryCode(other).categories
+        return self._with(pc.unique(pa.concat_arrays([self.categories, theirs])).drop_null().sort())
+
+    def of_rows(self, codes: FloatArray) -> _CategoryCode:
+        counts = np.bincount(
+            codes[~np.isnan(codes)].astype(np.int64), minlength=len(self.categories)
+        )
+        if counts.all():
+            return self
+        # A null is no category, and keeps the place of one.
+        return self._with(pc.if_else(pa.array(counts > 0), self.categories, None))
+
+    def _with(self, categories: pa.Array) -> _CategoryCode:
         twin = _CategoryCode.__new__(_CategoryCode)
-        twin.categories = pc.unique(pa.concat_arrays([self.categories, theirs])).sort()
+        twin.categories, twin.precision = categories, self.precision
         return twin
 
     def format_value(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
@@ -375,6 +423,13 @@ def _column_code(sample: pa.Array) -> _Code:
             return _CategoryCode(sample)
         case _:
             return _NumberCode(sample.type)
+
+
+def _code_of_rows(code: _Code, values: FloatArray) -> _Code:
+    """Return the code of a column of which only rows with these values are left."""
+    if np.isnan(values).all():
+        return _EmptyCode()
+    return code.of_rows(values) if isinstance(code, _CategoryCode) else code
 
 
 def _present(column: pa.Array) -> BoolArray:

@@ -72,7 +72,7 @@ class FeatureRules:
         if not self.is_category(position) or not self.counted.all():
             return np.unique(self.values[self.counted, position])
         gap = [np.nan] if self.codes.has_missing[position] else []
-        return np.append(np.arange(float(self.codes.n_categories(position))), gap)
+        return np.append(self.codes.category_codes(position), gap)
 
     def means(self, most: int | None = None) -> list[Term]:
         """Return the mean of each number, and the share of each category and of missing values.
@@ -185,7 +185,9 @@ class FeatureRules:
         room = MAX_CANDIDATES - sum(len(term.names) for term in [*base, *further])
         pairs = list[Term]()
         for left, right in combinations(range(len(self.codes.names)), 2):
-            widths = [1 if p in numbers else self.codes.n_categories(p) for p in (left, right)]
+            widths = [
+                1 if p in numbers else len(self.codes.category_codes(p)) for p in (left, right)
+            ]
             if max(widths) <= MAX_LEVELS_OF_PAIRS:
                 pairs.append(self.product(left, right, standard=True))
         if sum(len(term.names) for term in pairs) <= room:  # all of them, or none

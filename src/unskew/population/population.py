@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError, UnreadableFileError, refuse_removed
 from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.typing import IntArray
 from unskew.population.about import About
 from unskew.population.column_names import (
     check_same_columns,
@@ -22,15 +23,15 @@ from unskew.population.column_names import (
     feature_columns,
     row_values,
 )
-from unskew.population.kept_answers import KeptAnswers, questions_in
 from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
 from unskew.population.reading import Reading
+from unskew.population.reservoir import KeptReservoirs, Reservoir
 from unskew.population.rows import Rows
 from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source, open_source
-from unskew.population.summaries import Summaries, Summary, SummaryType, Total
+from unskew.population.summaries import Question, Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
 
 
@@ -38,6 +39,9 @@ def progress_of(data: Any) -> Callable[[Progress], object] | None:
     """Return who hears of the progress of a population; a frame may have a column of that name."""
     return data.progress if isinstance(data, Population) else None
 
+
+_MOST_KEYS = 1 << 20
+"""Rows of a table from which a reservoir is drawn at once: the key of each is held meanwhile."""
 
 _Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
 
@@ -127,7 +131,7 @@ class Population:
         self._columns = feature_columns(self._source, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen, self._kept = Seen(), KeptAnswers()
+        self._seen, self._kept = Seen(), KeptReservoirs()
         if self._skip:
             self._check_that_files_can_be_skipped()
 
@@ -275,25 +279,44 @@ class Population:
         """
         summary.check_empty()
         columns = self._what_is_read
-        open_questions = [
-            question
-            for question in questions_in(summary)
-            if not self._kept.answer(question, columns, self._seen) and not self.draw(question)
-        ]
-        asked = self._kept.to_ask(open_questions)
+        left = [one for one in _single(summary) if not (self._known(one) or self.draw(one))]
+        asked = self._kept.largest(left)
         if asked:
-            asked = self._kept.to_ask([*open_questions, *self._kept.waiting(columns)])
             self._pass(summary if asked == [summary] else Summaries(asked), threads)
             self._kept.keep(asked, columns)
-        for question in open_questions:
+        for question in left:
             if question not in asked:
-                self._kept.answer(question, columns, self._seen)
+                self._known(question)
         summary.finish()
         return summary
 
+    def _known(self, question: Summary) -> bool:
+        """Answer a question from what earlier passes have found; return whether it was."""
+        if not self._seen.whole:
+            return False
+        if type(question) is Total:
+            question.rows, question.mass = self._seen.rows, self._seen.mass
+        elif not self._kept.answer(question, self._what_is_read, self._seen.rows):
+            return False
+        question.finish()
+        return True
+
     def draw(self, question: Summary) -> bool:
-        """Answer a reservoir where no pass is needed; return whether it was."""
-        return self._kept.draw(question, self._source, self._reading)
+        """Answer a reservoir from rows in memory, which needs no pass; return whether it was."""
+        reading, n_rows = self._reading, self._source.n_rows or 0
+        roles = reading.weight, reading.selected
+        by_name = any(isinstance(role, str) for role in roles)
+        if type(question) is not Reservoir or not self._source.in_memory or by_name:
+            return False
+        if not 0 < n_rows <= _MOST_KEYS:
+            return False
+
+        def take(numbers: IntArray) -> pa.RecordBatch:
+            return self._source.take(reading.columns, numbers).rename_columns(reading.names)
+
+        question.draw(n_rows, *roles, take)
+        question.finish()
+        return True
 
     def check_rereadable(self, who: str) -> None:
         """Refuse a population that can be read only once, on behalf of who reads it again."""
@@ -302,10 +325,6 @@ class Population:
                 f"{who} is to read the population several times, but it can be read only once. "
                 "Pass a list of chunks, a path or a table."
             )
-
-    def ask_as_well(self, question: Summary) -> None:
-        """Have the next pass over these columns answer a question too, for an equal one later."""
-        self._kept.ask_as_well(question, self._what_is_read)
 
     @property
     def _what_is_read(self) -> Hashable:
@@ -375,3 +394,10 @@ class Population:
     @property
     def _reading(self) -> Reading:
         return Reading(self._columns, self._names, self._weight, self._selected)
+
+
+def _single(summary: Summary) -> list[Summary]:
+    """Return the single questions of which a summary is composed."""
+    if not isinstance(summary, Summaries | Question):
+        return [summary]
+    return [single for part in summary.nested() for single in _single(part)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -160,6 +160,41 @@ class Reservoir(Summary):
         if len(drawn.keys) == self.size:
             self._ceiling[0] = min(self._ceiling[0], drawn.keys.max(initial=0))
         return drawn
+
+
+class KeptReservoirs:
+    """The reservoirs that the passes over a population have filled.
+
+    A reservoir contains every smaller one of its seed, so the largest answers them all: those of
+    one pass, and those of later passes over the same columns.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Reservoir] = {}
+
+    def answer(self, question: Summary, columns: Hashable, n_rows: int) -> bool:
+        """Fill a reservoir from one that is kept, if possible; return whether it was."""
+        if type(question) is not Reservoir:
+            return False
+        kept = self._kept.get((question.seed, columns))
+        if kept is None or (question.size > kept.size and not kept.whole(n_rows)):
+            return False
+        question.merge(kept)
+        return True
+
+    def keep(self, questions: Sequence[Summary], columns: Hashable) -> None:
+        """Keep the reservoirs among the answers of a pass over these columns."""
+        for question in questions:
+            if type(question) is Reservoir:
+                self._kept[question.seed, columns] = question
+
+    @staticmethod
+    def largest(questions: Sequence[Summary]) -> list[Summary]:
+        """Return the questions without those reservoirs that a larger one of the seed answers."""
+        reservoirs = [question for question in questions if type(question) is Reservoir]
+        reservoirs.sort(key=lambda reservoir: reservoir.size)
+        largest = {reservoir.seed: reservoir for reservoir in reservoirs}
+        return [q for q in questions if type(q) is not Reservoir or largest[q.seed] is q]
 
 
 class _Drawn(NamedTuple):

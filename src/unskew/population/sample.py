@@ -1,7 +1,9 @@
 """The sample as a weighter sees it.
 
 A sample owns its encodings and makes each of them once, when it is first needed: column codes,
-feature spaces, and an order of its rows that does not depend on how they were shuffled.
+feature spaces, and an order of its rows that does not depend on how they were shuffled. Parts of a
+sample (``take``, ``select``, ``with_design``) share its code book: a value has one number,
+whichever rows or columns are looked at.
 """
 
 from __future__ import annotations
@@ -80,6 +82,8 @@ class Sample:
         self.given = given
         self._like = given if like is None else like
         self.all_rows = rows if all_rows is None else all_rows
+        self._part_of: tuple[Sample, IntArray] | None = None
+        self._selected: dict[tuple[str, ...], Self] = {}
         self._points: dict[Scaling, Points] = {}
         self._narrow: NDArray[np.float32] | None = None
 
@@ -110,6 +114,10 @@ class Sample:
 
     @cached_property
     def _codes_and_values(self) -> tuple[ColumnCodes, FloatArray]:
+        if self._part_of is not None:
+            whole, positions = self._part_of
+            values = whole.values[positions]
+            return whole.codes.of_rows(values), values
         codes = ColumnCodes()
         return codes, codes.fit_transform(self.batch, encoded=self.rows.encoded)
 
@@ -169,9 +177,15 @@ class Sample:
         return ordered
 
     def take(self, positions: IntArray) -> Sample:
-        """Return some of the rows, in the order given."""
+        """Return some of the rows, in the order given; their codes are those of this sample."""
         if np.array_equal(positions, np.arange(len(self))):
             return self
+        taken = self.keep(positions)
+        taken._part_of = self, positions
+        return taken
+
+    def keep(self, positions: IntArray) -> Sample:
+        """Return some of the rows as a sample of its own, as if there had been no others."""
         places = pa.array(positions)
         rows = all_rows = replace(self.rows, table=self.rows.table.take(places))
         if self.all_rows is not self.rows:
@@ -193,14 +207,24 @@ class Sample:
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the sample with these of its columns to weigh by."""
-        if list(columns) == self.rows.table.column_names:
+        names, chosen = self.rows.table.column_names, tuple(columns)
+        if list(chosen) == names:
             return self
-        twin = copy.copy(self)
-        for name in ("_codes_and_values", "order", "ordered"):
-            twin.__dict__.pop(name, None)
-        twin._points, twin._narrow = {}, None
-        twin.rows = replace(self.rows, table=self.rows.table.select(list(columns)))
-        return twin
+        if chosen not in self._selected:
+            twin = copy.copy(self)
+            encoded = twin.__dict__.pop("_codes_and_values", None)
+            for name in ("order", "ordered"):
+                twin.__dict__.pop(name, None)
+            twin._points, twin._narrow, twin._selected = {}, None, {}
+            twin.rows = replace(self.rows, table=self.rows.table.select(list(chosen)))
+            if self._part_of is not None:
+                whole, positions = self._part_of
+                twin._part_of = whole.select(chosen), positions
+            elif encoded is not None:
+                places = [names.index(name) for name in chosen]
+                twin._codes_and_values = encoded[0].select(places), encoded[1][:, places]
+            self._selected[chosen] = twin
+        return self._selected[chosen]
 
     def with_design(self, design: FloatArray) -> Self:
         """Return the same rows with other design weights; their encodings are shared."""
@@ -208,6 +232,7 @@ class Sample:
         self.order  # noqa: B018  (made once, for the original weights)
         twin.__dict__["order"] = self.order
         twin.__dict__.pop("ordered", None)
+        twin._selected = {}
         twin.design = design
         return twin
 

@@ -11,7 +11,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,6 @@ from unskew.population.progress import tell, watching
 from unskew.population.rules import Rule
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
-from unskew.weighters.fits import Beside, Fit
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep
 from unskew.weighters.parameters import WithParameters
@@ -47,6 +46,16 @@ Family = Literal["trees", "smooth"]
 
 WARN_ABOVE = 0.01
 """The uncovered share above which a method warns of what it leaves uncovered itself."""
+
+
+class Fit(NamedTuple):
+    """What a fit has seen."""
+
+    sample: Sample
+    """With the columns that were weighed by."""
+    target: Population | Margins
+    """With the same columns."""
+    answer: Summary | None
 
 
 Replicator = Callable[[Sample, Any], tuple["Weighter", FloatArray]]
@@ -216,9 +225,9 @@ class Weighter(WithParameters, ABC):
         y: Any,
         population: Any,
         sample_weight: ArrayLike | str | None = None,
-        beside: Beside | None = None,
+        beside: Sequence[OfColumns[Any]] = (),
     ) -> Fit:
-        """Weigh the sample, and answer further questions in the same pass."""
+        """Weigh the sample, and fill further questions about columns of X in the same pass."""
         with watching(progress_of(population)):
             return self._fit_watched(X, y, population, sample_weight, beside)
 
@@ -228,7 +237,7 @@ class Weighter(WithParameters, ABC):
         y: Any,
         population: Any,
         sample_weight: ArrayLike | str | None,
-        beside: Beside | None,
+        beside: Sequence[OfColumns[Any]],
     ) -> Fit:
         validate_parameters(self)
         for name in vars(self).keys() - self.get_params(deep=False):
@@ -238,29 +247,23 @@ class Weighter(WithParameters, ABC):
         if population is None and not self._estimates:
             population = self._own_rows(given)
         known = population if isinstance(population, Margins) else Population.of(population)
-        apart = self._own_column_names()
-        chosen = self.columns  # margins need none but those that they know
-        if isinstance(known, Population):
-            chosen = self._chosen_columns(given.rows.table.column_names)
-        sample, target = match_columns(given, known, chosen, apart=apart)
+        chosen = self._columns_to_choose(given, known)
+        sample, target = self._matched(given, known)
         self.columns_ = sample.rows.table.column_names
-        reading = target
-        if beside is not None and list(beside.columns) != self.columns_:
-            wide = given.select(beside.columns).rows
-            reading = known.matched(wide, among=given.rows.table.column_names, ignored=apart)
         search = self._search(sample, target)
         scales = None
         if isinstance(target, Population) and self._estimates:
             scales = ScaleCheck(sample, target)
         drawn = [one for part in (search, scales) if part is not None for one in part.asked]
-        further = () if beside is None else beside.asked
-        answer = self._ask(sample, target, reading, drawn, further)
+        question = self._checked_question(sample, target)
+        asked = [*([] if question is None else [question]), *drawn]
+        self._ask(given, known, target, asked, beside)
         if scales is not None:
             scales.warn()
-        if answer is not None and (chosen is None or isinstance(chosen, str)):
+        if question is not None and (chosen is None or isinstance(chosen, str)):
             warn_of_doubtful_columns(doubtful_columns(sample.rows.encoded))
         tell("computing weights")
-        raw = self._solve_or_say_where(sample, answer, search)
+        raw = self._solve_or_say_where(sample, question, search)
         if search:
             tell("searching for what the sample does not cover")
         self.overlap_: Overlap | None = search.result() if search else None
@@ -272,7 +275,20 @@ class Weighter(WithParameters, ABC):
         self.scale_, weights = sample.scaled(raw, self._rule, self._rule_columns(), total)
         if weights is not None:
             self.weights_: FloatArray = weights
-        return Fit(sample, target, answer)
+        return Fit(sample, target, question)
+
+    def _columns_to_choose(self, given: Sample, known: Population | Margins) -> Columns:
+        """Return what ``columns`` says of X; margins need none but those that they know."""
+        if isinstance(known, Margins):
+            return self.columns
+        return self._chosen_columns(given.rows.table.column_names)
+
+    def _matched(
+        self, given: Sample, known: Population | Margins
+    ) -> tuple[Sample, Population | Margins]:
+        """Return sample and population with the columns to weigh by."""
+        chosen = self._columns_to_choose(given, known)
+        return match_columns(given, known, chosen, apart=self._own_column_names())
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Return the sample with all columns of X, and remember what they are."""
@@ -311,18 +327,8 @@ class Weighter(WithParameters, ABC):
             return None
         return OverlapSearch(sample, target, thorough=self.overlap != "warn")
 
-    def _ask(
-        self,
-        sample: Sample,
-        target: Population | Margins,
-        reading: Population | Margins,
-        drawn: Sequence[Summary],
-        further: Sequence[Summary],
-    ) -> Summary | None:
-        """Answer the question and draw the rows in which to measure overlap, in one pass.
-
-        ``reading`` is the target with the columns that further questions need as well.
-        """
+    def _checked_question(self, sample: Sample, target: Population | Margins) -> Summary | None:
+        """Return what the weighter asks, and refuse what margins do not know."""
         question = self._question(sample, target.about)
         if question is not None and not target.can_answer(question):
             raise InputError(
@@ -330,13 +336,30 @@ class Weighter(WithParameters, ABC):
                 f"{', '.join(target.columns)}. CalibrationWeights matches what they know; for "
                 "other weighters pass rows: Population(data)."
             )
-        asked = [*(() if question is None else (question,)), *drawn]
-        if asked and reading is not target:
-            asked = [OfColumns(self.columns_, Summaries(asked))]
-        asked += further
-        if asked:
-            reading.reduce(Summaries(asked))
         return question
+
+    def _ask(
+        self,
+        given: Sample,
+        known: Population | Margins,
+        target: Population | Margins,
+        asked: Sequence[Summary],
+        beside: Sequence[OfColumns[Any]],
+    ) -> None:
+        """Answer the weighter's own questions, and those of others beside it, in one pass.
+
+        The pass reads the columns that are weighed by, and those of X that others need as well.
+        """
+        names, read, reading = given.rows.table.column_names, self.columns_, target
+        wanted = {*read}.union(*(one.columns for one in beside))
+        if wanted != {*read}:
+            read = [name for name in names if name in wanted]
+            wide = given.select(read).rows
+            reading = known.matched(wide, among=names, ignored=self._own_column_names())
+        questions = [*(OfColumns(self.columns_, one) for one in asked), *beside]
+        summaries = [one.summary if one.columns == read else one for one in questions]
+        if summaries:
+            reading.reduce(Summaries(summaries))
 
     def _solve_or_say_where(
         self, sample: Sample, answer: Any, search: OverlapSearch | None

@@ -18,8 +18,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
 from unskew import AutoWeights, Margins, Population, Reweighted, TreeWeights, Unweighted
-from unskew.learning.row_losses import row_loss
-from unskew.learning.strength import tempered
+from unskew.learning.choose_power import row_loss, tempered
 
 
 def selected(seed=0, n=1500, slope=2.0):
