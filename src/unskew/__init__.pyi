@@ -33,8 +33,8 @@ from unskew.estimation.sensitivity import Sensitivity as Sensitivity
 from unskew.estimation.sensitivity import SurveyBias as SurveyBias
 from unskew.learning.conformal_classifier import ConformalClassifier as ConformalClassifier
 from unskew.learning.conformal_regressor import ConformalRegressor as ConformalRegressor
+from unskew.learning.heckman import HeckmanClassifier as HeckmanClassifier
 from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
-from unskew.learning.heckman_classifier import HeckmanClassifier as HeckmanClassifier
 from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
@@ -43,9 +43,9 @@ from unskew.numerics.trimming import trim_weights as trim_weights
 from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
-from unskew.population.known_levels import CollapsedLevelsWarning as CollapsedLevelsWarning
-from unskew.population.margin_files import read_margins as read_margins
+from unskew.population.margin_levels import CollapsedLevelsWarning as CollapsedLevelsWarning
 from unskew.population.margins import Margins as Margins
+from unskew.population.margins import read_margins as read_margins
 from unskew.population.population import Population as Population
 from unskew.population.progress import Progress as Progress
 from unskew.population.sample_files import read_sample as read_sample

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unskew.learning.resampling import multiplicities, rejection
+from unskew.learning.trainer import multiplicities, rejection
 
 weight_lists = st.lists(st.floats(0, 1e6), min_size=1, max_size=40).filter(lambda w: sum(w) > 1e-3)
 

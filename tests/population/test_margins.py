@@ -22,7 +22,7 @@ from unskew import (
     ParameterError,
     Unweighted,
 )
-from unskew.population.band_labels import parse_bands
+from unskew.population.margin_levels import parse_bands
 
 SEX = {"f": 60, "m": 40}
 SAMPLE = pd.DataFrame({"sex": list("ffmmm"), "age": [20, 30, 40, 50, 60]})

@@ -14,8 +14,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from unskew._compat import _safe_indexing
 from unskew.errors import InputError, ParameterError
-from unskew.learning.committee import aligned
-from unskew.learning.trainer import train
+from unskew.learning.trainer import aligned, train
 from unskew.numerics.typing import IntArray
 
 RESPONSES = ("predict", "predict_proba", "decision_function")

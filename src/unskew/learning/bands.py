@@ -17,8 +17,7 @@ from sklearn.base import clone
 
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.choose_power import split
-from unskew.learning.committee import Committee
-from unskew.learning.trainer import TrainingRows, learner_name
+from unskew.learning.trainer import Committee, TrainingRows, learner_name
 from unskew.numerics.typing import FloatArray
 
 LEAST_SCALE = 0.05

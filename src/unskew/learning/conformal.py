@@ -21,13 +21,15 @@ from sklearn.utils.validation import check_is_fitted
 from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
 from unskew.errors import InfiniteIntervalWarning, InputError, ParameterError, warn_caller
 from unskew.learning.choose_power import split
-from unskew.learning.given_population import (
+from unskew.learning.trainer import (
+    TrainingRows,
     check_whole,
+    learner_name,
     pipelines_go_inside,
     tags_of_learner,
+    weighs_itself,
     weighter_or_default,
 )
-from unskew.learning.trainer import TrainingRows, learner_name, weighs_itself
 from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size

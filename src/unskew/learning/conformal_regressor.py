@@ -18,9 +18,8 @@ from unskew.learning.bands import (
     fit_scaled,
     is_pair,
 )
-from unskew.learning.committee import Committee
 from unskew.learning.conformal import Conformal
-from unskew.learning.trainer import TrainingRows, is_frozen, learner_name
+from unskew.learning.trainer import Committee, TrainingRows, is_frozen, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import in_fitted_order
 

@@ -1,4 +1,8 @@
-"""Heckman's selection model: regression where the outcome decides whether it is seen."""
+"""Heckman's selection models: an outcome that decides itself whether it is seen.
+
+:class:`HeckmanRegressor` is for a number, :class:`HeckmanClassifier`, a probit with sample
+selection, for two classes. What they share is in :mod:`unskew.learning.selection_model`.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,29 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtr
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 
 from unskew._compat import StrOptions
 from unskew.errors import InputError, InputTypeError, refuse_removed
-from unskew.learning.heckman_rows import HeckmanRows
-from unskew.learning.heckman_summary import SummaryRow, least_squares_rows, likelihood_rows
-from unskew.learning.selection_model import Columns, SelectionModel
+from unskew.learning.heckman_summary import SummaryRow, summary_row, transformed_row
+from unskew.learning.selection_model import (
+    Columns,
+    HeckmanRows,
+    SelectionModel,
+    refuse_separation,
+)
+from unskew.numerics import heckman_likelihood, heckman_probit
+from unskew.numerics.bivariate_normal import log_bivariate_ndtr
 from unskew.numerics.heckman import (
     Problem,
     TwoStep,
+    condition_number,
     independent_log_likelihood,
     two_step,
 )
-from unskew.numerics.heckman_likelihood import maximise
 from unskew.numerics.probit import inverse_mills
 from unskew.numerics.selection_likelihood import Maximum
 from unskew.numerics.typing import BoolArray, FloatArray
@@ -118,7 +129,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
                     "likelihood has no maximum. Leave out the column that determines it, by "
                     "outcome=[...]."
                 )
-            found = maximise(problem, start)
+            found = heckman_likelihood.maximise(problem, start)
             self.sigma_ = float(np.exp(found.params[-2]))
             self.rho_ = float(np.tanh(found.params[-1]))
             self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
@@ -135,8 +146,19 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         return self.method
 
     def _error_rows(self, errors: FloatArray) -> Iterator[SummaryRow]:
-        rows = likelihood_rows if self.method == "ml" else least_squares_rows
-        return rows(self, errors)
+        if self.method == "two-step":
+            yield summary_row("errors", "λ", self.mills_coef_, float(errors[-1]))
+            yield summary_row("errors", "σ", self.sigma_, np.nan)
+            yield summary_row("errors", "ρ", self.rho_, np.nan)
+            return
+        # The interval of σ is that of log σ, transformed; the error of λ = ρσ is by the delta
+        # method, with its derivatives by log σ and atanh ρ.
+        sigma, rho = self.sigma_, self.rho_
+        yield transformed_row("σ", np.exp, sigma, float(self.params_[-2]), float(errors[-2]))
+        yield self._correlation_row(errors)
+        by = np.array([sigma * rho, sigma * (1 - rho**2)])
+        variance = by @ self.covariance_[-2:, -2:] @ by if np.isfinite(errors[-1]) else np.nan
+        yield summary_row("errors", "λ", self.mills_coef_, float(np.sqrt(variance)))
 
     def predict(self, X: Any, *, given_selected: bool = False) -> FloatArray:
         """Return the expected outcome of rows.
@@ -170,3 +192,135 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
         predictions = self.predict(X, given_selected=True)[seen]
         return float(r2_score(self._outcomes(y, seen), predictions, sample_weight=weight))
+
+
+class HeckmanClassifier(ClassifierMixin, SelectionModel):
+    r"""A probit for two classes that are seen only for some rows, which the class decides itself.
+
+    Defaults are seen of loans that were granted, and an officer who grants them knows more than
+    the columns hold. The second class is where :math:`x^\top\beta + \varepsilon > 0`, and the class
+    is seen where :math:`z^\top\gamma + \nu > 0`. It assumes that :math:`(\varepsilon, \nu)` is
+    bivariate normal with variances of one and correlation :math:`\rho`, independent of all columns.
+    Estimates are those of maximum likelihood.
+
+    Parameters
+    ----------
+    <SelectionModel parameters>
+
+    Attributes
+    ----------
+    <SelectionModel attributes>
+    classes_ : ndarray
+        The two classes; coefficients are about the second.
+    rho_ : float
+    params_ : ndarray
+        Both equations, constants first, then atanh ρ.
+    log_likelihood_ : float
+    certificate_ : Certificate
+        The number of Newton steps, the gradient that is left in units of standard errors, and
+        whether that is a maximum.
+
+    See Also
+    --------
+    HeckmanRegressor : The same for an outcome that is a number.
+    LabelShiftWeights : Where the class alone decides, and columns do not.
+
+    References
+    ----------
+    W. van de Ven and B. van Praag, "The demand for deductibles in private health insurance: a
+    probit model with sample selection", Journal of Econometrics 17 (1981).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import HeckmanClassifier
+    >>> random = np.random.default_rng(0)
+    >>> x, z = random.normal(size=(2, 5000))
+    >>> error, other = random.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 5000).T
+    >>> y = np.where(x + z + other > 0, x + error > 0.5, np.nan)  # seen where the sum is large
+    >>> model = HeckmanClassifier(outcome=[0]).fit(np.column_stack([x, z]), y)
+    >>> round(model.intercept_, 1), round(float(model.coef_[0]), 1)
+    (-0.5, 1.0)
+    """
+
+    def _outcomes(self, y: Any, seen: BoolArray) -> FloatArray:
+        labels = self._labels(y, seen)
+        try:
+            self.classes_: NDArray[Any] = np.unique(labels)
+        except TypeError as error:
+            raise InputError(f"y mixes labels of several types ({error}).") from error
+        if len(self.classes_) != 2:
+            found = f"{len(self.classes_)} values" if len(self.classes_) > 2 else "a single class"
+            raise InputError(
+                f"y must hold two classes where it is seen, and holds {found}. For a number use "
+                "HeckmanRegressor; of several classes, ask of one whether it is that one."
+            )
+        return (labels == self.classes_[1]).astype(np.float64)
+
+    @staticmethod
+    def _labels(y: Any, seen: BoolArray) -> NDArray[Any]:
+        column = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+        labels = column.reshape(len(seen), -1)[seen, 0]
+        if labels.dtype == object and not isinstance(labels[0], str):
+            labels = np.array(labels.tolist())  # None beside numbers makes them objects
+        return np.asarray(labels)
+
+    def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+        self._check_selection(problem, columns.selection)
+        outcome = heckman_probit.outcome_probit(problem)
+        mass, names = float(problem.seen.sum()), self._outcome.names
+        refuse_separation(outcome, problem.y > 0, mass, columns.outcome, names, "outcome")
+        mills = inverse_mills(problem.z @ problem.probit.coef)
+        self.condition_number_ = condition_number(problem, mills)
+        found = heckman_probit.maximise(problem, outcome)
+        self.rho_ = float(np.tanh(found.params[-1]))
+        self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
+        self._independent = problem.probit.log_likelihood + outcome.log_likelihood
+        self._take(found, problem, rows)
+
+    @property
+    def _method(self) -> str:
+        return "probit"
+
+    def _error_rows(self, errors: FloatArray) -> Iterator[SummaryRow]:
+        yield self._correlation_row(errors)
+
+    def predict_proba(self, X: Any, *, given_selected: bool = False) -> FloatArray:
+        """Return the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_rows, n_features)
+            A dataframe needs only the columns of the equations that are used.
+        given_selected : bool, default=False
+            Whether rows are known to be selected. By default the probabilities are those of the
+            population, whether the class would be seen or not.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            In the order of ``classes_``.
+        """
+        fit, batch = self._fit_of(X)
+        second = ndtr(fit)
+        if given_selected:
+            index = self._index(self._batch(X, self._selection.columns))
+            rho = np.full(len(fit), self.rho_)
+            second = np.exp(log_bivariate_ndtr(index, fit, rho) - log_ndtr(index))
+        self._outcome.warn_of_unseen(batch, second)
+        return np.column_stack([1 - second, second])
+
+    def predict(self, X: Any, *, given_selected: bool = False) -> NDArray[Any]:
+        """Return the more probable class of each row, as :meth:`predict_proba` has it."""
+        second = self.predict_proba(X, given_selected=given_selected)[:, 1] > 0.5
+        return self.classes_[second.astype(int)]
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict(X, given_selected=True)`` where the class is there.
+
+        These are selected rows, so it says nothing about rows that are not.
+        """
+        seen = is_labelled(y)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
+        predicted = self.predict(X, given_selected=True)[seen]
+        return float(accuracy_score(self._labels(y, seen), predicted, sample_weight=weight))

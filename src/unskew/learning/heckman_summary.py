@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.stats import chi2, norm
 
-from unskew.learning.equation import CONSTANT
 from unskew.numerics.newton import Certificate
-from unskew.numerics.typing import FloatArray
-
-if TYPE_CHECKING:
-    from unskew.learning.heckman import HeckmanRegressor
-    from unskew.learning.selection_model import SelectionModel
 
 LEVEL = 0.95
 _HEADER = ("", "estimate", "std. error", "z", "P>|z|", f"[{LEVEL:.0%}", "interval]")
@@ -47,6 +41,11 @@ class ChiSquare(NamedTuple):
 
     statistic: float
     p_value: float
+
+    @classmethod
+    def from_statistic(cls, statistic: float) -> Self:
+        """Return the test with its p-value."""
+        return cls(statistic, float(chi2.sf(statistic, 1)))
 
 
 @dataclass(frozen=True)
@@ -167,68 +166,10 @@ class HeckmanSummary:
         return notes
 
 
-def summarise(model: SelectionModel) -> HeckmanSummary:
-    """Return the summary of a fitted model."""
-    errors = np.sqrt(np.maximum(np.diag(model.covariance_), 0.0))
-    if not model.certificate_.converged:
-        errors = np.full_like(errors, np.nan)
-    names = [("selection", name) for name in [CONSTANT, *model.selection_names_]]
-    names += [("outcome", name) for name in [CONSTANT, *model.outcome_names_]]
-    rows = [
-        summary_row(*place, float(value), float(error))
-        for place, value, error in zip(names, model.params_, errors, strict=False)
-    ]
-    rows += model._error_rows(errors)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wald = float((model.params_[-1] / errors[-1]) ** 2)
-    method = model._method
-    ratio = None
-    if method in ("ml", "probit") and model._covariance_kind == "model":
-        statistic = 2 * (model.log_likelihood_ - model._independent)
-        ratio = ChiSquare(float(statistic), float(chi2.sf(statistic, 1)))
-    return HeckmanSummary(
-        method,
-        model._covariance_kind,
-        model.n_selected_,
-        model.n_unselected_,
-        tuple(rows),
-        model.log_likelihood_,
-        ChiSquare(wald, float(chi2.sf(wald, 1))),
-        ratio,
-        model.condition_number_,
-        model.certificate_,
-    )
-
-
-def least_squares_rows(model: HeckmanRegressor, errors: FloatArray) -> Iterator[SummaryRow]:
-    """Yield λ, with its standard error, σ and ρ."""
-    yield summary_row("errors", "λ", model.mills_coef_, float(errors[-1]))
-    yield summary_row("errors", "σ", model.sigma_, np.nan)
-    yield summary_row("errors", "ρ", model.rho_, np.nan)
-
-
-def likelihood_rows(model: HeckmanRegressor, errors: FloatArray) -> Iterator[SummaryRow]:
-    """Yield σ, ρ and λ = ρσ, with standard errors by the delta method.
-
-    The intervals of σ and ρ are those of log σ and atanh ρ, transformed.
-    """
-    sigma, rho = model.sigma_, model.rho_
-    yield _transformed("σ", np.exp, sigma, float(model.params_[-2]), float(errors[-2]))
-    yield correlation_row(model, errors)
-    by = np.array([sigma * rho, sigma * (1 - rho**2)])  # of λ, by log σ and atanh ρ
-    variance = by @ model.covariance_[-2:, -2:] @ by if np.isfinite(errors[-1]) else np.nan
-    yield summary_row("errors", "λ", model.mills_coef_, float(np.sqrt(variance)))
-
-
-def correlation_row(model: SelectionModel, errors: FloatArray) -> SummaryRow:
-    """Return ρ, whose interval is that of atanh ρ, transformed."""
-    slope = 1 - model.rho_**2
-    return _transformed("ρ", np.tanh, slope, float(model.params_[-1]), float(errors[-1]))
-
-
-def _transformed(
+def transformed_row(
     name: str, back: Callable[[float], float], slope: float, middle: float, error: float
 ) -> SummaryRow:
+    """Return a parameter of the errors whose interval is that of another, transformed ``back``."""
     far = float(norm.ppf(0.5 + LEVEL / 2)) * error
     estimate, low, high = (float(back(one)) for one in (middle, middle - far, middle + far))
     return SummaryRow("errors", name, estimate, slope * error, np.nan, np.nan, low, high)

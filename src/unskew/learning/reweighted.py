@@ -25,13 +25,14 @@ from unskew.learning.choose_power import (
     split,
     tempered,
 )
-from unskew.learning.given_population import (
+from unskew.learning.trainer import (
+    Trainer,
     check_whole,
+    learner_name,
     pipelines_go_inside,
     tags_of_learner,
     weighter_or_default,
 )
-from unskew.learning.trainer import Trainer, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.population.open_sample import named_columns_apart, open_sample

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unskew.population.known_levels import KnownLevels
+    from unskew.population.margin_levels import MarginLevels
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class About:
         Whether rows are marked as being in the sample.
     margins : tuple or None
         Which margins are known, where there are no rows at all; None for a population of rows.
-    levels : tuple of KnownLevels
+    levels : tuple of MarginLevels
         Those of them that count levels, matched with the sample.
     """
 
@@ -34,4 +34,4 @@ class About:
     weighted: bool = False
     selected: bool = False
     margins: tuple[str | tuple[str, ...], ...] | None = None
-    levels: tuple[KnownLevels, ...] = ()
+    levels: tuple[MarginLevels, ...] = ()

@@ -25,7 +25,7 @@ from unskew.population.features import (
     Term,
 )
 from unskew.population.groupings import Bands, Grouping, ValueGroups, combined, distinct
-from unskew.population.known_levels import KnownLevels
+from unskew.population.margin_levels import MarginLevels
 from unskew.population.sample import Sample
 
 Feature = str | int | Sequence[str | int] | Callable[[Any], Any]
@@ -108,7 +108,7 @@ class FeatureRules:
 
     def of_margins(self, about: About, features: Features) -> list[Term]:
         """Return features that margins can answer: all that they know, or those that are listed."""
-        known: dict[frozenset[Any], KnownLevels] = {
+        known: dict[frozenset[Any], MarginLevels] = {
             frozenset(one.columns): one for one in about.levels
         }
         numbers = [key for key in about.margins or () if isinstance(key, str)]
@@ -145,7 +145,7 @@ class FeatureRules:
             )
         return term
 
-    def margin_levels(self, known: KnownLevels) -> Levels:
+    def margin_levels(self, known: MarginLevels) -> Levels:
         """Return the levels of a margin that the sample has."""
         positions = tuple(self.position(name) for name in known.columns)
         codes = np.full((len(known.levels), len(self.codes.names)), np.nan)

@@ -1,26 +1,43 @@
-"""Known totals of a population, such as a census table, without any rows."""
+"""Known totals of a population, such as a census table, without any rows.
+
+:class:`Margins` takes the place of a population for weighters that ask for sums of features or for
+counts of cells, which it answers from its tables (:class:`MarginAnswers`): a level that no sample
+row has is uncovered, and the others of its margin are scaled to the whole. Margins are given,
+counted in rows (:meth:`Margins.from_population`), or read from a file (:func:`read_margins`).
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError, warn_caller
+from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.known_levels import KnownLevels, match_levels
-from unskew.population.margin_answers import MarginAnswers
-from unskew.population.margin_tables import Key, Table, moved_tables, read_tables
-from unskew.population.model_matrix_names import resolved_totals, split_name
+from unskew.population.features import Block, FeatureSet, Levels, Number, Term
+from unskew.population.margin_levels import MarginLevels, match_levels
+from unskew.population.margin_tables import (
+    Key,
+    Table,
+    count_margins,
+    moved_tables,
+    read_tables,
+    resolved_totals,
+    split_name,
+)
 from unskew.population.rows import Rows
+from unskew.population.sample_files import read_table
 from unskew.population.summaries import (
     Question,
+    RowBlock,
     Summaries,
     Summary,
     SummaryType,
@@ -104,7 +121,7 @@ class Margins:
         if not self._tables and not self._totals:
             raise ParameterError("Margins needs counts, shares, means or totals; all are empty.")
         self._coefficients: dict[str, float] = {}  # totals with R's names, not yet matched
-        self._known: list[KnownLevels] = []
+        self._known: list[MarginLevels] = []
         self.standard_errors = dict(standard_errors or {})
         self._errors: dict[Key, Any] = {}  # in the unit of the tables and totals
         for key, given in self.standard_errors.items():
@@ -287,8 +304,6 @@ class Margins:
         >>> Margins.from_population(rows, ["sex", "age"])
         Margins(sex, age, size=3.0)
         """
-        from unskew.population.margin_counts import count_margins
-
         counts, totals, size = count_margins(population, margins)
         return cls(counts, totals=totals, size=size)
 
@@ -427,3 +442,185 @@ def _check_options(size: Any, unit: str, collapse: Any, reconcile: str) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and abs(float(value)) < np.inf
+
+
+class MarginAnswers(NamedTuple):
+    """Answers from what is known.
+
+    Parameters
+    ----------
+    known : list of MarginLevels
+    totals : dict of str to float
+        Totals of columns of numbers.
+    mass : float
+        The population's size.
+    """
+
+    known: list[MarginLevels]
+    totals: dict[str, float]
+    mass: float
+
+    def source(self, features: FeatureSet, term: Term) -> MarginLevels | float | None:
+        """Return what answers a term: the total of a number, or a table; None if nothing does."""
+        columns = features.columns_of(term)
+        if isinstance(term, Number) and columns[0] in self.totals:
+            return self.totals[columns[0]]
+        if isinstance(term, Levels) and term.of_margin is not None:
+            return next((one for one in self.known if list(one.columns) == columns), None)
+        return self._table(columns)
+
+    def _table(self, columns: Sequence[str]) -> MarginLevels | None:
+        """Return the smallest table with the values of some columns, not only bands of them."""
+        fitting = [
+            one
+            for one in self.known
+            if set(columns) <= set(one.columns) and not set(columns) & set(one.bands)
+        ]
+        return min(fitting, key=lambda one: len(one.columns), default=None)
+
+    def sum_features(self, asked: FeatureSums) -> None:
+        """Fill the sums; a level that no sample row has is uncovered, and its margin scaled.
+
+        The share of the population that is uncovered is at least the largest of any margin.
+        """
+        means, uncovered = [], 0.0
+        for term in asked.features.terms:
+            source = self.source(asked.features, term)
+            if isinstance(source, MarginLevels):
+                place = term.of_margin if isinstance(term, Levels) else None
+                values = (
+                    np.empty(0) if place is not None else self._values(asked.features, term, source)
+                )
+                seen = np.isfinite(values).all(axis=1) if place is None else np.asarray(place >= 0)
+                total, here = source.weight.sum(), source.weight[seen].sum()
+                uncovered = max(uncovered, float(1.0 - here / total) if not seen.all() else 0.0)
+                # Whole counts stay whole where every level is covered.
+                scale = 1.0 if seen.all() else self.mass / max(here, np.finfo(float).tiny)
+                weight = source.weight[seen]
+                if place is None:
+                    means.append(weight @ values[seen] * scale)
+                else:
+                    means.append(np.bincount(place[seen], weight, len(term.names)) * scale)
+            elif isinstance(term, Number) and source is not None:
+                means.append(np.array([source - term.origin * self.mass]))
+        covered = self.mass * (1.0 - uncovered)
+        sums = np.concatenate(means)
+        asked.sums[0] = sums if not uncovered else sums * (covered / self.mass)
+        asked.mass[0] = covered
+        asked.uncovered = self.mass * uncovered
+
+    @staticmethod
+    def _values(features: FeatureSet, term: Term, known: MarginLevels) -> FloatArray:
+        codes = np.full((len(known.levels), len(features.codes.names)), np.nan)
+        for position in term.positions:
+            column = known.rows[features.codes.names[position]].combine_chunks()
+            codes[:, position] = features.codes.encode_column(column, position, side="population")
+        return term.of(Block(codes, pa.RecordBatch.from_pydict({})))
+
+    def joint(self, columns: Sequence[str]) -> MarginLevels | None:
+        """Return a table of all these columns together."""
+        fitting = [one for one in self.known if set(one.columns) == set(columns)]
+        return fitting[0] if fitting else None
+
+    def count_cells(self, asked: CellCounts, columns: Sequence[str]) -> None:
+        """Count the cells of a joint table; a band must lie within one cell."""
+        known = self.joint(columns)
+        assert known is not None
+        rows = known.rows.select(list(columns)).combine_chunks()
+        if known.bands:
+            ends = [_end_rows(rows, known, end).to_batches()[0] for end in ("lows", "highs")]
+            first, last = (asked.locator.locate(batch)[0] for batch in ends)
+            if not np.array_equal(first, last):
+                level = known.levels[int(np.flatnonzero(first != last)[0])]
+                raise InputError(
+                    f"The level {', '.join(map(str, level))} of the margin of "
+                    f"{', '.join(known.columns)} is a band that lies in several cells. Give the "
+                    "histogram the bands' borders, or use CalibrationWeights."
+                )
+        asked.update(RowBlock(rows.to_batches()[0], known.weight))
+
+
+def _end_rows(rows: pa.Table, known: MarginLevels, end: str) -> pa.Table:
+    """Return the rows with the first or the last number of each band."""
+    for name, bands in known.bands.items():
+        groups = bands.of(rows[name].to_numpy())
+        # An open end is as far as whole numbers can be distinguished.
+        numbers = np.clip(getattr(bands, end)[groups], -(2.0**52), 2.0**52)
+        numbers = numbers if end == "lows" else np.nextafter(numbers, -np.inf)
+        numbers = pa.array(np.where(groups < 0, np.nan, numbers))
+        rows = rows.set_column(rows.column_names.index(name), name, numbers)
+    return rows.combine_chunks()
+
+
+NUMBERS = ("count", "share", "percent")
+SIZE = "(size)"
+
+
+def read_margins(data: Any, **options: Any) -> Margins:
+    r"""Read margins from a CSV or Parquet file with the columns variable, category and a number.
+
+    Parameters
+    ----------
+    data : str, Path or binary file
+        The table. Its column of numbers is called ``count``, ``share`` or ``percent``. Of a column
+        of numbers, the category ``(mean)`` or ``(total)`` has its mean or total. For a joint table
+        the names and the categories are joined by colons: ``age:region``, ``18-24:north``. The
+        variable ``(size)`` is the population's size. The example in the package is
+        ``importlib.resources.files("unskew") / "examples" / "census" / "margins.csv"``.
+    **options
+        Further parameters of :class:`unskew.Margins`.
+
+    Returns
+    -------
+    Margins
+
+    Examples
+    --------
+    >>> import io
+    >>> from unskew import read_margins
+    >>> text = b"variable,category,count\nsex,f,52\nsex,m,48\nage,(mean),41.5\n"
+    >>> read_margins(io.BytesIO(text))
+    Margins(sex, age, size=100.0)
+    """
+    table = read_table(data, ["variable", "category"], side="margins")
+    names = {name.strip().lower(): name for name in table.column_names}
+    number = [name for name in NUMBERS if name in names]
+    missing = [name for name in ("variable", "category") if name not in names]
+    if missing or len(number) != 1:
+        raise InputError(
+            "A file of margins has the columns variable, category and one of count, share and "
+            f"percent; this one has {', '.join(map(repr, table.column_names))}."
+        )
+    kept = [names[name] for name in ("variable", "category", number[0])]
+    tables: dict[Any, dict[Any, Any]] = {}
+    means: dict[str, float] = {}
+    totals: dict[str, float] = {}
+    for variable, category, value in zip(*(table[name].to_pylist() for name in kept), strict=True):
+        key = str(variable)
+        if key == SIZE:
+            options.setdefault("size", value)
+        elif category == "(mean)":
+            means[key] = value
+        elif category == "(total)":
+            totals[key] = value
+        else:
+            _add(tables, key, category, value)
+    options = {**options, "means": means, "totals": totals}
+    if number[0] == "count":
+        return Margins(tables, **options)
+    return Margins(shares=tables, unit="share" if number[0] == "share" else "percent", **options)
+
+
+def _add(tables: dict[Any, dict[Any, Any]], variable: str, category: Any, value: Any) -> None:
+    """Put one level into the table of its variables."""
+    columns = tuple(variable.split(":"))
+    level = (category,) if len(columns) == 1 else tuple(str(category).split(":"))
+    if len(level) != len(columns):
+        raise InputError(
+            f"Category {category!r} of {variable!r} must have {len(columns)} parts, joined by "
+            "colons."
+        )
+    table = tables.setdefault(columns, {})
+    if level in table:
+        raise InputError(f"The file of margins lists {category!r} of {variable!r} twice.")
+    table[level] = value
