@@ -50,15 +50,15 @@ class TestVerdict:
         assert labels.out.splitlines()[-1] == better.out.splitlines()[-1]
 
     def test_the_population_is_read_once_also_with_a_report(self, unskew, survey, monkeypatch):
-        from unskew.population import one_pass
+        from unskew.population.population import Pass
 
-        add, rows = one_pass.Pass.add, []
+        add, rows = Pass.add, []
 
         def counted(self, part, *work):
             rows.append(part.n_rows)
             add(self, part, *work)
 
-        monkeypatch.setattr(one_pass.Pass, "add", counted)
+        monkeypatch.setattr(Pass, "add", counted)
         result = unskew(*weigh(*ROLES, "--report", "r.html", "--method", "kmm"))
         assert result.code == 0, result.err
         assert sum(rows) == 4000

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from unskew import estimate
-from unskew.population.determined import determined_by
+from unskew.population.doubtful_columns import determined_by
 from unskew.population.sample import Sample
 
 RANDOM = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import pytest
 
 from unskew import FrequencyWeights, Population
 from unskew.numerics.row_keys import lowest_keys, row_keys
-from unskew.population import CellCounts, Reservoir, RowBlock, few_values
-from unskew.population.few_values import ROWS_A_COMBINATION, Combinations
+from unskew.population import CellCounts, Reservoir, RowBlock, cell_counts
+from unskew.population.cell_counts import ROWS_A_COMBINATION, Combinations
 
 N_ROWS = 4_000
 RANDOM = np.random.default_rng(0)
@@ -127,7 +127,7 @@ def test_frequencies_of_files_do_not_depend_on_how_rows_are_counted(tmp_path, mo
         pq.write_table(piece, tmp_path / f"{place}.parquet", row_group_size=300)
     sample = table.slice(0, 12)
     few = FrequencyWeights(overlap="ignore").fit(sample, population=Population(tmp_path))
-    monkeypatch.setattr(few_values, "ROWS_A_COMBINATION", N_ROWS + 1)  # never
+    monkeypatch.setattr(cell_counts, "ROWS_A_COMBINATION", N_ROWS + 1)  # never
     each = FrequencyWeights(overlap="ignore").fit(sample, population=Population(tmp_path))
     assert few.population_counts_.tolist() == each.population_counts_.tolist()
     assert few.uncovered_ == each.uncovered_ > 0

@@ -32,10 +32,10 @@ from unskew import (
 )
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
 from unskew.population.encode import ColumnCodes
+from unskew.population.reading import PassTotals
 from unskew.population.rows import as_rows
-from unskew.population.seen import Seen
 from unskew.population.sources import spark as spark_source
-from unskew.population.travel import pack, unpack
+from unskew.population.sources.spark import pack, unpack
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -330,7 +330,7 @@ def test_a_step_that_merges_notices_a_gap(parts, message):
     filled = Total()
     filled.update(RowBlock(range(5), np.ones(5)))
     answers = [
-        spark_source._Merged(Total(), filled, Seen(rows=5, mass=5.0), part, part).record()
+        spark_source._Merged(Total(), filled, PassTotals(rows=5, mass=5.0), part, part).record()
         for part in parts
     ]
     step = spark_source._Pass(Total(), None).merge_buckets(answers, 3)

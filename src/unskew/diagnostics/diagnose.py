@@ -31,8 +31,11 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
-from unskew.population.determined import determined_by
-from unskew.population.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
+from unskew.population.doubtful_columns import (
+    determined_by,
+    doubtful_columns,
+    warn_of_doubtful_columns,
+)
 from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart, open_sample

@@ -21,7 +21,7 @@ from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skew
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap
 from unskew.population.column_names import listing
-from unskew.population.determined import determined_by
+from unskew.population.doubtful_columns import determined_by
 
 VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
 MATTERS = 0.4

@@ -14,7 +14,7 @@ from unskew.errors import InputError, LearnerError
 from unskew.estimation.learners import learner_by_name
 from unskew.estimation.quantities import Groups, Outcome
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.forms import Form
+from unskew.population.rows import Form
 from unskew.population.sample import Sample
 from unskew.population.summaries import RowBlock, Summary
 from unskew.weighters.weight_keyword import weight_keyword

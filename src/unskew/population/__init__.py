@@ -4,12 +4,12 @@ from unskew.population.about import About as About
 from unskew.population.cell_counts import CellCounts as CellCounts
 from unskew.population.kernel_sums import KernelSums as KernelSums
 from unskew.population.margins import Margins as Margins
-from unskew.population.moments import Moments as Moments
 from unskew.population.population import Population as Population
 from unskew.population.progress import Progress as Progress
 from unskew.population.reservoir import Reservoir as Reservoir
 from unskew.population.sample import Sample as Sample
 from unskew.population.summaries import EncodedRows as EncodedRows
+from unskew.population.summaries import Moments as Moments
 from unskew.population.summaries import Question as Question
 from unskew.population.summaries import RowBlock as RowBlock
 from unskew.population.summaries import Summaries as Summaries

@@ -37,7 +37,6 @@ from pyarrow import types
 
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import (
     Kind,
     as_doubles,
@@ -48,6 +47,7 @@ from unskew.population.kinds import (
     precision_of,
     rounded,
 )
+from unskew.population.rows import bytes_of_table, table_of_bytes
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
-from unskew.population.forms import Form
 from unskew.population.groupings import Grouping, combined, looked_up
+from unskew.population.rows import Form
 
 if TYPE_CHECKING:
     from unskew.numerics.row_features import RowFeatures

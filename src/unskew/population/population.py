@@ -2,18 +2,30 @@
 
 A weighter never holds the population. It passes a summary, the empty answer to one question, to
 :meth:`Population.reduce` and gets it back filled after a single pass.
+
+Parts of a pass (:class:`Pass`) come in the order of their rows. A file that turns out unreadable
+half-way is taken out again where that is allowed, so that a file counts whole or not at all. What
+does not depend on the sample, totals and reservoirs, is kept for the next question.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, ParameterError, UnreadableFileError, refuse_removed
+from unskew.errors import (
+    InputError,
+    ParameterError,
+    SkippedFilesWarning,
+    UnreadableFileError,
+    refuse_removed,
+    warn_caller,
+)
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.typing import IntArray
 from unskew.population.about import About
@@ -24,15 +36,115 @@ from unskew.population.column_names import (
     row_values,
 )
 from unskew.population.kinds import check_kinds, reading_type
-from unskew.population.one_pass import Pass, warn_of_skipped
 from unskew.population.progress import Progress, Reporter
-from unskew.population.reading import Reading
+from unskew.population.reading import PassTotals, Reading
 from unskew.population.reservoir import KeptReservoirs, Reservoir
 from unskew.population.rows import Rows
-from unskew.population.seen import Place, Seen
 from unskew.population.sources import Part, Source, open_source
+from unskew.population.sources.base import Types
 from unskew.population.summaries import Question, Summaries, Summary, SummaryType, Total
 from unskew.population.threads import in_order, n_threads
+
+
+@dataclass(frozen=True)
+class Place:
+    """The first part that is not merged yet: its file, its number there, and its first row."""
+
+    file: int = 0
+    part: int = 0
+    row: int = 0
+
+
+class Pass:
+    """The merged answer of a pass under way.
+
+    Parameters
+    ----------
+    summary : Summary
+        Takes in the parts.
+    source : Source
+    skip : bool
+        Whether files that cannot be read are left out.
+
+    Attributes
+    ----------
+    seen : PassTotals
+        What has been merged so far.
+    """
+
+    def __init__(self, summary: Summary, source: Source, *, skip: bool) -> None:
+        self.summary = summary
+        self._source = source
+        self._skip = skip
+        self.seen, self._place = PassTotals(started=True, whole=True), Place()
+        self._remember()
+
+    def parts(self, columns: Sequence[str], types: Types) -> Iterator[tuple[Part, Place]]:
+        """Yield the parts, each with its place."""
+        row = 0
+        for file in range(max(len(self._source.files), 1)):
+            for number, part in enumerate(self._source.parts(columns, types, file)):
+                yield part, Place(file, number, row)
+                row += part.n_rows
+
+    def add(self, part: Part, place: Place, partial: Summary, found: PassTotals) -> None:
+        """Merge what a part has shown."""
+        self._move_to(place)
+        skipped = self.seen.skipped
+        if skipped and self._source.files[place.file].path in skipped:
+            return
+        self.summary.merge(partial)
+        self.seen.add(found)
+        self._place = Place(place.file, place.part + 1, place.row + part.n_rows)
+
+    def leave_out(self, place: Place, error: UnreadableFileError) -> None:
+        """Take a file out that cannot be read; raises the error if that is not allowed."""
+        if not self._skip:
+            raise error
+        self._move_to(place)
+        skipped = {**self.seen.skipped, self._source.files[place.file].path: str(error)}
+        self.summary = copy.deepcopy(self._before[0])
+        self.seen = replace(self._before[1], skipped=skipped)
+
+    def finish(self) -> None:
+        """Check the last file, when all parts are merged."""
+        self._check_file()
+
+    def _check_file(self) -> None:
+        """Check that the file whose parts are merged has not changed since it was opened."""
+        file = self._place.file
+        if self._source.files and self._source.files[file].path in self.seen.skipped:
+            return
+        try:
+            self._source.check_unchanged(file)
+        except UnreadableFileError as error:
+            self.leave_out(self._place, error)
+
+    def _move_to(self, place: Place) -> None:
+        if place.file != self._place.file:
+            self._check_file()
+            self._place = place
+            self._remember()
+
+    def _remember(self) -> None:
+        """Keep what was certain before a file, to go back to if the file turns out unreadable."""
+        if self._skip:
+            self._before = copy.deepcopy(self.summary), replace(self.seen)
+
+
+def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:
+    """Warn of files that were left out."""
+    if not skipped:
+        return
+    shown = "; ".join(list(skipped.values())[:10])
+    more = f"; and {len(skipped) - 10} more" if len(skipped) > 10 else ""
+    warn_caller(
+        SkippedFilesWarning(
+            f"{len(skipped)} of the population's {n_files} files could not be read and were left "
+            f'out with all their rows (on_error="skip"): {shown}{more}',
+            dict(skipped),
+        )
+    )
 
 
 def progress_of(data: Any) -> Callable[[Progress], object] | None:
@@ -43,7 +155,7 @@ def progress_of(data: Any) -> Callable[[Progress], object] | None:
 _MOST_KEYS = 1 << 20
 """Rows of a table from which a reservoir is drawn at once: the key of each is held meanwhile."""
 
-_Answer: TypeAlias = tuple[Summary, Seen] | UnreadableFileError
+_Answer: TypeAlias = tuple[Summary, PassTotals] | UnreadableFileError
 
 
 class Population:
@@ -131,7 +243,7 @@ class Population:
         self._columns = feature_columns(self._source, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
-        self._seen, self._kept = Seen(), KeptReservoirs()
+        self._seen, self._kept = PassTotals(), KeptReservoirs()
         if self._skip:
             self._check_that_files_can_be_skipped()
 
@@ -217,7 +329,7 @@ class Population:
         n_files = len(self._source.files) + len(self._source.unreadable)
         warn_of_skipped(self._source.unreadable, n_files)
 
-    def _seen_or_counted(self) -> Seen:
+    def _seen_or_counted(self) -> PassTotals:
         if not self._seen.whole:
             self.reduce(Total())
         return self._seen
@@ -347,7 +459,7 @@ class Population:
         self._remember(seen)
         reporter.finish(seen.rows)
 
-    def _read_parts(self, summary: Summary, threads: int | None, reporter: Reporter) -> Seen:
+    def _read_parts(self, summary: Summary, threads: int | None, reporter: Reporter) -> PassTotals:
         """Read the source's parts on several threads and merge them in row order."""
         empty = copy.deepcopy(summary)
         source = self._source.for_costly() if summary.is_costly() else self._source
@@ -371,14 +483,14 @@ class Population:
         summary.merge(run.summary)
         return run.seen
 
-    def _remember(self, seen: Seen) -> None:
+    def _remember(self, seen: PassTotals) -> None:
         """Check what a whole pass has seen, and keep it."""
         warn_of_skipped(seen.skipped, len(self._source.files))
         seen.check()
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 
-    def _read_part(self, summary: Summary, part: Part, place: Place) -> tuple[Summary, Seen]:
+    def _read_part(self, summary: Summary, part: Part, place: Place) -> tuple[Summary, PassTotals]:
         if self._skip:
             summary.stand_alone()
         seen = self._reading.read(summary, part.read(), place.row)

@@ -1,7 +1,9 @@
 """Rows in memory: convert any table or array to an Arrow table.
 
 All of unskew works on Arrow tables. Arrow keeps types and missing values, every dataframe library
-and engine supports it, and NumPy columns are converted without a copy.
+and engine supports it, and NumPy columns are converted without a copy. A function or a model that
+was made for a pandas frame gets a pandas frame again (:class:`Form`), whichever engine the rows
+come from.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError, MismatchError
-from unskew.population.arrow_bytes import bytes_of_table, table_of_bytes
 from unskew.population.kinds import is_text, without_views
 from unskew.population.threads import in_order, n_threads
 
@@ -299,3 +300,120 @@ def check_distinct(names: Sequence[str], *, owner: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"{owner} has more than one column called '{repeated[0]}'.")
+
+
+def bytes_of_table(table: pa.Table) -> bytes:
+    """Return a table with its types as bytes.
+
+    Examples
+    --------
+    >>> table_of_bytes(bytes_of_table(pa.table({"town": ["Ulm", None]})))["town"].to_pylist()
+    ['Ulm', None]
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def table_of_bytes(data: bytes) -> pa.Table:
+    """Return the table, fully validated, because the bytes may come from an untrusted file."""
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"A saved table cannot be read: {error}") from error
+    return table
+
+
+class Form:
+    """The library, the column labels and the types of a table or array.
+
+    Parameters
+    ----------
+    given : array-like or dataframe
+        X as the caller gave it.
+
+    Examples
+    --------
+    >>> Form([[1.0, 2.0]]).of(pa.table({"x0": [3, 4], "x1": [5, 6]}))
+    array([[3., 5.], [4., 6.]])
+    """
+
+    def __init__(self, given: Any) -> None:
+        self._type = type(given)
+        self._backend: Any = None
+        self._types: dict[Any, Any] = {}
+        self._dtype: Any = None
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        if isinstance(given, nw.DataFrame) or nw.dependencies.is_into_dataframe(given):
+            frame = nw.from_native(given, eager_only=True)
+            self._backend, native = frame.implementation, frame.to_native()
+            self._labels = _labels(native)
+            if not self._backend.is_pyarrow():
+                self._types = dict(native.schema if self._backend.is_polars() else native.dtypes)
+        else:
+            array = np.asarray(given)
+            self._dtype = array.dtype if array.dtype.kind in "fO" else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return arrays and pandas frames in plain values, which a saved weighter may hold."""
+        state = dict(self.__dict__)
+        if self._type is np.ndarray:
+            return state | {"_type": "array", "_dtype": str(self._dtype or "")}
+        if self._backend is not None and self._backend.is_pandas():
+            types = {label: str(kind) for label, kind in self._types.items()}
+            return state | {"_type": "pandas", "_backend": None, "_types": types}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if state["_type"] == "array":
+            self._type, self._dtype = np.ndarray, np.dtype(state["_dtype"] or float)
+            self._dtype = self._dtype if state["_dtype"] else None
+        elif state["_type"] == "pandas":
+            import pandas as pd
+
+            self._type, self._backend = pd.DataFrame, nw.Implementation.PANDAS
+            self._types = {k: pd.api.types.pandas_dtype(v) for k, v in state["_types"].items()}
+
+    def of(self, table: pa.Table, *, given: Any = None) -> Any:
+        """Return rows with the columns of X, or some of them, in X's order and form.
+
+        If ``given``, the same rows as a caller gave them, is of that form already, it is returned.
+        """
+        if type(given) is self._type and (self._backend is None or _labels(given) == self._labels):
+            return given
+        if self._backend is None:
+            columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
+            array = np.column_stack(columns)
+            if array.dtype.kind in "biuf":  # integers may have become floats for missing values
+                return array.astype(self._dtype or np.result_type(array.dtype, np.float64))
+            return array.astype(object)
+        if self._backend.is_pyarrow():
+            return table
+        # The categories of Polars have numbers that not every PyArrow can pass on to pandas.
+        frame = nw.from_arrow(_with_plain_values(table), backend=self._backend).to_native()
+        if not self._backend.is_pandas_like():
+            return frame.cast({name: self._types[name] for name in frame.columns})
+        names = ColumnLabels.of(self._labels, name="X").names
+        label_of = dict(zip(names, self._labels, strict=True))
+        frame.columns = [label_of[name] for name in frame.columns]
+        # Whole numbers cannot hold missing values, and stay floats where there are any.
+        types = {label: self._types[label] for label in frame.columns}
+        gaps = frame.isna().any()
+        whole = {label for label, kind in types.items() if getattr(kind, "kind", "O") in "iub"}
+        return frame.astype({k: types[k] for k in types if k not in whole or not gaps[k]})
+
+
+def _with_plain_values(table: pa.Table) -> pa.Table:
+    for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(place, name, table.column(place).cast(kind.value_type))
+    return table
+
+
+def _labels(frame: Any) -> list[Any]:
+    return list(getattr(frame, "column_names", frame.columns))

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +25,19 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_space import FeatureSpace, Scaling
-from unskew.population.forms import Form
 from unskew.population.labels import checked_labels
-from unskew.population.rows import Rows, as_rows
-from unskew.population.rules import Rule
+from unskew.population.rows import Form, Rows, as_rows
 from unskew.population.summaries import RowBlock, SummaryType
 
 BLOCK = 2**14
 """Rows of which features are computed at a time."""
+
+
+class Rule(Protocol):
+    """Computes the weights of a batch with the columns that the weighter weighs by, in order."""
+
+    def __call__(self, batch: pa.RecordBatch) -> FloatArray:
+        """Return one weight per row, in the scale of the weighter's ``_solve``."""
 
 
 class Points(NamedTuple):

@@ -17,8 +17,14 @@ from pyarrow import csv, types
 from unskew.errors import InputError
 from unskew.population.rows import check_distinct
 from unskew.population.sources.base import File
-from unskew.population.sources.csv import check_header, check_same_header, convert_options
-from unskew.population.sources.delimiters import check_delimiter, check_separated, delimiter_of
+from unskew.population.sources.csv import (
+    check_delimiter,
+    check_header,
+    check_same_header,
+    check_separated,
+    convert_options,
+    delimiter_of,
+)
 from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
@@ -12,16 +12,15 @@ import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.weight_vectors import scale_to_total
+from unskew.numerics.weight_vectors import check_weight_values, scale_to_total
 from unskew.population.column_names import which_there_are
 from unskew.population.labels import checked_labels
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import as_rows, is_spark_frame
-from unskew.population.rules import Rule, RuleTotal, Weighing
-from unskew.population.sample import Sample, no_overlap
+from unskew.population.sample import Rule, Sample, no_overlap
 from unskew.population.sources.spark import with_column
-from unskew.population.summaries import SummaryType
+from unskew.population.summaries import RowBlock, Summary, SummaryType
 
 
 @dataclass(frozen=True)
@@ -152,4 +151,38 @@ class SparkRows:
                 f"X lacks column '{missing[0]}', which the sample had."
                 f"{which_there_are(missing[0], self.frame.columns)}"
             )
-        return with_column(self.frame, name, columns, Weighing(rule, list(names), scale), "weigh")
+        return with_column(
+            self.frame, name, columns, RuleOnExecutors(rule, list(names), scale), "weigh"
+        )
+
+
+class RuleTotal(Summary):
+    """The sum of the weights that a rule gives to rows, times their design weights."""
+
+    shared = frozenset({"rule"})
+    added = ("total",)
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.total = 0.0
+
+    def update(self, rows: RowBlock) -> None:
+        """Weigh the rows of a block."""
+        self.total += float(rows.weight @ self.rule(rows.batch))
+
+
+@dataclass(frozen=True)
+class RuleOnExecutors:
+    """A rule at work on an executor."""
+
+    rule: Rule
+    names: list[str]
+    scale: float
+
+    def weigh(self, structs: Iterator[Any]) -> Iterator[pa.Array]:
+        """Yield the weights of rows that come as arrays of structs."""
+        for struct in structs:
+            batch = pa.RecordBatch.from_arrays(struct.flatten(), names=self.names)
+            weights = self.rule(batch) * self.scale if len(struct) else np.empty(0)
+            check_weight_values(weights, name="A weight in a batch of rows")
+            yield pa.array(weights, pa.float64())

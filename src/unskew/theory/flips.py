@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
-from unskew.population.forms import Form
+from unskew.population.rows import Form
 from unskew.population.summaries import RowBlock, Summary
 
 MOST_DIMENSIONS = 200

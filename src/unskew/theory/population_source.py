@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from unskew.numerics.typing import FloatArray
-from unskew.population.forms import Form
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
+from unskew.population.rows import Form
 from unskew.population.sample import Sample
 from unskew.theory.assumption_tests import TheirRows
 from unskew.theory.flips import FlipRule, Flips

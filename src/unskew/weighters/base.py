@@ -34,8 +34,7 @@ from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
-from unskew.population.rules import Rule
-from unskew.population.sample import Sample
+from unskew.population.sample import Rule, Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep

@@ -33,8 +33,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
-from unskew.population.rules import Rule
-from unskew.population.sample import Sample
+from unskew.population.sample import Rule, Sample
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.weighters.kernel_points import (
     FAMILIES,

@@ -25,8 +25,7 @@ from unskew.population.encode import ColumnCodes
 from unskew.population.open_sample import open_new_rows
 from unskew.population.progress import tell
 from unskew.population.rows import ColumnLabels, Rows
-from unskew.population.rules import Rule
-from unskew.population.sample import Sample
+from unskew.population.sample import Rule, Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.saved_state import check_fitted
 

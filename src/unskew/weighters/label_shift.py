@@ -37,15 +37,60 @@ from unskew.numerics.label_shift import (
 from unskew.numerics.linear_classes import LinearClasses
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
-from unskew.population.binned import Binned
 from unskew.population.feature_space import FeatureSpace
-from unskew.population.forms import Form
 from unskew.population.reservoir import Reservoir
+from unskew.population.rows import Form
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, RowBlock, Summaries, Summary
 from unskew.weighters.base import Weighter
 from unskew.weighters.typing import OnUncovered
 from unskew.weighters.weight_keyword import trained
+
+
+class Binned(Summary):
+    """The weight in each of many equal bins from 0 to 1, and where in it the rows are on average.
+
+    Parameters
+    ----------
+    columns : sequence of int
+        The columns of an encoded block whose entries are counted, all in one histogram.
+    n_bins : int
+
+    Examples
+    --------
+    >>> binned = Binned([0], n_bins=2)
+    >>> binned.update(RowBlock(np.array([[0.1], [0.2], [0.9]]), np.ones(3)))
+    >>> binned.weight, binned.points
+    (array([2., 1.]), array([0.15, 0.9 ]))
+    """
+
+    shared = frozenset({"columns", "n_bins"})
+    added = ("mass", "sums")
+
+    def __init__(self, columns: list[int], *, n_bins: int = 20_000) -> None:
+        self.columns = columns
+        self.n_bins = n_bins
+        self.mass: FloatArray = np.zeros(n_bins)
+        self.sums: FloatArray = np.zeros(n_bins)
+
+    def update(self, rows: RowBlock) -> None:
+        """Count the rows of a block."""
+        for column in self.columns:
+            values = rows.batch[:, column]
+            bins = np.minimum((values * self.n_bins).astype(np.int64), self.n_bins - 1)
+            self.mass += np.bincount(bins, rows.weight, self.n_bins)
+            self.sums += np.bincount(bins, rows.weight * values, self.n_bins)
+
+    @property
+    def weight(self) -> FloatArray:
+        """The weight in each bin that has any."""
+        return self.mass[self.mass > 0]
+
+    @property
+    def points(self) -> FloatArray:
+        """The mean of the rows in each of these bins."""
+        return self.sums[self.mass > 0] / self.weight
+
 
 _SIGNIFICANT = 0.01
 _LARGE = 0.1

@@ -74,7 +74,7 @@ class RatioWeighter(InductiveWeighter):
         "unskew.numerics.ratio_loss.ScoreMap",
         "unskew.numerics.value_folds.ValueFolds",
         "unskew.population.about.About",
-        "unskew.population.forms.Form",
+        "unskew.population.rows.Form",
         "unskew.weighters.boosted_models.BoostedModels",
         "unskew.weighters.boosted_models.ScoreTilt",
         "unskew.weighters.boosted_models.TreeBins",

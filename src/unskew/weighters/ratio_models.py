@@ -24,9 +24,8 @@ from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.value_folds import AVERAGE
 from unskew.population.about import About
-from unskew.population.forms import Form
 from unskew.population.progress import tell
-from unskew.population.rows import Rows
+from unskew.population.rows import Form, Rows
 from unskew.population.sample import BLOCK, Sample
 from unskew.population.summaries import RowBlock
 from unskew.weighters.two_samples import TwoSamples

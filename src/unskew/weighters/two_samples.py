@@ -30,9 +30,9 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import ValueFolds, row_ranks
 from unskew.overlap import align
 from unskew.population.encode import ColumnCodes
-from unskew.population.forms import Form
 from unskew.population.kinds import Kind, in_common_form
 from unskew.population.reservoir import Reservoir
+from unskew.population.rows import Form
 from unskew.population.sample import Sample
 
 LEAST = 100_000

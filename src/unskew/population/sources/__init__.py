@@ -14,15 +14,14 @@ import pyarrow.dataset as ds
 from unskew.errors import InputTypeError, ParameterError
 from unskew.population.rows import Rows, as_rows, is_rows, is_spark_frame
 from unskew.population.sources.base import Part, Source
-from unskew.population.sources.chunks import ChunkSource
+from unskew.population.sources.chunks import ChunkSource, StreamSource
+from unskew.population.sources.csv import check_delimiter
 from unskew.population.sources.dask import DaskSource
 from unskew.population.sources.dataset import open_dataset
-from unskew.population.sources.delimiters import check_delimiter
 from unskew.population.sources.files import open_files
 from unskew.population.sources.memory import ArraySource, TableSource
 from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
 from unskew.population.sources.spark import SparkSource
-from unskew.population.sources.stream import StreamSource
 
 __all__ = ["Part", "Source", "open_source"]
 

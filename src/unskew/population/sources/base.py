@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from unskew.numerics.typing import IntArray
-from unskew.population.reading import BLOCK_ROWS, Reading, combined
+from unskew.population.reading import BLOCK_ROWS, PassTotals, Reading, combined
 from unskew.population.rows import ColumnLabels
-from unskew.population.seen import Seen
 from unskew.population.summaries import Summary
 
 Types: TypeAlias = Mapping[str, pa.DataType]
@@ -99,7 +98,7 @@ class Source(ABC):
     def check_unchanged(self, file: int = 0) -> None:  # noqa: B027  (most engines cannot tell)
         """Raise an error if a file, all of whose parts are read, changed since it was opened."""
 
-    def answer(self, summary: Summary, reading: Reading) -> Seen | None:  # noqa: ARG002
+    def answer(self, summary: Summary, reading: Reading) -> PassTotals | None:  # noqa: ARG002
         """Fill the summary where the rows are and return the totals seen, or return None.
 
         None, the answer of most engines, means that the population must read the parts itself.

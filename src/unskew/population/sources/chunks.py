@@ -1,4 +1,4 @@
-"""An iterable of chunks, each a table or array in memory."""
+"""Rows that arrive one after the other: an Arrow stream, or an iterable of chunks."""
 
 from __future__ import annotations
 
@@ -46,3 +46,20 @@ class ChunkSource(StreamedSource):
                     f"Chunk {number} of the population has an additional column '{odd}'."
                 )
             yield from table.to_batches()
+
+
+class StreamSource(StreamedSource):
+    """Batches that arrive one after the other.
+
+    A reader can be read once; any other object is assumed to start a new stream at each request, as
+    the Arrow PyCapsule interface specifies.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self.rereadable = not isinstance(data, pa.RecordBatchReader)
+        self.schema = self.batches([]).schema
+
+    def batches(self, columns: list[str]) -> pa.RecordBatchReader:  # noqa: ARG002
+        """Return the reader, or a new one."""
+        return pa.RecordBatchReader.from_stream(self._data) if self.rereadable else self._data

@@ -6,10 +6,8 @@ from typing import Any
 
 from unskew.errors import InputError, InputFileError
 from unskew.population.sources.base import File, Source
-from unskew.population.sources.csv import CSVSource
-from unskew.population.sources.delimiters import TABLES, TEXT
-from unskew.population.sources.hive import partitions
-from unskew.population.sources.parquet import ParquetSource
+from unskew.population.sources.csv import TABLES, TEXT, CSVSource
+from unskew.population.sources.parquet import ParquetSource, partitions
 from unskew.population.sources.storage import Storage, as_filesystem, find, reading
 
 _PARQUET = (".parquet", ".pq")

@@ -2,24 +2,28 @@
 
 One thread reads one row group at a time, which was faster and used less memory than scanning the
 files as one PyArrow dataset. The footer of a file is read once when the files are listed, for
-columns and row counts, and once per pass, whatever the number of row groups.
+columns and row counts, and once per pass, whatever the number of row groups. Folders named
+``key=value``, as Hive writes them, are columns too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import PurePosixPath
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from unskew.errors import InputError, InputTypeError, UnreadableFileError
 from unskew.population.kinds import can_reconcile, is_text
 from unskew.population.reading import BLOCK_ROWS
-from unskew.population.sources.base import Part, Source, Types
-from unskew.population.sources.hive import Keys, constant_column
+from unskew.population.sources.base import File, Part, Source, Types
 from unskew.population.sources.storage import Storage, for_each_file, reading
 
 MOST_VALUES_AT_ONCE, MOST_BLOCKS_AT_ONCE = 1 << 22, 4
@@ -172,3 +176,54 @@ def check_columns(
                 f"Column '{name}' is of type {kinds[0]} in {place} and {kinds[1]} in '{path}'. "
                 "Write all files with one type."
             )
+
+
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+Keys: TypeAlias = dict[str, dict[str, pa.Scalar]]
+"""By path of the file: the columns that the names of its folders define, and their values."""
+
+
+def constant_column(value: pa.Scalar, n_rows: int) -> pa.Array:
+    """Return a column of a file that is constant."""
+    if is_text(value.type) and value.is_valid:  # a dictionary: only one string is compared
+        only = pa.array([value.as_py()], value.type)
+        return pa.DictionaryArray.from_arrays(np.zeros(n_rows, dtype=np.int8), only)
+    return pa.repeat(value, n_rows)
+
+
+def partitions(files: Sequence[File], folder: str) -> Keys:
+    """Return the columns that the folders below ``folder`` define.
+
+    As in PyArrow, a column whose values are all integers is an integer column; any other is text.
+
+    Examples
+    --------
+    >>> keys = partitions([File("u/year=2024/a.parquet"), File("u/year=2025/a.parquet")], "u")
+    >>> keys["u/year=2025/a.parquet"]
+    {'year': <pyarrow.Int64Scalar: 2025>}
+    """
+    found = {
+        file.path: _path_values(PurePosixPath(file.path).relative_to(folder)) for file in files
+    }
+    names = list(found[files[0].path])
+    for path, values in found.items():
+        if list(values) != names:
+            raise InputError(
+                f"'{path}' is in folders that define the columns {list(values)}, but "
+                f"'{files[0].path}' in folders that define {names}; they must be the same."
+            )
+    for name in names:
+        column = pa.array([values[name] for values in found.values()], pa.string())
+        present = column.drop_null()
+        if len(present) and pc.all(pc.match_substring_regex(present, r"^-?\d{1,18}$")).as_py():
+            column = column.cast(pa.int64())
+        for values, value in zip(found.values(), column, strict=True):
+            values[name] = value
+    return found
+
+
+def _path_values(path: PurePosixPath) -> dict[str, Any]:
+    pairs = [part.partition("=") for part in path.parent.parts if "=" in part]
+    return {unquote(name): None if text == _MISSING else unquote(text) for name, _, text in pairs}

@@ -8,12 +8,19 @@ if a task was retried or run twice; merging checks this all the same: partitions
 
 The number of a row, which decides whether a reservoir draws it, is that of Spark's
 ``monotonically_increasing_id``: the partition's number times 2**33, plus the row's position in it.
+
+Code travels *by value*: functions and classes of unskew are sent in full, so that the receiving
+machines need not have unskew installed, and import only what a task calls. Partial answers travel
+without what all copies of a summary share (the encoder, the tree, the sample's points) and without
+their classes, which both ends already have.
 """
 
 from __future__ import annotations
 
 import base64
 import copy
+import functools
+import io
 import json
 import pickle
 import re
@@ -29,11 +36,9 @@ import pyarrow as pa
 
 from unskew import errors
 from unskew.errors import InputError, UnskewError
-from unskew.population.reading import Reading, in_blocks
-from unskew.population.seen import Seen
+from unskew.population.reading import PassTotals, Reading, in_blocks
 from unskew.population.sources.base import Part, Source, Types
 from unskew.population.summaries import Summary
-from unskew.population.travel import by_value, nested_summaries, pack, unpack
 
 ROW_BITS = 33
 """Bits of a row's number that hold its position within the partition, as in Spark."""
@@ -75,7 +80,7 @@ class SparkSource(Source):
         """Raise: the rows never come to the driver."""
         raise NotImplementedError("Spark answers where the rows are.")
 
-    def answer(self, summary: Summary, reading: Reading) -> Seen:
+    def answer(self, summary: Summary, reading: Reading) -> PassTotals:
         """Let each partition answer, and merge the answers in stages."""
         task = _Pass(copy.deepcopy(summary), reading)
         payload = by_value(task)
@@ -177,7 +182,7 @@ class _Pass:
         )
         for number, bucket in groupby(rows, key=lambda row: int(row["first_part"]) // size):
             first = number * size
-            merged = _Merged(self.empty, copy.deepcopy(self.empty), Seen(), first, first - 1)
+            merged = _Merged(self.empty, copy.deepcopy(self.empty), PassTotals(), first, first - 1)
             for row in bucket:
                 merged.add(row)
             yield merged.record()
@@ -189,7 +194,7 @@ class _Merged:
 
     empty: Summary
     summary: Summary
-    seen: Seen = field(default_factory=Seen)
+    seen: PassTotals = field(default_factory=PassTotals)
     first_part: int = 0
     last_part: int = -1
 
@@ -202,7 +207,7 @@ class _Merged:
             )
         self.check_up_to(row["first_part"] - 1)
         self.last_part = row["last_part"]
-        self.seen.add(Seen(rows=row["rows"], mass=row["mass"], selected=row["selected"]))
+        self.seen.add(PassTotals(rows=row["rows"], mass=row["mass"], selected=row["selected"]))
         if row["rows"]:
             self.summary.merge(unpack(bytes(row["answer"]), self.empty))
 
@@ -336,3 +341,70 @@ def _arrow_type(kind: Any) -> pa.DataType:
         return _ARROW_TYPES[name]
     # A type that cannot be compared; error messages show Spark's own name for it.
     return pa.struct([pa.field(kind.simpleString(), pa.null())])
+
+
+def by_value(task: Any) -> bytes:
+    """Return ``task`` pickled so that it can be loaded where unskew is not installed."""
+    from pyspark import cloudpickle
+
+    import unskew
+
+    class Pickler(cloudpickle.CloudPickler):
+        def reducer_override(self, obj: Any) -> Any:
+            # cloudpickle cannot pickle these two by value.
+            if isinstance(obj, functools.cached_property):
+                return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
+            if isinstance(obj, functools._lru_cache_wrapper):
+                return functools.cache, (obj.__wrapped__,)
+            return super().reducer_override(obj)
+
+    buffer = io.BytesIO()
+    registered = unskew.__name__ in cloudpickle.list_registry_pickle_by_value()
+    cloudpickle.register_pickle_by_value(unskew)
+    try:
+        Pickler(buffer).dump(task)
+    finally:
+        if not registered:
+            cloudpickle.unregister_pickle_by_value(unskew)
+    return buffer.getvalue()
+
+
+def nested_summaries(summary: Summary) -> Iterator[Summary]:
+    """Yield a summary and the summaries within it."""
+    yield summary
+    for part in summary.nested():
+        yield from nested_summaries(part)
+
+
+def _known_to_both_ends(empty: Summary) -> list[Any]:
+    return [
+        part
+        for summary in nested_summaries(empty)
+        for part in (type(summary), *(vars(summary).get(n) for n in sorted(summary.shared)))
+    ]
+
+
+def pack(partial: Summary, empty: Summary) -> bytes:
+    """Return ``partial``, a filled copy of ``empty``, pickled without what the two share."""
+    from pyspark.cloudpickle import CloudPickler
+
+    places = {id(part): place for place, part in enumerate(_known_to_both_ends(empty))}
+
+    class Packer(CloudPickler):
+        def persistent_id(self, obj: Any) -> int | None:
+            return places.get(id(obj))
+
+    buffer = io.BytesIO()
+    Packer(buffer).dump(partial)
+    return buffer.getvalue()
+
+
+def unpack(data: bytes, empty: Summary) -> Any:
+    """Return the summary that :func:`pack` was given."""
+    known = _known_to_both_ends(empty)
+
+    class Unpacker(pickle.Unpickler):
+        def persistent_load(self, pid: Any) -> Any:
+            return known[pid]
+
+    return Unpacker(io.BytesIO(data)).load()
