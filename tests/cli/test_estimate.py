@@ -84,6 +84,14 @@ def test_groups_strata_and_clusters_that_only_the_sample_has(unskew):
     assert json.loads(result.out)["standard_error"] != pytest.approx(plain, rel=1e-6)
 
 
+def test_strata_that_the_population_has_are_features_as_in_python(unskew):
+    for options in ({"strata": "town"}, {"strata": "town", "by": "town"}):
+        arguments = [part for name, column in options.items() for part in (f"--{name}", column)]
+        result = unskew(*ARGUMENTS, *arguments)
+        assert result.code == 0, result.err
+        assert str(library(**options)) in result.out
+
+
 def test_margins_stand_for_the_population(unskew):
     result = unskew("estimate", SURVEY, "--margins", MARGINS, "--target", "buys", "--id", "id",
                     "--json", "-o", "buys.json")  # fmt: skip

@@ -10,6 +10,7 @@ from unskew import (
     CalibrationWeights,
     ClassifierWeights,
     HistogramWeights,
+    Margins,
     OverlapWarning,
     Unweighted,
     diagnose,
@@ -127,3 +128,12 @@ def test_an_unseen_level_says_how_much_it_can_matter():
         if "town = d" in one
     ]
     assert "no weights make up" in note  # 0.88 standard errors
+
+
+def test_a_level_of_margins_that_the_sample_lacks_is_named():
+    sample = pd.DataFrame({"town": np.repeat(["a", "b"], 500)})
+    margins = Margins(counts={"town": {"a": 500, "b": 450, "d": 50}})
+    with pytest.warns(OverlapWarning, match=r"town = d: 5\.0 %.*0 of 1,000 sample rows"):
+        found = estimate(sample, np.arange(1000.0), population=margins)
+    assert any("town = d: 5.0 %" in note and "make up" in note for note in found.notes)
+    assert found.weighter.overlap_.uncovered == pytest.approx(0.05)

@@ -294,10 +294,23 @@ def test_values_beyond_all_others_have_a_message(values):
 
 
 def test_a_largest_weight_that_leaves_no_weights():
-    sample, design = np.arange(20.0)[:, None], np.repeat([1.0, 0.0], 10)
-    weighter = CalibrationWeights(max_weight=1.5, **QUIET)
+    sample = pd.DataFrame({"level": np.repeat(["a", "b"], 10)})  # the population has no b
+    weighter = CalibrationWeights(features="means", max_weight=1.5, **QUIET)
     with pytest.raises(ParameterError, match="10 of 20 rows count, and hold at most 0.75"):
-        weighter.fit(sample, population=[[4.0], [5.0]], sample_weight=design)
+        weighter.fit(sample, population=pd.DataFrame({"level": ["a", "a"]}))
+
+
+@pytest.mark.parametrize("limit", [{"max_weight": 4.0}, {"design_effect": 1.5}])
+def test_rows_without_weight_move_no_limit(limit):
+    random = np.random.default_rng(0)
+    sample, population = random.normal(0.8, 1.0, size=(200, 2)), random.normal(size=(2000, 2))
+    weighter = CalibrationWeights(features="means", ridge=0.01, **limit, **QUIET)
+    expected = weighter.fit(sample, population=population).weights_
+    more = np.vstack([sample, random.normal(size=(300, 2))])
+    design = np.repeat([1.0, 0.0], [200, 300])
+    found = weighter.fit(more, population=population, sample_weight=design).weights_
+    np.testing.assert_allclose(found[:200] / found.sum(), expected / expected.sum(), atol=1e-9)
+
 
 
 def test_collinear_features_are_named_and_contradictions_found():

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from warnings import catch_warnings
 
 import typer
 
 from unskew.cli import options
-from unskew.cli.given import Given, Weighed
+from unskew.cli.given import Weighed
 from unskew.cli.methods import Method, make_weighter
 
 if TYPE_CHECKING:
@@ -162,21 +160,15 @@ class Estimate(Weighed):
             for path in outputs:
                 print(f"Written: {path}")
 
-    @cached_property
-    def _groups_are_features(self) -> bool:
-        return self.by in _columns_of_population(self)
-
     @property
     def aside(self) -> Mapping[str, str]:
-        """The columns that are read and are no features, by the option that names them."""
-        if self.by is None or self._groups_are_features:
-            return super().aside
-        return {**super().aside, "--by": self.by}
+        """The columns that are read for something else, by the option that names them."""
+        return super().aside if self.by is None else {**super().aside, "--by": self.by}
 
     @property
     def features(self) -> Sequence[str] | None:
         """The columns that are features, or None: all without another role."""
-        if self.columns and self.by is not None and self._groups_are_features:
+        if self.columns and self.by is not None and "--by" not in self.apart:
             return [*self.columns, self.by]
         return self.columns
 
@@ -186,7 +178,7 @@ class Estimate(Weighed):
         from unskew import estimate
 
         return estimate(
-            _with_groups(rows, self.by),
+            _with_groups(rows, self.by if "--by" in self.apart else None),
             rows.labels,
             population=population,
             weighter=weighter,
@@ -232,26 +224,13 @@ def _shown(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _columns_of_population(given: Given) -> list[str]:
-    """Return the columns of which the population knows something."""
-    from unskew import Population
-    from unskew.cli.inputs import character, known_margins
-
-    if given.margins is not None:
-        with catch_warnings(action="ignore"):  # they come when the file is read for good
-            return known_margins(given).columns
-    if given.population is None:
-        return []
-    return Population(given.population, delimiter=character(given.delimiter)).columns
-
-
 def _with_groups(rows: SampleFile, by: str | None) -> Any:
     """Return the features, and the column of groups that the population lacks."""
     import pyarrow as pa
 
-    if "--by" not in rows.aside:
+    if by is None:
         return rows.features
-    return rows.features.append_column(str(by), pa.array(rows.aside["--by"]))
+    return rows.features.append_column(by, pa.array(rows.aside["--by"]))
 
 
 def _weighter(method: Method | None, settings: list[str] | None, allowed: float) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any
+from warnings import catch_warnings
 
 import typer
 
@@ -56,8 +58,16 @@ class Given(Command):
 
     @property
     def aside(self) -> Mapping[str, str]:
-        """The columns that are read and are no features, by the option that names them."""
+        """The columns that are read for something else, by the option that names them."""
         return {}
+
+    @cached_property
+    def apart(self) -> Mapping[str, str]:
+        """Those of ``aside`` that are no features, as the population knows nothing of them."""
+        if not self.aside:
+            return {}
+        known = columns_of_population(self)
+        return {option: name for option, name in self.aside.items() if name not in known}
 
     @property
     def features(self) -> Sequence[str] | None:
@@ -127,7 +137,7 @@ class Weighed(Given):
 
     @property
     def aside(self) -> Mapping[str, str]:
-        """The columns that are read and are no features, by the option that names them."""
+        """The columns that are read for something else, by the option that names them."""
         named = {"--strata": self.strata, "--clusters": self.clusters}
         return {option: name for option, name in named.items() if name is not None}
 
@@ -135,3 +145,16 @@ class Weighed(Given):
     def design_of(aside: Mapping[str, Any]) -> dict[str, Any]:
         """Return strata and clusters, of the columns that were read."""
         return {name: aside.get(f"--{name}") for name in ("strata", "clusters")}
+
+
+def columns_of_population(given: Given) -> list[str]:
+    """Return the columns of which the population knows something."""
+    from unskew import Population
+    from unskew.cli.inputs import character, known_margins
+
+    if given.margins is not None:
+        with catch_warnings(action="ignore"):  # they come when the file is read for good
+            return known_margins(given).columns
+    if given.population is None:
+        return []
+    return Population(given.population, delimiter=character(given.delimiter)).columns

@@ -287,15 +287,17 @@ def read_weights(source: str, sample: SampleFile) -> Any:
 
 def _features(table: pa.Table, given: Given) -> list[str]:
     chosen, excluded = _split(table, given.features), _split(table, given.exclude)
-    by = given.aside.get("--by")  # which the population lacks: it is no feature then
+    by = given.apart.get("--by")  # which the population lacks: it is no feature then
     chosen = [name for name in chosen if name != by]
+    for option, name in given.aside.items():
+        named_column(table, name, option)
     option_of: dict[str, str] = {}
     named: list[tuple[str, Sequence[str | None]]] = [
         ("--columns", chosen),
         ("--sample-weight", [given.sample_weight]),
         ("--id", [given.identifier]),
         ("--target", [given.target]),
-        *((option, [name]) for option, name in given.aside.items()),
+        *((option, [name]) for option, name in given.apart.items()),
     ]
     for option, names in named:
         for name in names:

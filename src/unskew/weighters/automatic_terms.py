@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, OverlapRule
+from unskew.population.about import About
 from unskew.population.feature_rules import ROWS_PER_FEATURE, Candidates
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Number
+from unskew.population.features import FeatureSet, Levels, Number
 from unskew.population.sample import Sample
 from unskew.weighters.feature_choice import choose_terms, evenly, levels_matter
 
@@ -175,6 +176,22 @@ class AutomaticTerms:
                     "has. Other levels, the rarest of the sample if these are rare, stand for them."
                 )
         return tuple(dict.fromkeys(found))
+
+
+def unseen_levels(features: FeatureSet, about: About, n_rows: int) -> list[OverlapRule]:
+    """Return the levels of known margins that no sample row has."""
+    known = {one.columns: one for one in about.levels}
+    rules = []
+    for term in features.terms:
+        columns = tuple(features.columns_of(term))
+        if isinstance(term, Levels) and term.of_margin is not None:
+            margin = known[columns]
+            for place in np.flatnonzero((term.of_margin < 0) & (margin.weight > 0)):
+                level = zip(columns, margin.levels[place], strict=True)
+                text = " and ".join(f"{column} = {label}" for column, label in level)
+                share = float(margin.weight[place] / margin.weight.sum())
+                rules.append(OverlapRule(text, share, 0.0, 0, n_rows, unseen=True))
+    return sorted(rules, key=lambda rule: -rule.share)
 
 
 def unseen_pairs(asked: FeatureSums, features: FeatureSet, n_rows: int) -> list[OverlapRule]:

@@ -82,7 +82,8 @@ class Balancing:
         spread: FloatArray | None = None,
     ) -> None:
         self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
-        self.n_rows, self.max_weight = len(design), max_weight
+        often = np.broadcast_to(redrawn, design.shape)
+        self.n_rows, self.max_weight = float(often[design > 0].sum()), max_weight
         self.origins = np.broadcast_to(origins, targets.shape)
         self.present = design > 0
         features = features.of_rows(self.present)  # others may have values that cannot be summed
@@ -104,11 +105,11 @@ class Balancing:
         if max_weight is not None:
             # A weight over the mean is n p F / R; a new row has a design weight of one.
             limit = max_weight * ratio / self.n_rows
-            often = np.broadcast_to(redrawn, self.present.shape)[self.present]
+            often = often[self.present]
             room = max_weight * float(often.sum()) / self.n_rows
             if room < 1 - 1e-12:
                 raise ParameterError(
-                    f"max_weight={max_weight} leaves no weights: {len(often)} of {self.n_rows} "
+                    f"max_weight={max_weight} leaves no weights: {len(often)} of {self.n_rows:g} "
                     f"rows count, and hold at most {room:.4g} of the total. Raise it."
                 )
             self.distance = self._capped(distance, limit * often / self.shares)
@@ -217,7 +218,7 @@ class Balancing:
     def _solved(self, solution: Solution, kept: BoolArray, slack: float, ridge: float) -> Solved:
         multipliers = np.zeros(len(self.names))
         multipliers[kept] = solution.multipliers
-        factors = np.zeros(self.n_rows)
+        factors = np.zeros(len(self.present))
         factors[self.present] = solution.factors
         tilt = Tilt(
             self.targets,

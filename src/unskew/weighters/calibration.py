@@ -21,6 +21,7 @@ from unskew.errors import (
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.overlap import Overlap
 from unskew.population.about import About
 from unskew.population.column_names import listing
 from unskew.population.encode import ColumnCodes
@@ -29,7 +30,7 @@ from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import FeatureSet, Levels
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question
-from unskew.weighters.automatic_terms import AutomaticTerms, unseen_pairs
+from unskew.weighters.automatic_terms import AutomaticTerms, unseen_levels, unseen_pairs
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
 from unskew.weighters.feature_choice import N_FOLDS
@@ -119,6 +120,8 @@ class CalibrationWeights(InductiveWeighter):
         The share of the population with values that no sample row has. The targets are those of
         the others; with automatic features only those of the column, in which the rarest levels of
         the sample stand for such levels, if they have at most 5 rows.
+    unseen_levels_ : list of OverlapRule
+        The levels of known margins that no sample row has, the most frequent first.
     unseen_pairs_ : list of OverlapRule
         Combinations of columns that are matched together, which no sample row has.
     notes_ : tuple of str
@@ -216,7 +219,8 @@ class CalibrationWeights(InductiveWeighter):
     def _question(self, sample: Sample, about: About) -> Question[FeatureSums]:
         self._distance()  # its parameters are checked before the pass
         rules = FeatureRules(sample)
-        learned, n_folds, ranges = None, 1, None
+        learned: Candidates | None = None
+        n_folds, ranges = 1, None
         if about.margins is not None:
             terms = rules.of_margins(about, self.features)
         elif self.features == "auto":
@@ -229,10 +233,11 @@ class CalibrationWeights(InductiveWeighter):
         else:
             terms = rules.listed(self.features)
         features = FeatureSet(sample.codes, terms)
-        return Question(FeatureSums(features, n_folds, ranges), learned)
+        lacking = unseen_levels(features, about, len(sample))
+        return Question(FeatureSums(features, n_folds, ranges), (learned, lacking))
 
     def _solve(self, sample: Sample, answer: Question[FeatureSums]) -> FloatArray:
-        asked = answer.summary
+        asked, (learned, self.unseen_levels_) = answer.summary, answer.learned
         covered = float(asked.mass.sum()) - asked.partly
         uncovered = asked.uncovered + asked.partly
         self.uncovered_ = uncovered / (covered + uncovered)
@@ -240,7 +245,7 @@ class CalibrationWeights(InductiveWeighter):
             raise OverlapError(nothing_covered(asked.features.codes), 1.0)
         self.notes_: tuple[str, ...] = ()
         with one_blas_thread():  # products are small, or shared among threads of our own
-            solved = self._balance(asked, sample, answer.learned)
+            solved = self._balance(asked, sample, learned)
         self.unseen_pairs_ = unseen_pairs(asked, self.feature_set_, len(sample))
         if self.unseen_pairs_:
             self.notes_ += (
@@ -387,6 +392,9 @@ class CalibrationWeights(InductiveWeighter):
             )
 
     def _judge_overlap(self) -> None:
+        if self.unseen_levels_ and self.overlap_ is None:  # margins, which have no rows to search
+            by = "Levels of the margins that no sample row has are counted."
+            self.overlap_ = Overlap(self.uncovered_, 0.0, tuple(self.unseen_levels_), 0.0, by)
         if self.overlap_ is not None and self.unseen_pairs_:
             rules = (*self.overlap_.rules, *self.unseen_pairs_)
             self.overlap_ = replace(self.overlap_, rules=rules)
