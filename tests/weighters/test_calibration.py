@@ -312,7 +312,6 @@ def test_rows_without_weight_move_no_limit(limit):
     np.testing.assert_allclose(found[:200] / found.sum(), expected / expected.sum(), atol=1e-9)
 
 
-
 def test_collinear_features_are_named_and_contradictions_found():
     random = np.random.default_rng(0)
     sample, population = random.normal(size=(300, 2)), random.normal(0.2, 1, size=(3000, 2))

@@ -289,8 +289,8 @@ def _features(table: pa.Table, given: Given) -> list[str]:
     chosen, excluded = _split(table, given.features), _split(table, given.exclude)
     by = given.apart.get("--by")  # which the population lacks: it is no feature then
     chosen = [name for name in chosen if name != by]
-    for option, name in given.aside.items():
-        named_column(table, name, option)
+    for option, column in given.aside.items():
+        named_column(table, column, option)
     option_of: dict[str, str] = {}
     named: list[tuple[str, Sequence[str | None]]] = [
         ("--columns", chosen),
