@@ -8,7 +8,7 @@ from tests.numerics.heckman_problem import problem
 
 from unskew.numerics.heckman import Basis, Problem, condition_number, sandwich, two_step
 from unskew.numerics.heckman_likelihood import Likelihood, maximise
-from unskew.numerics.newton import climb
+from unskew.numerics.newton import minimise
 from unskew.numerics.probit import fit_probit, inverse_mills
 
 
@@ -163,5 +163,5 @@ class TestTwoStep:
 
 
 def test_newton_reports_a_function_without_maximum():
-    end = climb(lambda x: float(x[0]), lambda x: (np.ones(1), -np.ones((1, 1))), np.zeros(1))
+    end = minimise(lambda x: -float(x[0]), lambda x: (-np.ones(1), -np.ones((1, 1))), np.zeros(1))
     assert not end.certificate.converged

@@ -46,7 +46,7 @@ Matrix = TypeVar("Matrix", bound=SymmetricMatrix)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class BoxCertificate:
     """How good a solution is, computed independently of the solver.
 
     Attributes
@@ -179,7 +179,7 @@ class BoxSimplex(Generic[Matrix]):
 
     def certify(
         self, point: FloatArray, gradient: FloatArray, iterations: int, tolerance: float
-    ) -> Certificate:
+    ) -> BoxCertificate:
         """Return the certificate of a feasible point with its gradient."""
         size = max(1.0, self.total[1])
         low, high = self.total
@@ -194,7 +194,7 @@ class BoxSimplex(Generic[Matrix]):
                 violation = max(violation, falling)
             if reached < high - 1e-9 * size:
                 violation = max(violation, -rising)
-        return Certificate(
+        return BoxCertificate(
             objective=float(0.5 * point @ (gradient - self.linear)),
             gap=float(gradient @ point - self._least_linear(gradient)),
             violation=float(max(violation, 0.0)),

@@ -45,7 +45,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.box_simplex import BlockMatrix, BoxSimplex, Certificate
+from unskew.numerics.box_simplex import BlockMatrix, BoxCertificate, BoxSimplex
 from unskew.numerics.free_system import FreeSystem
 from unskew.numerics.projected_gradient import approach
 from unskew.numerics.typing import BoolArray, FloatArray
@@ -160,7 +160,7 @@ def solve_by_exchange(
     tolerance: float,
     regular: bool = False,
     max_iterations: int = 1000,
-) -> tuple[FloatArray, Certificate]:
+) -> tuple[FloatArray, BoxCertificate]:
     """Solve the program; the solution is feasible whether or not it converged.
 
     Parameters
@@ -176,7 +176,7 @@ def solve_by_exchange(
 
     Returns
     -------
-    ndarray, Certificate
+    ndarray, BoxCertificate
     """
     # 1) Begin at the end of some gradient steps, or in the middle of the box.
     certificate = None
@@ -223,7 +223,7 @@ def solve_by_exchange(
 
 def _certify(
     program: BoxSimplex[BlockMatrix], point: FloatArray, rounds: int, tolerance: float
-) -> Certificate:
+) -> BoxCertificate:
     gradient = program.matrix.exact_product(point) - program.linear
     return program.certify(point, gradient, rounds, tolerance)
 

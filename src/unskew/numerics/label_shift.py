@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 
 from unskew.numerics.kliep import solve_kliep
 from unskew.numerics.linear_classes import softmax
-from unskew.numerics.newton import climb
+from unskew.numerics.newton import minimise
 from unskew.numerics.typing import FloatArray, IntArray
 
 SMALLEST = 1e-12
@@ -54,7 +54,7 @@ def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatAr
 
     def value(params: FloatArray) -> float:
         fit = weight @ (hits * log_softmax(terms(params), axis=1)).sum(axis=1)
-        return float(fit - 0.5 * _RIDGE * ((params - neutral) ** 2).sum())
+        return float(0.5 * _RIDGE * ((params - neutral) ** 2).sum() - fit)
 
     def derivatives(params: FloatArray) -> tuple[FloatArray, FloatArray]:
         fitted = softmax(terms(params))
@@ -68,9 +68,9 @@ def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatAr
         information[1:, 1:] = inner[:-1, :-1]
         gradient = np.append((gap * logs).sum(), gap.sum(axis=0)[:-1])
         pull = _RIDGE * (params - neutral)
-        return gradient - pull, information + _RIDGE * np.eye(n_classes)
+        return pull - gradient, information + _RIDGE * np.eye(n_classes)
 
-    params = climb(value, derivatives, neutral).params
+    params = minimise(value, derivatives, neutral).params
     return Calibration(float(params[0]), np.append(params[1:], 0.0))
 
 

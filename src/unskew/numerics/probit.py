@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from unskew.numerics.newton import Certificate, climb
+from unskew.numerics.newton import Certificate, minimise
 from unskew.numerics.typing import BoolArray, FloatArray
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
@@ -64,19 +64,19 @@ def fit_probit(design: FloatArray, selected: BoolArray, weight: FloatArray) -> P
     sign = np.where(selected, 1.0, -1.0)
 
     def value(coef: FloatArray) -> float:
-        return float(weight @ log_ndtr(sign * (design @ coef)))
+        return -float(weight @ log_ndtr(sign * (design @ coef)))
 
     def derivatives(coef: FloatArray) -> tuple[FloatArray, FloatArray]:
         index = sign * (design @ coef)
         mills = inverse_mills(index)
         curvature = weight * mills * (mills + index)
-        return design.T @ (weight * sign * mills), (design.T * curvature) @ design
+        return -(design.T @ (weight * sign * mills)), (design.T * curvature) @ design
 
     def perfect(coef: FloatArray) -> bool:
-        return value(coef) > -1e-9
+        return value(coef) < 1e-9
 
-    end = climb(value, derivatives, np.zeros(design.shape[1]), outside=perfect)
-    return Probit(end.params, derivatives(end.params)[1], end.value, end.certificate)
+    end = minimise(value, derivatives, np.zeros(design.shape[1]), outside=perfect)
+    return Probit(end.params, derivatives(end.params)[1], -end.value, end.certificate)
 
 
 def scores(index: FloatArray, selected: BoolArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unskew.numerics.box_simplex import BoxSimplex, Certificate, SymmetricMatrix
+from unskew.numerics.box_simplex import BoxCertificate, BoxSimplex, SymmetricMatrix
 from unskew.numerics.typing import FloatArray
 
 _CHECK_EVERY = 25
@@ -27,7 +27,7 @@ certificate is in double precision. Not tuned."""
 
 def solve_by_gradient_steps(
     program: BoxSimplex[SymmetricMatrix], *, tolerance: float, max_iterations: int = 1000
-) -> tuple[FloatArray, Certificate]:
+) -> tuple[FloatArray, BoxCertificate]:
     """Solve by accelerated projected gradient steps; the solution is always feasible.
 
     Parameters
@@ -40,7 +40,7 @@ def solve_by_gradient_steps(
 
     Returns
     -------
-    ndarray, Certificate
+    ndarray, BoxCertificate
     """
     place, steps = approach(program, tolerance=tolerance, max_steps=max_iterations)
     gradient = program.matrix.exact_product(place) - program.linear

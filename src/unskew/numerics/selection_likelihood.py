@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from unskew.numerics.heckman import Problem
-from unskew.numerics.newton import Certificate, Climb, climb
+from unskew.numerics.newton import Certificate, NewtonSolution, minimise
 from unskew.numerics.probit import inverse_mills
 from unskew.numerics.typing import FloatArray
 
@@ -133,9 +133,9 @@ class SelectionLikelihood(ABC):
         """
         n_coefficients = sum(self.problem.sizes)
 
-        def from_correlation(rho: float) -> Climb:
-            return climb(
-                self.value,
+        def from_correlation(rho: float) -> NewtonSolution:
+            return minimise(
+                lambda params: -self.value(params),
                 self._curvature,
                 start(rho),
                 limit=lambda move: float(np.abs(move[n_coefficients:]).max()),  # at most by one
@@ -145,16 +145,16 @@ class SelectionLikelihood(ABC):
         best = from_correlation(first)
         if not best.certificate.converged:
             tries = [best, *map(from_correlation, _STARTS)]
-            best = max(tries, key=lambda one: (round(one.value, 6), one.certificate.converged))
+            best = max(tries, key=lambda one: (round(-one.value, 6), one.certificate.converged))
         params, value, certificate = best
         covariance = np.linalg.pinv(-self.hessian(params), hermitian=True)
         influence = self.scores(params) @ covariance
         at_boundary = bool(abs(params[-1]) >= BOUNDARY)
-        return Maximum(params, covariance, influence, value, certificate, at_boundary)
+        return Maximum(params, covariance, influence, -value, certificate, at_boundary)
 
     def _curvature(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
         gradient, hessian = self.derivatives(params)
-        return gradient, -hessian
+        return -gradient, -hessian
 
     def _terms(self, params: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return a and the fit of the selected rows, and the further parameters."""

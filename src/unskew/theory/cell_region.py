@@ -3,7 +3,7 @@ r"""Weights that the counts of cells allow: binomial counts, and the region they
 A cell weighter's weights are ratios of counts. Given the population, the number of sample rows of a
 cell is binomial, so that the counts confine the relative error t of each cell's weight to a box and
 an ellipsoid (:mod:`unskew.numerics.joint_region`). A row's perfect weight over its estimated one is
-:math:`\rho = s + f\,(1 + t)`, which :class:`CountedCells` keeps for each row. On the leaves of a
+:math:`\rho = s + f\,(1 + t)`, which :class:`BinomialCells` keeps for each row. On the leaves of a
 tree, :func:`coarser` merges cells that may share one probability of selection.
 """
 
@@ -25,8 +25,8 @@ from unskew.theory.cell_bounds import PARTITION
 from unskew.theory.regions import (
     Contributions,
     LinearContributions,
-    Region,
     RegionWords,
+    WeightRegion,
     why_no_region,
 )
 from unskew.weighters.cells import CellWeighter
@@ -37,7 +37,7 @@ so among its assumptions: the share at which weighters begin to warn."""
 
 
 @dataclass(frozen=True)
-class CountedCells:
+class BinomialCells:
     r"""Cells whose counts are binomial, and how the weights depend on the counts.
 
     A row's perfect weight over its estimated one is :math:`\rho = s + f\,(1 + t)`, where t is the
@@ -91,10 +91,10 @@ class CountedCells:
 
 
 @dataclass(frozen=True)
-class CellRegion(Region):
+class CellRegion(WeightRegion):
     """All weights that the counts of cells allow."""
 
-    cells: CountedCells
+    cells: BinomialCells
     errors: RelativeErrors
     rows: IntArray
     """The places in the sample of the rows that contribute."""
@@ -105,11 +105,11 @@ class CellRegion(Region):
     least: FloatArray = field(init=False)
     most: FloatArray = field(init=False)
 
-    words: RegionWords = Region.words
+    words: RegionWords = WeightRegion.words
 
     @classmethod
     def from_cells(
-        cls, cells: CountedCells, delta: float, rows: IntArray, *, coarse: bool = False
+        cls, cells: BinomialCells, delta: float, rows: IntArray, *, coarse: bool = False
     ) -> CellRegion:
         """Return the region that holds the perfect weights with probability 1 − δ."""
         terms: dict[str, float] = {"delta": delta}
@@ -169,7 +169,7 @@ class CellRegion(Region):
         return np.column_stack([self.cells.ratios(self.rows, row) for row in errors])
 
 
-def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
+def read_cells(weighter: Any, weights: FloatArray) -> BinomialCells:
     """Return the counts of a fitted cell weighter, or raise why they are not binomial."""
     # 1) Refuse what the theory does not cover.
     _check_covered(weighter, weights)
@@ -189,13 +189,13 @@ def read_cells(weighter: Any, weights: FloatArray) -> CountedCells:
     # 3) Each sample row was counted with the probability of selection q, and the weight is n/m.
     if not weighter._counts_one_half:
         ones = np.ones(len(cells))
-        return CountedCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, *rest)
+        return BinomialCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, *rest)
     # Or each selected row went to the counted half with probability 1/2. Given the other half, on
     # which the tree grew, a row outside it was counted with probability π = (q/2) / (1 - q/2), so
     # that 2/q = 1 + 1/π: the ratio is (m/n)(1 + 1/π) = m/n + (1 - grown/n)(1 + t).
     trials = n - (rows - m)
     shift, factor = (m / n)[of_row], (trials / n)[of_row]
-    return CountedCells(of_row, m, trials, unseen, shift, factor, used, rows, n, *rest)
+    return BinomialCells(of_row, m, trials, unseen, shift, factor, used, rows, n, *rest)
 
 
 def _check_covered(weighter: Any, weights: FloatArray) -> None:
@@ -235,7 +235,7 @@ def _check_binomial(weighter: CellWeighter, held: FloatArray) -> None:
         )
 
 
-def coarser(cells: CountedCells, weighter: Any, least: int) -> CountedCells | None:
+def coarser(cells: BinomialCells, weighter: Any, least: int) -> BinomialCells | None:
     """Return the cells of the pruned tree in which each counts ``least`` rows, or None.
 
     None where the cells are not leaves of a tree, or are large enough already. The weights stay

@@ -35,7 +35,7 @@ from unskew.theory.population_source import PopulationSource
 from unskew.theory.refits import Refits, joint_limits, refits_with_draws
 from unskew.theory.regions import (
     OtherWeights,
-    Region,
+    WeightRegion,
     bootstrap_region,
     parameter_region,
 )
@@ -250,7 +250,7 @@ class CertifiedModel:
         """The population, and the columns that are asked for."""
         return PopulationSource(self.population, self.X)
 
-    def over(self, region: Region) -> Bound:
+    def over(self, region: WeightRegion) -> Bound:
         """Return the certificate for all weights of a region."""
         fitted, words = self.fitted, region.words
         moved = (
@@ -335,7 +335,7 @@ class CertifiedModel:
             remarks=(*bound.remarks, *remarks),
         )
 
-    def _kernel_movement(self, fitted: KernelModel, region: Region) -> Movement:
+    def _kernel_movement(self, fitted: KernelModel, region: WeightRegion) -> Movement:
         """Return by how much a kernel model can have moved."""
         moves = fitted.moves(region)
         terms = {ANYWHERE: moves.anywhere, "dual certificate, in the kernel's norm": moves.norm}
@@ -360,7 +360,7 @@ class CertifiedModel:
             )
         return Movement(moves.on_average, terms, assumptions, remarks)
 
-    def _linear_movement(self, system: LinearSystem, region: Region) -> Movement:
+    def _linear_movement(self, system: LinearSystem, region: WeightRegion) -> Movement:
         """Return by how much a linear model can have moved."""
         random = check_random_state(self.random_state)
         if region.drawn:

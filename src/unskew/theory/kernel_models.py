@@ -55,7 +55,7 @@ from unskew.theory.linear_models import (
     last_step,
 )
 from unskew.theory.refits import conjugate_gradients
-from unskew.theory.regions import KernelContributions, Region
+from unskew.theory.regions import KernelContributions, WeightRegion
 
 BOUNDED = {"rbf": 1.0, "laplacian": 1.0, "chi2": 1.0, "cosine": 1.0}
 """Kernels with a known bound κ on K(x, x)."""
@@ -330,7 +330,7 @@ class KernelModel:
             self.__dict__["_curvature"] = known
         return known[1]
 
-    def moves(self, region: Region) -> KernelMoves:
+    def moves(self, region: WeightRegion) -> KernelMoves:
         """Return how far the weights of a region can move the model."""
         a = self.coefficients
         pull, dominant = region.pull(KernelContributions(lambda b: b.T @ (self.matrix @ b), a))

@@ -238,36 +238,19 @@ def _logistic_regression(learner: LogisticRegression) -> _Objective:
 def _linear_svm(learner: LinearSVC | LinearSVR) -> _Objective:
     if getattr(learner, "penalty", "l2") != "l2":
         not_covered("an l1 penalty is not strongly convex; the certificate covers l2.")
-    epsilon = float(getattr(learner, "epsilon", 0.0))
-    known: dict[str, Callable[[], Loss]] = {
-        "hinge": losses.hinge,
-        "squared_hinge": losses.squared_hinge,
-        "epsilon_insensitive": lambda: losses.epsilon_insensitive(epsilon),
-        "squared_epsilon_insensitive": lambda: losses.squared_epsilon_insensitive(epsilon),
-    }
-    return _Objective(known[learner.loss](), 1 / float(learner.C), float(learner.intercept_scaling))
+    loss = losses.BY_NAME[learner.loss](float(getattr(learner, "epsilon", 0.0)))
+    return _Objective(loss, 1 / float(learner.C), float(learner.intercept_scaling))
 
 
 def _sgd(learner: SGDClassifier | SGDRegressor, n_rows: int) -> _Objective:
-    epsilon = float(learner.epsilon)
-    known: dict[str, Callable[[], Loss]] = {
-        "hinge": losses.hinge,
-        "squared_hinge": losses.squared_hinge,
-        "modified_huber": losses.modified_huber,
-        "log_loss": losses.logistic,
-        "squared_error": lambda: losses.squared(half=True),
-        "huber": lambda: losses.huber(epsilon),
-        "epsilon_insensitive": lambda: losses.epsilon_insensitive(epsilon),
-        "squared_epsilon_insensitive": lambda: losses.squared_epsilon_insensitive(epsilon),
-    }
     if learner.penalty != "l2" or learner.alpha <= 0:
         not_covered(
             f"penalty={learner.penalty!r} with alpha={learner.alpha} is not strongly convex; the "
             'certificate covers penalty="l2".'
         )
-    if learner.loss not in known or (
-        hasattr(learner, "classes_") and not known[learner.loss]().margin
-    ):
+    make = losses.BY_NAME.get(learner.loss)
+    loss = None if make is None else make(float(learner.epsilon))
+    if loss is None or (hasattr(learner, "classes_") and not loss.margin):
         not_covered(f'loss="{learner.loss}" of {type(learner).__name__} is not covered.')
     # Its objective is a mean over rows.
-    return _Objective(known[learner.loss](), float(learner.alpha) * n_rows, None)
+    return _Objective(loss, float(learner.alpha) * n_rows, None)

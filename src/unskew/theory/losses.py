@@ -24,8 +24,8 @@ class Loss:
     ----------
     margin : bool
         Whether it depends on y h(x) instead of h(x) − y.
-    value, slope : callable
-        f(z) and f'(z); at a kink, either slope.
+    slope : callable
+        f'(z); at a kink, either slope.
     curvature : callable
         Takes z and r, and returns the least average of the second derivative between z and any
         point at a distance of at most r: the least :math:`(f'(z + \delta) - f'(z)) / \delta`.
@@ -40,7 +40,6 @@ class Loss:
     """
 
     margin: bool
-    value: Callable[[FloatArray], FloatArray]
     slope: Callable[[FloatArray], FloatArray]
     curvature: Callable[[FloatArray, FloatArray], FloatArray]
     most: Callable[[FloatArray, FloatArray], FloatArray]
@@ -69,34 +68,68 @@ class Loss:
         return float(min(bounds))
 
 
-def _flat(z: FloatArray, r: FloatArray) -> FloatArray:  # noqa: ARG001
-    return np.zeros(len(z))
-
-
 def _share(inside: FloatArray, r: FloatArray) -> FloatArray:
     """Return the share of a way of length r that lies within the first ``inside`` of it."""
-    share = np.clip(inside, 0.0, None) / np.maximum(r, 1e-300)
-    return np.where(inside <= 0, 0.0, np.minimum(share, 1.0))
+    share = (inside > 0).astype(np.float64)
+    return np.divide(inside, r, out=share, where=(inside > 0) & (inside < r))
 
 
 def _entered(outside: FloatArray, r: FloatArray, length: float = np.inf) -> FloatArray:
     """Return the largest share of a way of at most r within an interval that begins ``outside``."""
+    # The way that enters most ends with the interval, if it gets so far.
     way = np.minimum(r, np.maximum(outside, 0.0) + length)
     share = 1 - np.maximum(outside, 0.0) / np.maximum(way, 1e-300)
     return np.where(outside < 0, 1.0, np.where(r > 0, np.maximum(share, 0.0), 0.0))
 
 
+def _curved(low: float, high: float, bend: float, *, zero: float, margin: bool) -> Loss:
+    """Return a parabola between two points, and its tangents beyond them.
+
+    Its slope is ``bend`` times (z, kept within ``low`` and ``high``, less ``zero``).
+    """
+
+    def slope(z: FloatArray) -> FloatArray:
+        found = np.clip(z, low, high)
+        found -= zero
+        found *= bend
+        return found
+
+    steepest = bend * max(abs(low - zero), abs(high - zero))
+    return Loss(
+        margin=margin,
+        slope=slope,
+        # The least average curvature is on the way to the nearer end; the largest on the way in.
+        curvature=lambda z, r: bend * _share(np.minimum(high - z, z - low), r),
+        most=lambda z, r: bend * _entered(np.maximum(z - high, low - z), r, high - low),
+        lipschitz=steepest if np.isfinite(steepest) else None,
+        bend=bend,
+    )
+
+
+def _broken(kinks: tuple[tuple[float, float, float], ...], *, margin: bool) -> Loss:
+    """Return straight lines that meet in kinks: each one's place, and the slopes before and after.
+
+    There is no second derivative, and no curvature to count on.
+    """
+    places = np.array([place for place, _, _ in kinks])
+    slopes = np.array([kinks[0][1], *(after for _, _, after in kinks)])
+
+    def flat(z: FloatArray, r: FloatArray) -> FloatArray:  # noqa: ARG001
+        return np.zeros(len(z))
+
+    return Loss(
+        margin=margin,
+        slope=lambda z: slopes[np.searchsorted(places, z)],
+        curvature=flat,
+        most=flat,
+        kinks=kinks,
+        lipschitz=float(np.abs(slopes).max()),
+    )
+
+
 def squared(half: bool = False) -> Loss:
     """Return z², or half of it."""
-    k = 0.5 if half else 1.0
-    return Loss(
-        margin=False,
-        value=lambda z: k * z**2,
-        slope=lambda z: 2 * k * z,
-        curvature=lambda z, r: np.full(len(z), 2 * k),  # noqa: ARG005
-        most=lambda z, r: np.full(len(z), 2 * k),  # noqa: ARG005
-        bend=2 * k,
-    )
+    return _curved(-np.inf, np.inf, 1.0 if half else 2.0, zero=0.0, margin=False)
 
 
 def logistic() -> Loss:
@@ -125,7 +158,6 @@ def logistic() -> Loss:
 
     return Loss(
         margin=True,
-        value=lambda z: np.logaddexp(0.0, -z),
         slope=slope,
         curvature=curvature,
         most=most,
@@ -136,68 +168,37 @@ def logistic() -> Loss:
 
 def hinge() -> Loss:
     """Return max(0, 1 − z)."""
-    return Loss(
-        margin=True,
-        value=lambda z: np.maximum(0.0, 1 - z),
-        slope=lambda z: np.where(z < 1, -1.0, 0.0),
-        curvature=_flat,
-        most=_flat,  # not used: there is no second derivative at a kink
-        kinks=((1.0, -1.0, 0.0),),
-        lipschitz=1.0,
-    )
+    return _broken(((1.0, -1.0, 0.0),), margin=True)
 
 
 def squared_hinge() -> Loss:
     """Return max(0, 1 − z)²."""
-
-    def slope(z: FloatArray) -> FloatArray:
-        short: FloatArray = 1 - z
-        np.maximum(short, 0.0, out=short)
-        short *= -2
-        return short
-
-    return Loss(
-        margin=True,
-        value=lambda z: np.maximum(0.0, 1 - z) ** 2,
-        slope=slope,
-        curvature=lambda z, r: _share(1 - z, r) * 2.0,
-        most=lambda z, r: _entered(z - 1, r) * 2.0,
-        bend=2.0,
-    )
+    return _curved(-np.inf, 1.0, 2.0, zero=1.0, margin=True)
 
 
 def modified_huber() -> Loss:
     """Return max(0, 1 − z)² from z = −1 on, and its tangent before."""
-    return Loss(
-        margin=True,
-        value=lambda z: np.where(z >= -1, np.maximum(0.0, 1 - z) ** 2, -4 * z),
-        slope=lambda z: -2 * np.clip(1 - z, 0.0, 2.0),
-        curvature=lambda z, r: np.minimum(_share(1 - z, r), _share(z + 1, r)) * 2.0,
-        most=lambda z, r: _entered(np.abs(z) - 1, r, 2.0) * 2.0,
-        lipschitz=4.0,
-        bend=2.0,
-    )
+    return _curved(-1.0, 1.0, 2.0, zero=1.0, margin=True)
+
+
+def huber(epsilon: float) -> Loss:
+    """Return z²/2 up to |z| = ε, and its tangents beyond."""
+    return _curved(-epsilon, epsilon, 1.0, zero=0.0, margin=False)
 
 
 def epsilon_insensitive(epsilon: float) -> Loss:
     """Return max(0, |z| − ε)."""
-    return Loss(
-        margin=False,
-        value=lambda z: np.maximum(0.0, np.abs(z) - epsilon),
-        slope=lambda z: np.where(np.abs(z) > epsilon, np.sign(z), 0.0),
-        curvature=_flat,
-        most=_flat,  # not used: there is no second derivative at a kink
-        kinks=((-epsilon, -1.0, 0.0), (epsilon, 0.0, 1.0)) if epsilon else ((0.0, -1.0, 1.0),),
-        lipschitz=1.0,
-    )
+    if not epsilon:
+        return _broken(((0.0, -1.0, 1.0),), margin=False)
+    return _broken(((-epsilon, -1.0, 0.0), (epsilon, 0.0, 1.0)), margin=False)
 
 
 def squared_epsilon_insensitive(epsilon: float) -> Loss:
     """Return max(0, |z| − ε)²."""
     return Loss(
         margin=False,
-        value=lambda z: np.maximum(0.0, np.abs(z) - epsilon) ** 2,
         slope=lambda z: 2 * np.sign(z) * np.maximum(0.0, np.abs(z) - epsilon),
+        # Beyond the flat part the other arm begins, which makes longer ways curved again.
         curvature=lambda z, r: (
             _share(np.abs(z) - epsilon, np.minimum(r, np.abs(z) + epsilon)) * 2.0
         ),
@@ -206,19 +207,14 @@ def squared_epsilon_insensitive(epsilon: float) -> Loss:
     )
 
 
-def huber(epsilon: float) -> Loss:
-    """Return z²/2 up to |z| = ε, and its tangents beyond."""
-
-    def value(z: FloatArray) -> FloatArray:
-        inside = np.minimum(np.abs(z), epsilon)
-        return inside**2 / 2 + epsilon * (np.abs(z) - inside)
-
-    return Loss(
-        margin=False,
-        value=value,
-        slope=lambda z: np.clip(z, -epsilon, epsilon),
-        curvature=lambda z, r: _share(epsilon - np.abs(z), r),
-        most=lambda z, r: _entered(np.abs(z) - epsilon, r, 2 * epsilon),
-        lipschitz=epsilon,
-        bend=1.0,
-    )
+BY_NAME: dict[str, Callable[[float], Loss]] = {
+    "hinge": lambda _: hinge(),
+    "squared_hinge": lambda _: squared_hinge(),
+    "modified_huber": lambda _: modified_huber(),
+    "log_loss": lambda _: logistic(),
+    "squared_error": lambda _: squared(half=True),
+    "huber": huber,
+    "epsilon_insensitive": epsilon_insensitive,
+    "squared_epsilon_insensitive": squared_epsilon_insensitive,
+}
+"""What scikit-learn calls them, as functions of its ``epsilon``."""

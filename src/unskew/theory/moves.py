@@ -48,7 +48,7 @@ from unskew.numerics.typing import FloatArray
 from unskew.theory.cell_region import CellRegion
 from unskew.theory.flips import Ellipsoid
 from unskew.theory.linear_models import LinearModel, check_finite
-from unskew.theory.regions import LinearContributions, OtherWeights, Region
+from unskew.theory.regions import LinearContributions, OtherWeights, WeightRegion
 
 STEPS = 25
 """Trials of a neighbourhood before the curvature is given up."""
@@ -137,7 +137,7 @@ class LinearSystem:
         check_finite(features, self.model.name)
         return features, features @ self.model.coefficients
 
-    def moves(self, region: Region) -> Moves:
+    def moves(self, region: WeightRegion) -> Moves:
         """Return how far the weights of a region can move the model."""
         model = self.model
         curved = self._in_neighbourhood(region, model.penalties, self.left)
@@ -196,7 +196,7 @@ class LinearSystem:
         return np.asarray(-np.linalg.pinv(hessian, hermitian=True) @ pulls)
 
     def _in_neighbourhood(
-        self, region: Region, penalties: FloatArray, left: FloatArray
+        self, region: WeightRegion, penalties: FloatArray, left: FloatArray
     ) -> Moves | None:
         radius = np.zeros(len(self.z))
         for _ in range(STEPS):
@@ -219,7 +219,7 @@ class LinearSystem:
 
     def _trial(
         self,
-        region: Region,
+        region: WeightRegion,
         penalties: FloatArray,
         left: FloatArray,
         radius: FloatArray,
@@ -292,7 +292,7 @@ class LinearSystem:
         return gram(self.model.features, weights / weights.sum())
 
     def refit_spread(
-        self, region: Region, random: np.random.RandomState, number: int
+        self, region: WeightRegion, random: np.random.RandomState, number: int
     ) -> float | None:
         """Return the change of the predictions over draws of the weights, to first order.
 

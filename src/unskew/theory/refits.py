@@ -23,7 +23,7 @@ import numpy as np
 from unskew.numerics.typing import FloatArray
 from unskew.theory.flips import PerDraw
 from unskew.theory.moves import LinearSystem, gram, inverse_root, top
-from unskew.theory.regions import Region, order_statistic
+from unskew.theory.regions import WeightRegion, order_statistic
 
 DRAWS = 199
 """Of the weights, where the distribution is known; more where δ is smaller than 2 %."""
@@ -63,7 +63,7 @@ class Refits:
 
 
 def refits_with_draws(
-    system: LinearSystem, region: Region, delta: float, random: np.random.RandomState
+    system: LinearSystem, region: WeightRegion, delta: float, random: np.random.RandomState
 ) -> Refits | None:
     """Fit the model again with draws of the weights; None where it has too little curvature."""
     model, loss = system.model, system.model.loss
@@ -74,7 +74,7 @@ def refits_with_draws(
     drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
     if root is None or drawn is None:
         return None
-    steps, size, most = _solve(_Drawn(system, drawn), root)
+    steps, size, most = _solve(_DrawnObjective(system, drawn), root)
     rest = 2 * size
     if not np.isfinite(steps).all() or not np.isfinite(rest).all():
         return None
@@ -91,7 +91,7 @@ def refits_with_draws(
     )
 
 
-class _Drawn:
+class _DrawnObjective:
     """The objective of the model with drawn weights, all draws as columns, by blocks of rows.
 
     Parameters
@@ -140,7 +140,7 @@ class _Drawn:
         return found
 
 
-def _solve(drawn: _Drawn, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _solve(drawn: _DrawnObjective, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return steps to the models of drawn weights, sizes of gradients left, and largest changes."""
     inverse = root.T @ root
     gradient = drawn.first_gradient()

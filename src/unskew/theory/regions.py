@@ -3,7 +3,7 @@ r"""Regions in which the perfect weights lie, and how far they can pull a fitted
 Row i contributes a vector :math:`v_i` to the gradient of the objective, so that with weights W
 instead of :math:`\hat W` the gradient is :math:`\sum_i (W_i / \hat W_i - 1) v_i` plus what the
 optimiser has left. A region bounds the norm of the sum over all weights in it
-(:meth:`Region.pull`), whatever the learner: :class:`Contributions` know the inner products of the
+(:meth:`WeightRegion.pull`), whatever the learner: :class:`Contributions` know the inner products of the
 vectors. Here are one known weighting, and two regions that hold for many rows: the confidence
 ellipsoid of the weights' parameters, and a bootstrap. The counts of cells have a file of their own,
 :mod:`unskew.theory.cell_region`.
@@ -139,7 +139,7 @@ class RegionWords:
     terms: dict[str, float] = field(default_factory=dict)
 
 
-class Region(ABC):
+class WeightRegion(ABC):
     """A set of weights.
 
     Attributes
@@ -173,7 +173,7 @@ class Region(ABC):
         return None
 
 
-class OtherWeights(Region):
+class OtherWeights(WeightRegion):
     """One known weighting.
 
     Parameters
@@ -194,7 +194,7 @@ class OtherWeights(Region):
 
 
 @dataclass(frozen=True)
-class ParameterRegion(Region):
+class ParameterRegion(WeightRegion):
     r"""The confidence ellipsoid of the parameters of the weights, to first order.
 
     Attributes
@@ -244,7 +244,7 @@ class ParameterRegion(Region):
         return ratios
 
 
-class BootstrapRegion(Region):
+class BootstrapRegion(WeightRegion):
     """Weights that were solved again with rows drawn again.
 
     Parameters
@@ -257,7 +257,9 @@ class BootstrapRegion(Region):
 
     drawn = True
 
-    def __init__(self, ratios: FloatArray, delta: float, words: RegionWords = Region.words) -> None:
+    def __init__(
+        self, ratios: FloatArray, delta: float, words: RegionWords = WeightRegion.words
+    ) -> None:
         self.ratios, self.delta, self.words = ratios, delta, words
         self.least, self.most = ratios.min(axis=1), ratios.max(axis=1)
 

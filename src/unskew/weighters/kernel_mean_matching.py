@@ -100,7 +100,7 @@ class KernelMeanMatching(KernelWeighter):
         The method that was used.
     bandwidth_ : float
         The bandwidth that was used; NaN for a custom kernel.
-    certificate_ : Certificate
+    certificate_ : BoxCertificate
         Objective, duality gap, violation of the optimality conditions, residuals of the
         constraints, iterations. With low rank, of the approximate program.
     precision_ : str
