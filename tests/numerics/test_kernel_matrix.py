@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.numerics.kernel_matrix import KernelMatrix
+from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix
 from unskew.numerics.kernels import GaussianKernel
-from unskew.numerics.low_rank import LowRankMatrix
 
 
 def gaussian_matrix(points):

@@ -45,9 +45,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.box_simplex import BlockMatrix, BoxCertificate, BoxSimplex
+from unskew.numerics.box_simplex import BlockMatrix, BoxCertificate, BoxSimplex, approach
 from unskew.numerics.free_system import FreeSystem
-from unskew.numerics.projected_gradient import approach
 from unskew.numerics.typing import BoolArray, FloatArray
 
 # Passes

@@ -3,8 +3,8 @@ r"""Regions in which the perfect weights lie, and how far they can pull a fitted
 Row i contributes a vector :math:`v_i` to the gradient of the objective, so that with weights W
 instead of :math:`\hat W` the gradient is :math:`\sum_i (W_i / \hat W_i - 1) v_i` plus what the
 optimiser has left. A region bounds the norm of the sum over all weights in it
-(:meth:`WeightRegion.pull`), whatever the learner: :class:`Contributions` know the inner products of the
-vectors. Here are one known weighting, and two regions that hold for many rows: the confidence
+(:meth:`WeightRegion.pull`), whatever the learner: :class:`Contributions` know the inner products of
+the vectors. Here are one known weighting, and two regions that hold for many rows: the confidence
 ellipsoid of the weights' parameters, and a bootstrap. The counts of cells have a file of their own,
 :mod:`unskew.theory.cell_region`.
 """

@@ -11,12 +11,10 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import ParameterError, warn_caller
-from unskew.numerics.box_simplex import BoxSimplex
+from unskew.numerics.box_simplex import BoxSimplex, solve_by_gradient_steps
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.kernel_matrix import KernelMatrix
-from unskew.numerics.low_rank import LowRankMatrix, NystromFeatures
-from unskew.numerics.projected_gradient import solve_by_gradient_steps
+from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFeatures
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums

@@ -27,6 +27,7 @@ from unskew._compat import HasMethods, Interval, StrOptions
 from unskew.errors import InputError, LabelShiftWarning, LearnerError, ParameterError, warn_caller
 from unskew.numerics.label_shift import (
     Calibration,
+    LinearClasses,
     adjusted,
     by_class,
     evidence,
@@ -34,7 +35,6 @@ from unskew.numerics.label_shift import (
     most_likely_shares,
     solve_confusion,
 )
-from unskew.numerics.linear_classes import LinearClasses
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.feature_space import FeatureSpace

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tests.numerics.programs import Dense, random_program
 
-from unskew.numerics.box_simplex import BoxSimplex
+from unskew.numerics.box_simplex import BoxSimplex, solve_by_gradient_steps
 from unskew.numerics.exchange import solve_by_exchange
-from unskew.numerics.projected_gradient import solve_by_gradient_steps
 
 
 def test_it_agrees_with_the_exact_solver():
