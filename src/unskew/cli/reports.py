@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unskew import OverlapError, OverlapRule
-    from unskew.diagnostics.diagnosis import Diagnosis, Verdict
+    from unskew import Diagnosis, OverlapError, OverlapRule
+    from unskew.diagnostics.diagnosis import Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
     from unskew.population.doubtful_columns import Doubt
 
