@@ -66,7 +66,6 @@ bench-accuracy: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy run --part "some draws" --draws 2
 	for part in kernel survey; do OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy run --part $$part \
 		--python .venv-$$part/bin/python --draws 1; done
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy paper --draws 5
 	$(BIN)/python -m benchmarks.accuracy collect
 	$(BIN)/python -m benchmarks.accuracy page
 

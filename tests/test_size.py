@@ -34,6 +34,10 @@ def test_the_package_does_not_grow(tool, package):
     assert package.classes.total() <= tool.MAX_CLASSES
 
 
+def test_the_benchmarks_do_not_grow(tool):
+    assert tool.benchmark_lines() <= tool.MAX_BENCHMARK_LINES
+
+
 def test_no_further_class_name_exists_twice(tool, package):
     assert sorted(set(package.twice) - tool.STILL_TWICE) == []
 

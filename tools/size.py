@@ -25,6 +25,7 @@ PACKAGE = ROOT / "src" / "unskew"
 MAX_CODE_LINES = 31_324
 MAX_FILES = 255  # target: 180
 MAX_CLASSES = 469  # target: 300
+MAX_BENCHMARK_LINES = 5_000  # all lines of benchmarks
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE = {  # class names that exist more than once; target: none
     "Basis",
@@ -91,6 +92,12 @@ def modules(folder: Path, *, paper: bool) -> list[Path]:
     return [path for path in files if (path.relative_to(folder).parts[0] == "paper") == paper]
 
 
+def benchmark_lines(root: Path = ROOT) -> int:
+    """Return how many lines the programs of the benchmarks have."""
+    files = (root / "benchmarks").rglob("*.py")
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+
 def code_lines(text: str) -> int:
     """Return how many lines of a module are code."""
     lines: set[int] = set()
@@ -125,6 +132,7 @@ def main(folder: Path) -> None:
     size = measure(folder, modules(folder, paper=False))
     print(size)
     print(f"paper, apart: {measure(folder, modules(folder, paper=True))}")
+    print(f"benchmarks: {benchmark_lines():,} lines")
     names = ", ".join(size.twice) or "none"
     print(f"{len(size.twice)} class names that exist more than once: {names}")
     print(f"too long: {', '.join(size.long) or 'nothing'}")

@@ -4,7 +4,6 @@
     python -m benchmarks.accuracy run --part "some draws" --draws 2
     python -m benchmarks.accuracy run --part kernel --python .venv-kernel/bin/python --draws 1
     python -m benchmarks.accuracy run --part survey --python .venv-survey/bin/python --draws 1
-    python -m benchmarks.accuracy paper --draws 3           # the paper's sets and learner
     python -m benchmarks.accuracy collect                   # writes results.json
     python -m benchmarks.accuracy page                      # writes docs/accuracy.md, its figure
 
@@ -54,7 +53,7 @@ def run(folder: Path, part: str, python: str | None, draws: int, seed: int, minu
 def main() -> None:
     """Run a command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command", choices=["run", "paper", "collect", "page"])
+    parser.add_argument("command", choices=["run", "collect", "page"])
     parser.add_argument("--part", default="every draw", choices=[*PARTS, "kernel", "survey"])
     parser.add_argument("--python", help="The interpreter of the peers' environment.")
     parser.add_argument("--draws", type=int, default=20)
@@ -65,10 +64,6 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     if given.command == "run":
         run(given.folder, given.part, given.python, given.draws, given.seed, given.minutes)
-    elif given.command == "paper":
-        from benchmarks.accuracy.paper import run_paper
-
-        run_paper(given.folder, given.draws, given.minutes)
     elif given.command == "collect":
         from benchmarks.accuracy.results import collect
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.accuracy.draws import MECHANISMS
 from benchmarks.accuracy.figure import draw, is_peer
-from benchmarks.accuracy.paper import AUTO
 from benchmarks.accuracy.results import (
     CANDIDATES,
     MEASURES,
@@ -17,7 +16,6 @@ from benchmarks.accuracy.results import (
     Results,
     change_of,
     over_cells,
-    paper_means,
 )
 from benchmarks.accuracy.tables import ROOT
 
@@ -47,7 +45,6 @@ def page(results: Results) -> str:
         "learners": learner_table,
         "regret": regret_table,
         "tables": table_table,
-        "paper": paper_table,
         "targets": target_table,
         "failed": failed,
     }.items():
@@ -178,18 +175,6 @@ def table_table(results: Results) -> str:
     return table(rows)
 
 
-def paper_table(results: Results) -> str:
-    """Return mean errors on the paper's sets."""
-    names = ("Unweighted", "Clustered", "Ideal", AUTO)
-    rows = [["set", "draws", *names, "below Clustered", "at most Ideal"]]
-    for name, found in paper_means(results.paper).items():
-        errors = [f"{found[key]:.3f}" for key in names]
-        wins = ["yes" if found[AUTO] < found["Clustered"] else "no"]
-        wins += ["yes" if found[AUTO] <= found["Ideal"] else "no"]
-        rows.append([name, str(found["draws"]), *errors, *wins])
-    return table(rows)
-
-
 def target_table(results: Results) -> str:
     """Return what was to be reached, and what was."""
     rows = [["target", "measured", "reached"]]
@@ -203,8 +188,6 @@ def targets(results: Results) -> list[tuple[str, str, bool]]:
     error = results.mean("AutoWeights", "weight", results.of("AutoWeights", full_size=True)).mean
     change, harm = results.change(REWEIGHTED), float(np.quantile(results.harm(REWEIGHTED), 0.95))
     flat, found = results.flat("none"), 1 - results.flat("logistic 4")
-    paper = paper_means(results.paper)
-    both = [one[AUTO] < one["Clustered"] and one[AUTO] <= one["Ideal"] for one in paper.values()]
     rows = [
         ("weight error of AutoWeights at n = 1,600 at most 0.22", f"{error:.3f}", error <= 0.22),
         ("equal weights in 95 % of draws without selection", f"{flat:.1%}", flat >= 0.95),
@@ -215,8 +198,6 @@ def targets(results: Results) -> list[tuple[str, str, bool]]:
     for name in RIVALS[:-1]:
         against = results.against(name)
         rows.append((f"Reweighted better than {name}", percent(against), against.below_zero))
-    said = f"{sum(both)} of {len(both)}"
-    rows.append(("the paper's sets: below Clustered, at most Ideal, 9 of 9", said, sum(both) == 9))
     return rows
 
 
@@ -232,17 +213,6 @@ def failed(results: Results) -> str:
         f"- {name}: {sum(texts.values())} cells; most often “{texts.most_common(1)[0][0]}”"
         for name, texts in found.items()
     )
-
-
-def best_peer(results: Results) -> tuple[str, Interval]:
-    """Return the peer with the least weight error, and it."""
-    errors = {
-        name: results.mean(name, "weight", results.of(name))
-        for name in results.methods
-        if is_peer(name)
-    }
-    name = min(errors, key=lambda one: errors[one].mean)
-    return name, errors[name]
 
 
 def percent(value: Interval) -> str:

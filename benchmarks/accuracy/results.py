@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t
@@ -34,7 +34,6 @@ def collect(folder: Path) -> None:
             }
             record["failed"] = {name: text[:60] for name, text in record["failed"].items()}
             lines.append(record)
-    lines += [{"part": "paper", **record} for record in _lines(folder / "paper.jsonl")]
     text = ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in lines)
     STORED.write_text(f"[\n{text}\n]\n", encoding="utf-8")
 
@@ -85,9 +84,8 @@ class Results:
     """
 
     def __init__(self, records: list[Record] | None = None) -> None:
-        found = json.loads(STORED.read_text(encoding="utf-8")) if records is None else records
-        self.paper = [one for one in found if one["part"] == "paper"]
-        self.cells = [one for one in found if one["part"] != "paper"]
+        stored = STORED.read_text(encoding="utf-8") if records is None else ""
+        self.cells: list[Record] = json.loads(stored) if records is None else records
         self.core = [one for one in self.cells if one["part"] == "every-draw"]
         self._core_of = {self._key(one): one for one in self.core}
 
@@ -167,19 +165,3 @@ def change_of(record: Record, method: str) -> float:
     if method == REWEIGHTED:
         return record["reweighted"]["change"]
     return record["methods"][method][MEASURES.index("change")]
-
-
-def paper_means(records: list[Record]) -> dict[str, dict[str, Any]]:
-    """Return for each of the paper's sets the number of draws and each method's mean error."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for one in records:
-        found[one["set"]].append(one)
-    return {
-        name: {
-            "draws": len(draws),
-            **{
-                key: float(np.mean([one["nmse"][key] for one in draws])) for key in draws[0]["nmse"]
-            },
-        }
-        for name, draws in sorted(found.items())
-    }
