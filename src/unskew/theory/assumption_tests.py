@@ -148,18 +148,21 @@ def check_form(
     line: Linearisation, sample: Sample, shares: FloatArray, theirs: TheirRows
 ) -> FormTest:
     """Test whether weights of the fitted form make sample and population alike."""
+    # 1) The functions of the sample's rows, about their weighted means.
     space, points = sample.points("standard")
     functions = _Functions(lambda batch: space.transform(batch, side="population").values, theirs)
     mine = functions.of(points)
     own = mine @ shares
     unit = np.maximum(mine.var(axis=1), 1e-24)
     mine -= own[:, None]
+    # 2) The influence of every row on the difference, through the weights and directly.
     influence = line.influence(mine.T, "hc3")
     means, variance = functions.in_population(influence)
     variance += _squares(influence.sample, influence.centred)
-    # What is matched exactly has no variance, and differs by rounding alone.
+    # 3) What is matched exactly has no variance, and differs by rounding alone.
     relative = variance / unit
     kept = relative > 1e-8 * max(float(relative.max(initial=0.0)), 1 / len(points))
+    # 4) The largest of the differences in standard errors, with Bonferroni's inequality.
     worth = 1 / float(shares @ shares)
     if not kept.any() or worth <= 2:
         return FormTest(None)
@@ -190,6 +193,7 @@ class _Functions:
         columns = np.ascontiguousarray(points.T)
         above = columns > self.middle[:, None]
         np.clip(columns, -LIMIT, LIMIT, out=columns)
+        # Products of neighbours first, then of columns two apart, and so on, up to the limit.
         d = len(columns)
         pairs = [(i, i + step) for step in range(1, d) for i in range(d - step)]
         pairs = pairs[: max(MOST_FUNCTIONS - 2 * d, 0)]
@@ -215,6 +219,7 @@ class _Functions:
             ahead = ahead + parts @ share
             parts *= share
             first, second = first + parts @ share, second + np.einsum("ij,ij->i", parts, parts)
+        # Σ (share · (part + shift))², multiplied out, so that one pass over the rows is enough.
         shift = -ahead if influence.centred else means
         variance = second + shift * (2 * first + shift * float(shares @ shares))
         return means, variance * self.theirs.share_of(influence.n_population)

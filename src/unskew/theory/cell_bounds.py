@@ -126,6 +126,7 @@ def frequency_bound(
 
 def _radius(population: FloatArray, delta: float) -> FloatArray:
     """Hoeffding's radius for each cell, the union bound being over all of them."""
+    # Pr[|q − m/n| > ε] ≤ 2 exp(−2 n ε²) = δ / k for each of k cells.
     return np.sqrt(math.log(2 * len(population) / delta) / (2 * population))
 
 
@@ -138,6 +139,8 @@ def _printed_radius(
     if smallest_mass is not None:
         mass = check_probability(smallest_mass, name="smallest_mass")
         source = "p0 is as given"
+    # As printed, m' is the number of points that the sample reaches, and p0 n takes the place of
+    # twice the number of rows at the rarest point.
     reached = int((sample > 0).sum())
     value = math.sqrt(math.log(2 * reached / delta) / (mass * total))
     return Parts(
@@ -236,6 +239,8 @@ def weights_distance(
     if form == "corrected":
         parts = _corrected_distance(population, sample, norm, delta, largest_weight)
     else:
+        # Proposition 3 and 5 as printed: |1/p − 1/p̂| ≤ B² |p − p̂|, the same B for every row; in
+        # l2 the m errors of 1/m each make one over the root of m.
         value, terms, assumptions = printed(population, sample, delta)
         reached, rows = sample > 0, float(sample.sum())
         largest = largest_weight or float((population[reached] / sample[reached]).max())
@@ -256,6 +261,7 @@ def _corrected_distance(
     largest_weight: float | None,
 ) -> Parts:
     """Return the bound in which each cell has its own radius, from observed counts alone."""
+    # On the event of Lemma 3, q lies within ε of q̂; where B is known, also above 1/B.
     radius = _radius(population, delta)
     reached = sample > 0
     estimate = sample[reached] / population[reached]
@@ -296,6 +302,8 @@ def distance_of(
     form: Form = "corrected",
 ) -> Bound:
     """Return a bound on the distance of the weights; it is vacuous if it exceeds their size."""
+    # The estimated weights are n_C / (m m_C), m_C times in the sample: an error of their size
+    # leaves nothing of them.
     reached = sample > 0
     counts = sample[reached]
     weights = population[reached] / counts / sample.sum()
@@ -380,6 +388,8 @@ def _printed_root(population: FloatArray, sample: FloatArray, delta: float) -> P
     smallest = float((sample[reached] / population[reached]).min())
     cells, rows, total = int(reached.sum()), float(sample.sum()), float(population.sum())
     biggest = float(sample.max())
+    # What is under the root of Proposition 5, with q0 the smallest probability of selection, where
+    # the proof needs the smallest mass of a cell.
     square = biggest * cells * math.log(2 * cells / delta) / (smallest * total * rows)
     source = "q0, as printed, is the smallest (estimated) probability of selection"
     terms = {"k": cells, "|C_M|": biggest, "q0": smallest, "n": total}
@@ -435,6 +445,7 @@ def cluster_bound(
     0.239
     """
     cells = check_option(cells, ("points", "clusters"), name="cells")  # type: ignore[assignment]
+    # β of Theorem 1 times the distance of Proposition 3 or 5, by Proposition 2.
     coefficient = stability_coefficient(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max, form=form
     )
@@ -549,6 +560,7 @@ def worst_case_distance(
     region = check_option(region, ("joint", "box"), name="region")  # type: ignore[assignment]
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
+    # The factors of |t_C| in l1, and of t_C² in l2; a cell without sample rows has no weight.
     reached = sample > 0
     rows = float(sample.sum())
     linear = np.where(reached, population, 0.0) / rows

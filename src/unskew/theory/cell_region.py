@@ -77,6 +77,8 @@ class BinomialCells:
 
     def errors(self, delta: float) -> RelativeErrors:
         """Return the region that holds the relative errors with probability 1 − δ."""
+        # Cells that hold no sample row count among the cells of the union bound; their own weights
+        # are zero. There are at most as many as population rows outside of the other cells.
         successes = np.append(self.successes, np.zeros(self.unseen))
         trials = np.append(self.trials, np.ones(self.unseen))
         return relative_errors(successes, trials, delta).first(len(self.successes))
@@ -144,6 +146,8 @@ class CellRegion(WeightRegion):
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the largest norm over the counts, and the cell that has the largest part."""
+        # Σ_i (ρ_i − 1) v_i is a sum over cells times their errors t, and what is fixed whatever
+        # they are: ρ − 1 = (s + f − 1) + f t.
         worst, dominant = rows.worst(self.errors, self.factors)
         if self.fixed.any():
             worst += math.sqrt(max(float(rows.gram(self._fixed_column)[0, 0]), 0.0))
@@ -155,6 +159,7 @@ class CellRegion(WeightRegion):
 
     def along(self, rows: LinearContributions) -> tuple[FloatArray, FloatArray]:
         """Return the sums of the cells' vectors in units of the ellipsoid, and what is fixed."""
+        # Σ c t² ≤ r is t = (r / c)^{1/2} e with |e| ≤ 1.
         scale = math.sqrt(self.errors.radius) / np.sqrt(self.errors.stiffness)
         vectors = scale[:, None] * rows.sums(self.factors)
         if len(vectors) > vectors.shape[1]:  # the same ellipsoid, with fewer numbers
@@ -163,6 +168,7 @@ class CellRegion(WeightRegion):
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
         """Draw each cell's probability of selection from its posterior under Jeffreys' prior."""
+        # The error of a cell's weight is t = q̂ / q − 1 for its probability q.
         m, n = self.cells.successes, self.cells.trials
         rate = random.beta(m + 0.5, n - m + 0.5, size=(number, len(m)))
         errors = (m / n) / rate - 1

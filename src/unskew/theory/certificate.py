@@ -393,6 +393,7 @@ class CertifiedModel:
         numbers = {"average": found.on_average}
         if system.classes is not None:
             numbers |= dict(self._flips(found.rule))
+        # All numbers of a draw are read off at one rank, so that they hold at once.
         numbers |= {"most": found.most, "norm": found.norm}
         limits = dict(zip(numbers, joint_limits(list(numbers.values()), self.delta), strict=True))
         return self._movement(
@@ -473,6 +474,7 @@ def paper_terms(
     # The paper's weights are n_C / (m m_C); the learner's are a multiple of them.
     ratio = (cells.population / cells.sample)[cells.of_row]
     unit = rows * float(np.median(weights / ratio))
+    # The largest l1 distance over the counts: Σ_i W_i |ρ_i − 1|, with ρ − 1 = (s + f − 1) + f t.
     of_cell = sums_by(cells.of_row, weights * cells.factor, len(cells.successes))
     off = np.abs(cells.shift + cells.factor - 1) @ weights
     moved = worst_sum(region.errors, of_cell) + float(off)
@@ -490,6 +492,8 @@ def paper_terms(
             delta=delta,
             form=form,
         )
+        # The loss changes by at most σ times the prediction: without its last σ, the theorem bounds
+        # the prediction itself.
         return replace(bound, value=bound.value / sigma, statement=statement)
 
     worst = Bound(
@@ -511,6 +515,7 @@ def _lipschitz(fitted: KernelModel, total: float) -> tuple[float, float]:
     """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
     if not fitted.squared:
         return 1.0, 1.0
+    # Kernel ridge regression has α a_i = W_i (y_i − h(x_i)), which gives the labels back.
     labels = fitted.predictions + fitted.penalty * fitted.coefficients / fitted.weights
     largest = float(np.abs(labels).max()) or 1.0
     sigma = partial(lipschitz_constant, "squared", largest_label=largest)

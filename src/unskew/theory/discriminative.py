@@ -82,16 +82,21 @@ def discriminative_distance_bound(
             "one row and column for each."
         )
     w = check_weights(weights, name="weights", n_rows=len(x))
+    # 1) In coordinates in which V is the identity, the ellipsoid is a ball of this radius, and e_i
+    #    is the radius times the row's length.
     radius = math.sqrt(float(chi2.isf(delta, x.shape[1])))
     values, vectors = np.linalg.eigh(V)
     mapped = x @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     reach = radius * np.linalg.norm(mapped, axis=1)
+    # 2) All rows together: one error of the parameters moves them all, and λ_max says how far. From
+    #    l2 with weights Ŵ to l1 by the Cauchy-Schwarz inequality.
     factors = w if norm == "l1" else w**2
     last = mapped.shape[1] - 1
     largest = eigvalsh(mapped.T @ (factors[:, None] * mapped), subset_by_index=[last, last])[0]
     joint = radius * math.sqrt(max(float(largest), 0.0)) * math.exp(min(float(reach.max()), 700.0))
     if norm == "l1":
         joint *= math.sqrt(float(w.sum()))
+    # 3) Each row at its own worst, whatever the others do. e^700 is finite, e^710 is not.
     apart = w * np.expm1(np.minimum(reach, 700.0))
     single = float(apart.sum()) if norm == "l1" else float(np.linalg.norm(apart))
     return Bound(

@@ -70,6 +70,7 @@ def importance_weighting_bound(
             f"second_moment={moment:g} exceeds largest_weight={largest:g}, but weights of mean one "
             "that are at most M have a second moment of at most M."
         )
+    # Bernstein's inequality for the weighted losses, of variance at most d₂ and size at most M.
     tail = math.log(chosen / delta)
     high, spread = 2 * largest * tail / (3 * m), math.sqrt(2 * moment * tail / m)
     known = largest_weight is not None and second_moment is not None

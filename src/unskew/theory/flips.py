@@ -120,6 +120,7 @@ class Ellipsoid:
         """
         first = math.sqrt(float(np.sum((self.along @ squares) * self.along)))
         second = self.rest * math.sqrt(float(np.sum((self.root @ squares) * self.root)))
+        # The best ε is the ratio of the two roots of the means, second / first.
         if not second:
             return self
         if not first:
@@ -191,6 +192,7 @@ class _Near:
     def __init__(
         self, ellipsoid: Ellipsoid, features: FloatArray, scores: FloatArray, weight: FloatArray
     ) -> None:
+        # c of the formula: how far a score is from zero, less what moves it in any case.
         z, rest = ellipsoid.parts(features)
         far = np.abs(scores) - rest
         flips = far <= 0
@@ -202,6 +204,8 @@ class _Near:
 
     def squares(self, lengths: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return the sums for rows whose a is this over the square of their distance."""
+        # With a = l / c², 1 / (1 + a) is c² / (c² + l), and a / (1 + a) is l / (c² + l): so that
+        # c → 0 does no harm.
         total = self.far**2 + lengths
         share = lengths / total
         constant = self.sure + float(self.weight @ share**2)
@@ -215,6 +219,8 @@ def _hardest(near: _Near) -> FloatArray:
     size = near.u.shape[1]
     P, best, found = np.eye(size) / size, np.inf, np.zeros((size, size))
     for step in range(STEPS):
+        # Each row's a = uᵀPu / c² is the best for changes with the covariance P. The adversary's
+        # answer is a direction; P moves towards it, as in Frank and Wolfe's method.
         constant, linear, matrix = near.squares(np.einsum("ij,ij->i", near.u @ P, near.u))
         largest, direction = _largest(matrix, linear)
         if constant + largest < best:
@@ -264,6 +270,7 @@ class PerDraw(FlipRule):
         near = np.flatnonzero(np.abs(scores) <= self.farthest * (1 + 1e-9) * length)
         for start in range(0, len(near), CHUNK):
             own = near[start : start + CHUNK]
+            # Towards zero, each draw moves the score by its step and by at most its rest.
             away = np.sign(scores[own])[:, None]
             towards = (features[own] * -away) @ self.steps
             towards += np.multiply.outer(length[own], self.rest)

@@ -129,14 +129,20 @@ def kmm_distance_bound(
         raise ParameterError(f"slack must be at most 1/2, as the proof needs; got {slack:g}.")
     if lambda_min > lambda_max:
         raise ParameterError(f"lambda_min={lambda_min:g} is larger than lambda_max={lambda_max:g}.")
+    # The first term: what the slack ε of the program's sum allows.
     loose = 2 * slack * largest / math.sqrt(m)
     if form == "paper":
+        # Printed: one concentration of the difference of two independent means.
         mean = 2 * math.sqrt(largest**2 / m + 1 / n) * (1 + math.sqrt(2 * math.log(2 / delta)))
         missed = 0.0
     else:
+        # Corrected: δ/3 for each mean's distance from the true one, which add up, and δ/3 for the
+        # mean of the perfect weights, by Hoeffding's inequality on [0, B'], less the slack.
         tail = 1 + math.sqrt(2 * math.log(3 / delta))
         mean = 2 * (largest / math.sqrt(m) + 1 / math.sqrt(n)) * tail
         missed = max(0.0, largest * math.sqrt(math.log(6 / delta) / (2 * m)) - slack)
+    # From means back to weights: ‖γ‖₂ ≤ λ_min^{-1/2} ‖Φγ‖. An eigenvalue that rounding may have
+    # made could as well be zero.
     floor = rounding_floor(lambda_max=lambda_max, sample_size=int(m))
     value = math.inf
     if lambda_min > floor:
@@ -277,6 +283,7 @@ def prefer_clusters_over_kmm(
     smallest = check_at_least(lambda_min, 0, name="lambda_min")
     largest = check_positive(largest_weight, name="largest_weight")
     points = check_at_least(distinct_points, 1, name="distinct_points")
+    # Over n, the square of the ratio of the two orders, with 1/p0 of the order of B.
     threshold = smallest * largest * math.log(points)
     preferred = n > threshold
     better = "clusters" if preferred else "kernel mean matching"
@@ -376,6 +383,7 @@ def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -
         raise InputError(f"sample has {S.shape[1]} columns and population {U.shape[1]}.")
     w = check_weights(weights, name="weights", n_rows=len(S))
     w = w / w.sum()
+    # Distances are the same about any centre, and lose fewer digits about one among the rows.
     kernel = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
     centre = S.mean(axis=0)
     mine, theirs = kernel.prepare(S - centre), kernel.prepare(U - centre)
@@ -399,6 +407,7 @@ def _form(
 
 def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: Any) -> Bound:
     """Certify the mean prediction of a model whose weights come from kernel mean matching."""
+    # ‖h‖_K² = aᵀKa: the model itself is the function whose mean is compared.
     K = fitted.kernel.matrix(fitted.rows)
     norm = math.sqrt(max(float(fitted.coefficients @ K @ fitted.coefficients), 0.0))
     if population is not None:
@@ -466,6 +475,8 @@ def _distance_from_frequencies(
             "the learner's kernel is not the one in which kernel mean matching compared the means. "
             "Pass population= to compare them in the learner's."
         )
+    # Each frequency's squared difference lies in [0, 4]; their mean is the measured distance's
+    # square. The largest expectation p with 256 kl(mean ‖ p) ≤ log(1/δ) is the upper limit.
     mean = min(measured**2 / 4, 1.0)
 
     def excess(limit: float) -> float:
@@ -479,6 +490,8 @@ def _distance_from_frequencies(
 
 def _same_kernel(model: Any, fitted: KernelModel, K: FloatArray) -> bool:
     """Return whether learner and weighter have the same kernel, up to rounding, on some rows."""
+    # Compared by what they compute, on 50 rows: bandwidths, scalings and steps of a pipeline can
+    # agree or differ in many ways.
     weighter, few = model.weighter_, np.linspace(0, len(K) - 1, min(len(K), 50)).astype(int)
     rows = fitted.rows[few]
     try:

@@ -124,6 +124,8 @@ def read_linear_model(model: Any, X: Any, y: Any) -> LinearModel:
     classes = getattr(learner, "classes_", None)
     if classes is not None:
         labels = np.where(labels == classes[1], 1.0, -1.0)
+    # An intercept is the coefficient of a constant feature. Where it is penalised, that constant
+    # (scikit-learn's intercept_scaling) decides by how much.
     constant = 1.0 if objective.intercept is None else objective.intercept
     theta = np.asarray(learner.coef_, dtype=np.float64).reshape(-1)
     penalties = np.full(len(theta), objective.penalty)
@@ -216,6 +218,7 @@ def _objective(learner: Any, n_rows: int) -> _Objective:
     if getattr(learner, "positive", False):
         not_covered("positive=True constrains the coefficients, which moves them otherwise.")
     if isinstance(learner, Ridge):
+        # Σ w (h − y)² + α ‖θ‖²: ρ is twice α, for the penalty here is ρ ‖θ‖² / 2.
         return _Objective(losses.squared(), 2 * check_penalty(learner.alpha), None)
     if isinstance(learner, LogisticRegression):
         return _logistic_regression(learner)
@@ -231,6 +234,7 @@ def _logistic_regression(learner: LogisticRegression) -> _Objective:
         not_covered("LogisticRegression without a penalty is not stable.")
     if penalty not in ("l2", "deprecated") or ratio not in (None, 0, 0.0):
         not_covered("an l1 penalty is not strongly convex; the certificate covers l2.")
+    # Only liblinear penalises the intercept.
     constant = learner.intercept_scaling if learner.solver == "liblinear" else None
     return _Objective(losses.logistic(), 1 / float(learner.C), constant)
 

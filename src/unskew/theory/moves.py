@@ -3,20 +3,23 @@ r"""How far weights in a region can move a linear model.
 The model minimises :math:`\sum_i W_i f_i(\theta^\top\varphi_i) + \frac12 \theta^\top R\,\theta`
 with a convex loss. Let g be the gradient at :math:`\hat\theta` with other weights, and
 
-.. math:: H = \sum_i W_i k_i\,\varphi_i \varphi_i^\top + R,
+.. math:: H = \sum_i W_i k_i\,\varphi_i \varphi_i^\top + R,                            \tag{1}
 
 where :math:`k_i` is the least average curvature of the loss on the way of row i's score to any
 other at a distance of at most :math:`r_i`. If :math:`u \ge \lVert g \rVert_{H^{-1}}` and
 :math:`u \lVert \varphi_i \rVert_{H^{-1}} \le r_i` for all i, then the new minimiser has
-:math:`\lVert \theta_W - \hat\theta \rVert_H \le u`: within that ellipsoid no score moves by more
-than :math:`r_i`, so that on its border, at :math:`\hat\theta + \Delta`, the gradient has grown by
-at least :math:`\Delta^\top H \Delta` along :math:`\Delta`, and the objective rises outwards.
+
+.. math:: \lVert \theta_W - \hat\theta \rVert_H \le u:                                  \tag{2}
+
+within that ellipsoid no score moves by more than :math:`r_i`, so that on its border, at
+:math:`\hat\theta + \Delta`, the gradient has grown by at least :math:`\Delta^\top H \Delta` along
+:math:`\Delta`, and the objective rises outwards.
 
 Where the direction of g is known as well, that says more: the objective rises outwards from all
 :math:`\Delta` with :math:`\Delta^\top H \Delta \ge -g^\top \Delta`, which is the outside of the
 ball that has zero and :math:`-H^{-1} g` as ends of a diameter. So
 
-.. math:: \Bigl\lVert \theta_W - \hat\theta + \tfrac12 H^{-1} g \Bigr\rVert_H \le \tfrac{u}2
+.. math:: \Bigl\lVert \theta_W - \hat\theta + \tfrac12 H^{-1} g \Bigr\rVert_H \le \tfrac{u}2 \tag{3}
 
 if no score of that ball moves by more than :math:`r_i`. If g is in an ellipsoid, as it is over the
 counts of cells, the change is in the sum of half of it and half of the ball of radius u. For
@@ -28,8 +31,10 @@ curvature determines it.
 Over the counts of cells, :func:`first_order` makes the bound smaller.
 
 At a kink any subgradient serves, and within a distance of it one that costs :math:`\varepsilon_i`:
-:math:`u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i`, and the half ball's square is
-:math:`\lVert g \rVert_{H^{-1}}^2 / 4 + \sum_i W_i \varepsilon_i`.
+
+.. math:: u^2 \le u \lVert g \rVert_{H^{-1}} + \sum_i W_i \varepsilon_i,                \tag{4}
+
+and the half ball's square is :math:`\lVert g \rVert_{H^{-1}}^2 / 4 + \sum_i W_i \varepsilon_i`.
 """
 
 from __future__ import annotations
@@ -109,10 +114,11 @@ class LinearSystem:
         self.may_step = may_step and not model.loss.kinks
         self.scores = model.scores
         self.z = model.loss.argument(self.scores, model.labels)
+        # dz/dθ is y φ for a loss of the margin y h(x), and φ for one of the residual h(x) − y.
         self.sign = model.labels if model.loss.margin else np.ones(len(self.z))
         slopes, self.excess = self._subgradients()
-        self.contributions = (model.weights * self.sign * slopes)[:, None]
-        self.vectors = self.contributions * model.features
+        # What row i adds to the gradient: Ŵ_i f'_i φ_i, of which W/Ŵ − 1 is what changes.
+        self.vectors = (model.weights * self.sign * slopes)[:, None] * model.features
         self.left = self._left(slopes)
         self.rows = LinearContributions(self.vectors)
 
@@ -140,18 +146,21 @@ class LinearSystem:
     def moves(self, region: WeightRegion) -> Moves:
         """Return how far the weights of a region can move the model."""
         model = self.model
+        # 1) With the curvature of the loss, as far as the scores can move; then sharper, if the
+        #    region says more than how long the gradient is.
         curved = self._in_neighbourhood(region, model.penalties, self.left)
         if curved is not None and isinstance(region, OtherWeights) and self.may_step:
             return self._by_a_step(region, curved)
         if curved is not None:
             return first_order(self, region, curved) if isinstance(region, CellRegion) else curved
-        # Without enough curvature an intercept must be penalised, as in the kernel K + 1.
+        # 2) Without enough curvature, H = R alone. An intercept must then be penalised, as in the
+        #    kernel K + 1; at the fitted model, that penalty has a gradient of its own.
         penalties = np.where(model.penalties == 0, model.penalties.max(), model.penalties)
         left = self.left + (penalties - model.penalties) * model.coefficients
         anywhere = np.full(len(self.z), np.inf)
         found = self._trial(region, penalties, left, anywhere, model.free_intercept)
         assert found is not None  # the penalties are positive
-        return found[0]
+        return found
 
     def _by_a_step(self, region: OtherWeights, direct: Moves) -> Moves:
         """Return the way of one Newton step to the model of known weights, and what is left of it.
@@ -159,6 +168,7 @@ class LinearSystem:
         The same bound holds at the end of the step, where the gradient is smaller.
         """
         model = self.model
+        # 1) The model at the end of the step, with the known weights, as if it had been fitted.
         step = self._step(region.ratios - 1, model.weights * region.ratios)
         moved = replace(
             model,
@@ -166,6 +176,7 @@ class LinearSystem:
             weights=model.weights * region.ratios,
         )
         rest = LinearSystem(moved, may_step=False).moves(OtherWeights(np.ones(len(self.z))))
+        # 2) The whole way is at most the step and what is left of it.
         along = model.features @ step
         reach = np.abs(along) + rest.reach
         ratio = float(np.max(1 / np.maximum(region.ratios, 1e-300)))
@@ -198,15 +209,20 @@ class LinearSystem:
     def _in_neighbourhood(
         self, region: WeightRegion, penalties: FloatArray, left: FloatArray
     ) -> Moves | None:
+        """Return moves that do not leave the neighbourhood whose curvature they use.
+
+        None where none is found: a wider one has less curvature, in which moves are longer.
+        """
         radius = np.zeros(len(self.z))
         for _ in range(STEPS):
-            tried = self._trial(region, penalties, left, radius, False)
-            if tried is None or not np.isfinite(tried[1]).all():
+            found = self._trial(region, penalties, left, radius, False)
+            if found is None or not np.isfinite(found.reach).all():
                 return None
-            found, reach = tried
-            if (reach <= radius * (1 + 1e-12)).all() or self._is_constant(radius):
+            # The supposition was right: u ‖φ_i‖ ≤ r_i for all i.
+            if (found.reach <= radius * (1 + 1e-12)).all() or self._is_constant(radius):
                 return found
-            radius = np.maximum(radius, 1.1 * reach)
+            # Somewhat further than needed, so that few trials are.
+            radius = np.maximum(radius, 1.1 * found.reach)
         return None
 
     def _is_constant(self, radius: FloatArray) -> bool:
@@ -224,22 +240,28 @@ class LinearSystem:
         left: FloatArray,
         radius: FloatArray,
         penalised: bool,
-    ) -> tuple[Moves, FloatArray] | None:
-        """Return the moves if no score moves by more than the radius, and how far they may.
+    ) -> Moves | None:
+        """Return the moves if no score moves by more than the radius.
 
         None where the curvature does not determine the model.
         """
         model = self.model
         features, weights = model.features, model.weights
+        # 1) H of (1) at the least weights of the region: any other weights make it larger. In the
+        #    coordinates of its inverse root, lengths are those of H⁻¹.
         curvature = weights * region.least * model.loss.curvature(self.z, radius)
         root = inverse_root(gram(features, curvature) + np.diag(penalties))
         if root is None:
             return None
+        # 2) The gradient is at most as long as what the weights can change of it and what the
+        #    optimiser has left; u is the larger root of (4), or that length without kinks.
         rows = self.rows.rooted(root)
         pull, dominant = region.pull(rows)
         gap = float(np.linalg.norm(root @ left))
         excess = float((weights * region.most) @ self.excess)
         size = (pull + gap + math.sqrt((pull + gap) ** 2 + 4 * excess)) / 2
+        # 3) The ball (2): over the weighted sample, the mean square of φᵀΔ is at most its largest
+        #    eigenvalue times u².
         spread = root @ self.squares @ root.T
         widest = math.sqrt(top(spread))
         ball = Ellipsoid(size * root, None, root, 0.0)
@@ -253,12 +275,13 @@ class LinearSystem:
             dominant=dominant,
             penalised=penalised,
         )
+        # 4) Where g lies in an ellipsoid, half of it and half of the ball hold the change: (3).
         directed = region.along(rows)
         if directed is not None:
             halves = directed[0] / 2, (directed[1] + root @ left) / 2
             half = math.sqrt((pull + gap) ** 2 / 4 + excess)
             found = self._directed(found, root, *halves, half, spread)
-        return found, found.reach
+        return found
 
     def _directed(
         self,
@@ -273,6 +296,8 @@ class LinearSystem:
         sum_of_both = Ellipsoid(along @ root, root.T @ centre, root, half)
         on_average = math.sqrt(top(along @ spread @ along.T)) + half * math.sqrt(top(spread))
         on_average += math.sqrt(float(centre @ spread @ centre))
+        # One ellipsoid around both, for the flips; it counts if it is smaller than the ball on
+        # average, where it need not be smaller in every direction.
         inside = sum_of_both.without_rest(self.squares)
         reach = sum_of_both.reach(self.model.features)
         whole, sharp = (
@@ -316,6 +341,8 @@ class LinearSystem:
         slopes, excess = model.loss.slope(z), np.zeros(len(z))
         if not model.loss.kinks:
             return slopes, excess
+        # Which rows lie on a kink cannot be seen at the optimiser's precision. Any choice is valid:
+        # the one whose gradient and cost (4) move a model of this penalty least is taken.
         scale = model.penalties.max()
         best = math.inf
         found: tuple[FloatArray, FloatArray] = slopes, excess
@@ -332,6 +359,8 @@ class LinearSystem:
         model, z = self.model, self.z
         low, high = slopes.copy(), slopes.copy()
         cost = np.zeros(len(z))
+        # 1) Rows within ``near`` of a kink may have any slope between its two; neighbourhoods of
+        #    two kinks do not overlap.
         places = [place for place, _, _ in model.loss.kinks]
         near = min(near, float(np.ptp(places)) / 2) if len(places) > 1 else near
         for place, before, after in model.loss.kinks:
@@ -341,12 +370,13 @@ class LinearSystem:
         free = np.flatnonzero(low < high)
         if not len(free):
             return slopes, np.zeros(len(z))
+        # 2) Of these slopes, those that leave the least gradient: least squares in a box.
         chosen = slopes.copy()
         chosen[free] = 0.0
         columns = (model.features[free] * (model.weights * self.sign)[free, None]).T
         solved = lsq_linear(columns, -self._left(chosen), bounds=(low[free], high[free]))
         chosen[free] = np.clip(solved.x, low[free], high[free])
-        # The cost of a slope: how far its tangent at the kink lies above the loss at z.
+        # 3) The cost of a slope, ε of (4): by how much its tangent at the kink exceeds the loss.
         cost[free] = np.abs(chosen - slopes)[free] * np.abs(cost[free] / (high - low)[free])
         return chosen, cost
 
@@ -358,7 +388,7 @@ def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves
     the way to the model of other weights, so that :math:`\bar H \Delta = -g`. In coordinates in
     which :math:`H_0` is the identity, :math:`\bar H = 1 + E`,
 
-    .. math:: \Delta = -g - E \Delta, \qquad g = b + \sum_C t_C v_C,
+    .. math:: \Delta = -g - E \Delta, \qquad g = b + \sum_C t_C v_C,                   \tag{5}
 
     where t are the relative errors of the counts and b is what does not depend on them. So a score
     moves by at most its first order, :math:`|x^\top b| + \max_t |\sum_C t_C\, x^\top v_C|`, which
@@ -368,7 +398,7 @@ def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves
     r`,
 
     .. math:: \Bigl\lVert \sum_C t_C A_C \Bigr\rVert^2 \le r\,\lambda_{\max}\Bigl(\sum_C A_C^2 / c_C
-              \Bigr);
+              \Bigr);                                                                  \tag{6}
 
     the part that comes from the curvature of the loss is at most :math:`\lambda_{\max}(\sum_i W_i
     \kappa_i x_i x_i^\top)`, where :math:`\kappa_i` is by how much its average can differ from that
@@ -399,15 +429,21 @@ def first_order(system: LinearSystem, region: CellRegion, known: Moves) -> Moves
     first = Ellipsoid(along @ root, root.T @ centre, root, 0.0).reach(features)
     rest = np.inf
     for _ in range(ROUNDS):
+        # ‖E‖ is at most what the weights and the loss change. By (5), ‖Δ‖ ≤ ‖g‖ + ‖E‖ ‖Δ‖, which
+        # bounds ‖Δ‖ where ‖E‖ < 1; otherwise the ball of the bound without this one does.
         bending = weights * region.most * model.loss.bending(system.z, reach)
         change = by_weights + (top(gram(mapped, bending)) if bending.any() else 0.0)
         least = pull / (1 - change) if change < 1 else np.inf
         rest = change * min(farthest, least)
         smaller = np.minimum(reach, first + rest * lengths)
+        # Shorter ways bend less; what they bend less makes them shorter. For the squared loss,
+        # which does not bend, one round says all.
         done = not bending.any() or (smaller > 0.98 * reach).all()
         reach = smaller
         if done:
             break
+    # 4) The same as a mean over the weighted sample: in the norm of its squares, the first order
+    #    over the counts and what is fixed, and the remainder in the widest direction.
     spread = root @ system.squares @ root.T
     widest = math.sqrt(top(spread))
     average = worst_norm(errors, sums @ spread @ sums.T)[0]
@@ -429,6 +465,7 @@ def _of_weights(region: CellRegion, mapped: FloatArray, here: FloatArray) -> flo
     """Return a bound on the change of the curvature by the weights alone."""
     errors, cells = region.errors, region.cells.of_row[region.rows]
     factor = here * region.cells.factor[region.rows]
+    # Two bounds that both hold: every cell at its limit, and all cells together by (6).
     fixed = top(gram(mapped, here * np.abs(region.fixed))) if region.fixed.any() else 0.0
     at_limits = top(gram(mapped, factor * errors.size[cells]))
     n_cells, d = len(errors.size), mapped.shape[1]

@@ -65,6 +65,7 @@ class PopulationSource:
     def rows(self, columns: Sequence[str]) -> TheirRows:
         """Return rows with the columns that were weighed by, and how many there are."""
         population = self._of(columns)
+        # If that was the whole population, flips are counted on it: no second pass is needed.
         drawn = population.reduce(Reservoir(POPULATION_ROWS))
         if drawn.whole(population.size) and drawn.rows.schema.names == self._names:
             self._kept = drawn

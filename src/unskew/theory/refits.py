@@ -75,6 +75,8 @@ def refits_with_draws(
     if root is None or drawn is None:
         return None
     steps, size, most = _solve(_DrawnObjective(system, drawn), root)
+    # What is left of the gradient moves a model by its length in H⁻¹, where H has the curvature at
+    # the fitted model; twice that, for the curvature on the way may be smaller.
     rest = 2 * size
     if not np.isfinite(steps).all() or not np.isfinite(rest).all():
         return None
@@ -142,6 +144,8 @@ class _DrawnObjective:
 
 def _solve(drawn: _DrawnObjective, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return steps to the models of drawn weights, sizes of gradients left, and largest changes."""
+    # The curvature with the fitted weights preconditions the systems of all draws: their weights
+    # differ from these by the noise of the estimate.
     inverse = root.T @ root
     gradient = drawn.first_gradient()
     first = np.linalg.norm(root @ gradient, axis=0)
@@ -176,6 +180,7 @@ def conjugate_gradients(
     enough : float
         The share of the right-hand side that may be left.
     """
+    # All columns take their steps together, each with its own length and direction.
     solved, residual = np.zeros_like(right), right.copy()
     direction = better = residual if inverse is None else inverse @ residual
     old = np.einsum("ij,ij->j", residual, better)
@@ -203,6 +208,8 @@ def joint_limits(numbers: list[FloatArray], delta: float) -> list[float]:
     >>> joint_limits([np.arange(1.0, 20.0), np.arange(1.0, 20.0)], 0.1)
     [18.0, 18.0]
     """
+    # Of a draw, the largest rank among its numbers is one number. All but δ of the draws stay below
+    # the order statistic of these, and that rank is where each number is read off.
     place = order_statistic(len(numbers[0]), delta)
     ordered = [np.sort(one) for one in numbers]
     # Draws that are equal share their lowest rank: the limit is their common number.

@@ -222,6 +222,7 @@ class ParameterRegion(WeightRegion):
     @cached_property
     def most(self) -> FloatArray:  # type: ignore[override]
         """Each row's largest weight: to first order its logarithm is linear in the parameters."""
+        # |D_iᵀδ| over the ellipsoid is its radius times the length of the row's derivatives.
         reach = math.sqrt(chi2.isf(self.delta, self.columns.shape[1]))
         return np.asarray(np.exp(reach * np.linalg.norm(self.columns, axis=1)))
 
@@ -236,6 +237,7 @@ class ParameterRegion(WeightRegion):
 
     def draws(self, random: np.random.RandomState, number: int) -> FloatArray:
         """Draw parameters from Student's distribution; the weights keep their total."""
+        # Normal over the root of χ²/ν: the covariance is itself estimated.
         drawn = random.normal(size=(self.columns.shape[1], number))
         drawn /= np.sqrt(random.chisquare(self.degrees, size=number) / self.degrees)
         ratios: FloatArray = self.columns @ drawn
@@ -265,6 +267,8 @@ class BootstrapRegion(WeightRegion):
 
     def pull(self, rows: Contributions) -> tuple[float, int]:
         """Return the norm that all but δ of the replicates stay below."""
+        # How each replicate changes the gradient; the perfect weights are, asymptotically, one
+        # more draw.
         norms = np.sqrt(np.maximum(np.diag(rows.gram(self.ratios - 1)), 0.0))
         return float(np.sort(norms)[order_statistic(len(norms), self.delta)]), -1
 
@@ -296,6 +300,7 @@ def order_statistic(number: int, delta: float) -> int:
     >>> order_statistic(199, 0.05)
     189
     """
+    # A further draw is as likely to have any of the number + 1 ranks.
     place = math.ceil((1 - delta) * (number + 1) - 1e-9)
     if place > number:
         raise ParameterError(
@@ -321,6 +326,8 @@ def gaussian_norm(covariance: FloatArray, delta: float) -> float:
     top = float(values[-1])
     if top == 0:
         return 0.0
+    # χ² of the ellipsoid is best where one direction dominates, Chernoff where many are alike: its
+    # s stays below 1 / (2 λ_max), where the moment is finite, and any s gives a valid limit.
     rank = int((values > 1e-12 * top).sum())
     tilts = np.linspace(0.02, 0.98, 49) / (2 * top)
     moments = -0.5 * np.log1p(-2 * np.multiply.outer(tilts, values)).sum(axis=1)
@@ -354,6 +361,7 @@ def parameter_region(
             f"population is needed for the covariance of {name}: pass the population of fit, or "
             "some of its rows."
         )
+    # Weights of the same total: what changes all alike is no error.
     shares = weighter.weights_ / weighter.weights_.sum()
     responses = responses - shares @ responses
     drawn = source.rows(weighter.columns_) if source.has_rows else None
@@ -408,8 +416,10 @@ def _root(
 
     These are few where few rows have most of the influence.
     """
+    # 1) Values v with Σ s D vᵀ = 1, so that the part of their means through the weights is δ.
     gram = responses.T @ (shares[:, None] * responses)
     values = responses @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+    # 2) A row's influence on their means, less its direct part.
     influence = line.influence(values, "m_estimator")
     own = influence.sample - shares[:, None] * values
     if line.unbiased and line.has_leverage:
@@ -420,6 +430,8 @@ def _root(
     if influence.population is not None and theirs is not None:
         parts = influence.population(theirs.batch)
         covariance += theirs.variance(parts, influence.n_population, influence.centred)
+    # 3) The root. Its degrees of freedom are the effective number of rows, (Σ p)² / Σ p², by their
+    #    parts p in the covariance.
     size, directions = np.linalg.eigh(covariance)
     kept = size > 1e-12 * size.max(initial=0.0)
     parts = np.square(own @ (directions[:, kept] / np.sqrt(size[kept]))).sum(axis=1)
@@ -457,6 +469,7 @@ def bootstrap_region(
             "and set random_state; design weights of the sample are not covered."
         )
     drawn = Replicates(weighed, Design.of(len(sample)), replicates, random_state, of_all_rows=True)
+    # A replicate's weight of each row, whether it was drawn or not, over the estimated one.
     base = weighter._weigh(sample)
     found = [np.divide(w, base, out=np.ones_like(base), where=base > 0) for w, _ in drawn]
     drawn.check()

@@ -197,6 +197,8 @@ def stability_coefficient(
     terms = {"kappa": kappa, "lam": lam, "lipschitz": lipschitz}
     # |Δh(x)| ≤ K(x, x)^{1/2} ‖Δh‖_K; the paper has K(x, x) ‖Δh‖_K.
     reach = kappa if form == "paper" else math.sqrt(kappa)
+    # ‖Σ (W − V)_i K(x_i, ·)‖_K is at most κ^{1/2} l1 (each point's norm), or λ_max^{1/2}(K) l2; the
+    # paper has κ in l1 here as well.
     if norm == "l1":
         spread = reach
     else:
@@ -230,6 +232,8 @@ def _entropy_coefficient(
             'regulariser="relative-entropy" needs largest_loss, and for norm="l2" sample_size.'
         )
     largest = check_positive(largest_loss, name="largest_loss")
+    # KL is strongly convex in l1 (Pinsker), and a mean loss in [0, M] changes by at most M/2 times
+    # that distance.
     terms = {"lam": lam, "largest_loss": largest}
     value = largest**2 / (4 * lam)
     if sample_size is not None and norm == "l2":  # |W - V|_1 <= m^{1/2} |W - V|_2
@@ -326,6 +330,7 @@ def removal_bound(
     coefficient = stability_coefficient(
         kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max, form=form
     )
+    # One weight falls from 1/m to 0, the others rise from 1/m to 1/(m − 1).
     moved = 2 / size if norm == "l1" else 1 / math.sqrt(size * (size - 1))
     return replace(
         risk_bound(coefficient=coefficient, distance=moved),
@@ -452,5 +457,6 @@ def lipschitz_constant(
     largest = check_positive(largest_label, name="largest_label")
     if kappa is None or lam is None:
         return 4 * largest
+    # |h(x)| ≤ κ^{1/2} ‖h‖_K, and λ ‖h‖_K² ≤ a M²: what h = 0 would cost.
     ratio = check_kappa(kappa) * check_positive(total_weight, name="total_weight")
     return 2 * largest * (1 + math.sqrt(ratio / check_positive(lam, name="lam")))
