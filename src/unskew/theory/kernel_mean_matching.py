@@ -131,16 +131,7 @@ def kmm_distance_bound(
         raise ParameterError(f"lambda_min={lambda_min:g} is larger than lambda_max={lambda_max:g}.")
     # The first term: what the slack ε of the program's sum allows.
     loose = 2 * slack * largest / math.sqrt(m)
-    if form == "paper":
-        # Printed: one concentration of the difference of two independent means.
-        mean = 2 * math.sqrt(largest**2 / m + 1 / n) * (1 + math.sqrt(2 * math.log(2 / delta)))
-        missed = 0.0
-    else:
-        # Corrected: δ/3 for each mean's distance from the true one, which add up, and δ/3 for the
-        # mean of the perfect weights, by Hoeffding's inequality on [0, B'], less the slack.
-        tail = 1 + math.sqrt(2 * math.log(3 / delta))
-        mean = 2 * (largest / math.sqrt(m) + 1 / math.sqrt(n)) * tail
-        missed = max(0.0, largest * math.sqrt(math.log(6 / delta) / (2 * m)) - slack)
+    mean, missed = _deviations(largest, m, n, slack, delta, form)
     # From means back to weights: ‖γ‖₂ ≤ λ_min^{-1/2} ‖Φγ‖. An eigenvalue that rounding may have
     # made could as well be zero.
     floor = rounding_floor(lambda_max=lambda_max, sample_size=int(m))
@@ -167,6 +158,20 @@ def kmm_distance_bound(
         f"probability {1 - delta:.6g}",
         reason=_why_vacuous(value, lambda_min, floor),
     )
+
+
+def _deviations(
+    largest: float, m: float, n: float, slack: float, delta: float, form: Form
+) -> tuple[float, float]:
+    """Return how far the two means can be apart, and the perfect weights' mean from one."""
+    if form == "paper":
+        # One concentration of the difference of two independent means.
+        return 2 * math.sqrt(largest**2 / m + 1 / n) * (1 + math.sqrt(2 * math.log(2 / delta))), 0.0
+    # δ/3 for each mean's distance from the true one, which add up, and δ/3 for the mean of the
+    # perfect weights, by Hoeffding's inequality on [0, B'], less the slack.
+    tail = 1 + math.sqrt(2 * math.log(3 / delta))
+    mean = 2 * (largest / math.sqrt(m) + 1 / math.sqrt(n)) * tail
+    return mean, max(0.0, largest * math.sqrt(math.log(6 / delta) / (2 * m)) - slack)
 
 
 def _why_vacuous(value: float, lambda_min: float, floor: float) -> str:
