@@ -27,11 +27,11 @@ from unskew.theory.cell_bounds import frequency_bound as frequency_bound
 from unskew.theory.cell_bounds import frequency_distance_bound as frequency_distance_bound
 from unskew.theory.cell_bounds import worst_case_distance as worst_case_distance
 from unskew.theory.certificate import certificate as certificate
-from unskew.theory.discriminative import discriminative_bound as discriminative_bound
-from unskew.theory.discriminative import (
+from unskew.theory.importance_weighting import discriminative_bound as discriminative_bound
+from unskew.theory.importance_weighting import (
     discriminative_distance_bound as discriminative_distance_bound,
 )
-from unskew.theory.effective_sample_size import (
+from unskew.theory.importance_weighting import (
     importance_weighting_bound as importance_weighting_bound,
 )
 from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
