@@ -1,4 +1,4 @@
-r"""Importance weighting beyond the paper: weights of a logistic model, and the price of all weights.
+r"""Importance weighting beyond the paper: logistic weights, and the price of unequal ones.
 
 Bickel, Brückner and Scheffer (2007) weigh by :math:`w(x) \propto e^{-\beta^\top x}` for a logistic
 model β of sample against population. The paper ends with the question of whether its analysis
