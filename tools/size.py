@@ -22,9 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
+# Targets: 25,000 code lines, 180 files, 300 classes.
 MAX_CODE_LINES = 31_318
-MAX_FILES = 254  # target: 180
-MAX_CLASSES = 469  # target: 300
+MAX_FILES = 254
+MAX_CLASSES = 469
 MAX_BENCHMARK_LINES = 5_000  # all lines of benchmarks
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE = {  # class names that exist more than once; target: none

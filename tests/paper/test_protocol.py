@@ -10,7 +10,7 @@ from sklearn.svm import SVR
 from unskew import InputError, KernelMeanMatching, TreeWeights, effective_sample_size
 from unskew.paper import protocol
 from unskew.paper.datasets import DataSet
-from unskew.paper.methods import METHODS, TOTALS, Weighting
+from unskew.paper.methods import METHODS, TOTALS, ComparedWeights
 from unskew.paper.protocol import (
     READINGS,
     Case,
@@ -158,7 +158,7 @@ class Loud:
 
 def test_warnings_of_a_weighter_are_kept(toy):
     case = Case("toy", "range", "logistic", 0, 0)
-    loud = {"Loud": Weighting(lambda _: Loud())}
+    loud = {"Loud": ComparedWeights(lambda _: Loud())}
     assert run_case(case, toy, loud, {"Loud": ["paper"]}, seed=0).warnings == ["careful"]
 
 

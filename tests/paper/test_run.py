@@ -8,7 +8,7 @@ import pytest
 
 from unskew import HistogramWeights, InputError, ParameterError, UnskewError
 from unskew.paper.datasets import DataSet
-from unskew.paper.methods import METHODS, Weighting
+from unskew.paper.methods import METHODS, ComparedWeights
 from unskew.paper.protocol import Case, DrawOutcome, MethodScores, Plan, choose_directions
 from unskew.paper.results import report_on
 from unskew.paper.run import FILE_NAME, Records, run
@@ -77,7 +77,7 @@ def test_a_run_that_was_killed_in_the_middle_of_a_line_goes_on(plan, tmp_path):
 def test_one_line_adds_a_method(plan, toy, tmp_path):
     run(plan, tmp_path)
     made = []
-    histogram = Weighting(lambda _: HistogramWeights())
+    histogram = ComparedWeights(lambda _: HistogramWeights())
     more = Plan(sets=(toy,), methods={**METHODS, "Histogram": histogram}, **SMALL)
     kept = run(more, tmp_path, jobs=2, progress=lambda finished: made.append(finished))
     assert made  # in processes of their own, which must be given the new method
@@ -88,7 +88,7 @@ def test_one_line_adds_a_method(plan, toy, tmp_path):
 
 
 def test_further_methods_are_in_the_average_alone(plan, toy, tmp_path):
-    further = {"Histogram": Weighting(lambda _: HistogramWeights())}
+    further = {"Histogram": ComparedWeights(lambda _: HistogramWeights())}
     small = {**SMALL, "mechanisms": ("logistic",), "scalings": ("range",), "totals": ("paper",)}
     plan = Plan(sets=(toy,), further=further, **small)
     kept = run(plan, tmp_path)
@@ -100,7 +100,7 @@ def test_further_methods_are_in_the_average_alone(plan, toy, tmp_path):
 
 
 def test_a_killed_worker_process_is_reported(toy, tmp_path):
-    deadly = Weighting(lambda _: os._exit(1))
+    deadly = ComparedWeights(lambda _: os._exit(1))
     plan = Plan(sets=(toy,), draws=1, mechanisms=("label",), methods={**METHODS, "Deadly": deadly})
     with pytest.raises(UnskewError, match="worker process was killed"):
         run(plan, tmp_path, jobs=2)

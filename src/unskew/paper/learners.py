@@ -99,10 +99,10 @@ def fit_on_factor(
     L: Array, y: Array, weights: Array, *, epsilon: float = 0.1
 ) -> tuple[Array, float]:
     """Return v and b of the optimum, for positive weights."""
-    return _InteriorPoint(L, y, weights, epsilon).solve()
+    return _RegressionInteriorPoint(L, y, weights, epsilon).solve()
 
 
-class _InteriorPoint:
+class _RegressionInteriorPoint:
     """Mehrotra's predictor and corrector.
 
     ``alpha`` has the rows of α and then those of α*, ``left`` is c - α; ``lower`` and ``upper``

@@ -2,7 +2,7 @@
 
 To compare another one, add it to ``METHODS``:
 
-    METHODS["Histogram"] = Weighting(lambda _: HistogramWeights())
+    METHODS["Histogram"] = ComparedWeights(lambda _: HistogramWeights())
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def inverse_probabilities(drawn: BiasedSample) -> float:
 
 
 @dataclass(frozen=True)
-class Weighting:
+class ComparedWeights:
     """A weighter for each draw, and what the paper lets its weights sum to.
 
     Anything with ``fit(X, y, population=)`` and then ``weights_`` is a weighter here.
@@ -63,17 +63,19 @@ def kernel_width(n_features: int) -> float:
     return sqrt(n_features / 2)
 
 
-METHODS: dict[str, Weighting] = {
+METHODS: dict[str, ComparedWeights] = {
     # Weight 1 for every row.
-    "Unweighted": Weighting(lambda _: Unweighted()),
+    "Unweighted": ComparedWeights(lambda _: Unweighted()),
     # Weight 1 / Pr[s = 1 | x].
-    "Ideal": Weighting(lambda drawn: KnownProbability(drawn.probabilities), inverse_probabilities),
+    "Ideal": ComparedWeights(
+        lambda drawn: KnownProbability(drawn.probabilities), inverse_probabilities
+    ),
     # Weight |C ∩ U| / |C ∩ S| in the leaves C of a regression tree, which sum to |U|.
-    "Clustered": Weighting(
+    "Clustered": ComparedWeights(
         lambda _: TreeWeights(min_samples_leaf=4, overlap="ignore"), population_size
     ),
     # B = 1000 and ε = 0, so that the mean weight is 1; no ridge. The inputs have been scaled.
-    "KMM": Weighting(
+    "KMM": ComparedWeights(
         lambda drawn: KernelMeanMatching(
             bandwidth=kernel_width(drawn.sample.shape[1]),
             scaling=None,

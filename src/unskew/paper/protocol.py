@@ -29,7 +29,7 @@ import unskew
 from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.paper.datasets import DataSet
 from unskew.paper.learners import LEARNERS, Learner, paper_svr
-from unskew.paper.methods import METHODS, TOTALS, Array, BiasedSample, Weighting
+from unskew.paper.methods import METHODS, TOTALS, Array, BiasedSample, ComparedWeights
 from unskew.paper.printed import TABLE_1
 from unskew.paper.selection import MECHANISMS, expected_size
 
@@ -168,7 +168,7 @@ def direction(data: DataSet, number: int, *, seed: int, reading: PaperReading = 
 def run_case(
     case: Case,
     data: DataSet,
-    methods: Mapping[str, Weighting],
+    methods: Mapping[str, ComparedWeights],
     wanted: Mapping[str, Sequence[str]],
     *,
     seed: int,
@@ -181,7 +181,7 @@ def run_case(
     ----------
     case : Case
     data : DataSet
-    methods : dict of Weighting
+    methods : dict of ComparedWeights
     wanted : dict of sequences
         For each method that takes part, the totals to train with.
     seed : int
@@ -202,7 +202,7 @@ def run_case(
 def _run(
     case: Case,
     data: DataSet,
-    methods: Mapping[str, Weighting],
+    methods: Mapping[str, ComparedWeights],
     wanted: Mapping[str, Sequence[str]],
     seed: int,
     learner: Learner,
@@ -305,10 +305,10 @@ class Plan:
         Keys of ``SCALINGS``, ``MECHANISMS`` and ``TOTALS``. Mechanisms other than "logistic" run
         under the first scaling only, and with a new direction in each draw: no direction
         is chosen there.
-    methods : dict of Weighting
+    methods : dict of ComparedWeights
         By name. Kept draws identify a method by its name alone, so different methods need
         different names.
-    further : dict of Weighting
+    further : dict of ComparedWeights
         Methods that only take part in the average over all directions.
     learner : str
         A key of ``LEARNERS``.
@@ -330,8 +330,8 @@ class Plan:
     scalings: tuple[str, ...] = ("range",)
     mechanisms: tuple[str, ...] = ("logistic",)
     totals: tuple[str, ...] = tuple(TOTALS)
-    methods: Mapping[str, Weighting] = field(default_factory=lambda: dict(METHODS))
-    further: Mapping[str, Weighting] = field(default_factory=dict)
+    methods: Mapping[str, ComparedWeights] = field(default_factory=lambda: dict(METHODS))
+    further: Mapping[str, ComparedWeights] = field(default_factory=dict)
     learner: str = "svr"
     reading: PaperReading = OURS
     seed: int = 0
@@ -364,7 +364,7 @@ class Plan:
             raise ParameterError(f"methods lacks {missing.pop()}, which chooses the direction.")
 
     @property
-    def all_methods(self) -> dict[str, Weighting]:
+    def all_methods(self) -> dict[str, ComparedWeights]:
         """The methods that take part anywhere."""
         return {**self.methods, **self.further}
 

@@ -22,7 +22,7 @@ import joblib
 from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.paper.datasets import DataSet
 from unskew.paper.learners import LEARNERS
-from unskew.paper.methods import Weighting
+from unskew.paper.methods import ComparedWeights
 from unskew.paper.protocol import (
     Case,
     DrawOutcome,
@@ -281,7 +281,7 @@ def _case_and_outcome(
     make: Callable[..., DrawOutcome],
     case: Case,
     data: DataSet,
-    methods: Mapping[str, Weighting],
+    methods: Mapping[str, ComparedWeights],
     wanted: dict[str, list[str]],
 ) -> tuple[Work, DrawOutcome]:
     return (case, wanted), make(case, data, methods, wanted)
