@@ -92,9 +92,9 @@ class EvenDraw:
         The arguments are the value of each point and of each of the others, as numbers.
         """
         mass, squares = self.totals(of_others, n_values)
-        mine = np.bincount(of_points, weights=self.design, minlength=n_values)
+        design = np.bincount(of_points, weights=self.design, minlength=n_values)
         # Both sets together: the mass that a value has if all of its rows are others.
-        points = mine / np.square(self.design).sum()
+        points = design / np.square(self.design).sum()
         share = mass + points * self.squares.sum()
         rows = _rows(mass, squares) + points
         probability = np.exp(-_evidence(rows, self.points_with(share)))

@@ -191,20 +191,19 @@ def worst_sum(region: RelativeErrors, factors: FloatArray) -> float:
     f, c, b = factors[used], region.stiffness[used], region.size[used]
     if c @ b**2 <= region.radius:
         return float(f @ b)
-
-    def spent(price: float) -> float:
-        return float(c @ np.minimum(b, f / (2 * price * c)) ** 2)
-
-    # At the maximum t = min(b, f / (2 μ c)); the price μ is where the radius is just spent.
-    cheap, dear = 0.0, float((f / (2 * c * b)).max())
-    while spent(dear) > region.radius:
-        dear *= 2
-    for _ in range(200):
-        price = (cheap + dear) / 2
-        cheap, dear = (price, dear) if spent(price) > region.radius else (cheap, price)
-    # Weak duality: any price gives an upper bound, so the bisection's last digits do no harm.
-    t = np.minimum(b, f / (2 * dear * c))
-    return float(f @ t + dear * (region.radius - c @ t**2))
+    # At the maximum t = min(b, f / (2 μ c)): cells with f / (2 c b) ≥ μ are at their limit. With
+    # the first k there, dearest first, they spend Σ c b², and the others Σ f² / (4 c μ²). As μ
+    # falls past each cell's own price, that grows; k is where it first reaches the radius.
+    prices = f / (2 * c * b)
+    order = np.argsort(-prices)
+    at_limit = (c * b**2)[order]
+    spent = np.cumsum(at_limit) - at_limit
+    others = np.cumsum((f**2 / (4 * c))[order][::-1])[::-1]
+    k = int(np.searchsorted(spent + others / prices[order] ** 2, region.radius))
+    price = math.sqrt(others[k] / (region.radius - spent[k]))
+    # Weak duality: any price gives an upper bound, so its last digits do no harm.
+    t = np.minimum(b, f / (2 * price * c))
+    return float(f @ t + price * (region.radius - c @ t**2))
 
 
 def worst_squares(region: RelativeErrors, factors: FloatArray) -> float:

@@ -19,7 +19,6 @@ statistic of all functions together would have less power where few columns matt
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -39,8 +38,8 @@ the same."""
 
 
 @dataclass(frozen=True)
-class AssumptionTest(ABC):
-    """The result of a test.
+class AssumptionTest:
+    """The result of a test; a subclass says of which assumption.
 
     Attributes
     ----------
@@ -53,6 +52,10 @@ class AssumptionTest(ABC):
     """The assumption, in the indicative: "selection is even"."""
     supposed: ClassVar[str]
     """The same where it is rejected: "selection were even"."""
+    untested: ClassVar[str]
+    differs: ClassVar[str]
+    alike: ClassVar[str]
+    """What is said where the test was not made, rejects, and does not; ``{p}`` is the p-value."""
 
     @property
     def rejected(self) -> bool:
@@ -69,9 +72,13 @@ class AssumptionTest(ABC):
         return f"Only if {self.supposed}, which a test rejects (p = {self.p_value:.2g}), {likely}"
 
     @property
-    @abstractmethod
     def remark(self) -> str:
         """What the test says, in a sentence."""
+        if self.p_value is None:
+            return self.untested
+        if self.rejected:
+            return self.differs.format(p=f"p = {self.p_value:.2g}")
+        return self.alike.format(p=f"p = {self.p_value:.2g}, level {LEVEL:g}")
 
 
 MOST_FUNCTIONS = 30
@@ -93,29 +100,22 @@ class FormTest(AssumptionTest):
 
     assumed = "the weights have the right form"
     supposed = "the weights had the right form"
-
-    @property
-    def remark(self) -> str:
-        """What the test says, in a sentence."""
-        if self.p_value is None:
-            return (
-                "Whether the weights have the right form was not tested: that needs rows of the "
-                "population, and columns with squares, halves or products that are not matched."
-            )
-        if self.rejected:
-            return (
-                "Squares, halves or products of the columns differ between the weighted sample and "
-                f"the population (p = {self.p_value:.2g}), so the covariance does not bound the "
-                "error of the weights. Match more features."
-            )
-        return (
-            "A test of squares, halves and products of the columns finds no difference between "
-            f"the weighted sample and the population (p = {self.p_value:.2g}, level {LEVEL:g}); it "
-            "can miss small ones."
-        )
+    untested = (
+        "Whether the weights have the right form was not tested: that needs rows of the "
+        "population, and columns with squares, halves or products that are not matched."
+    )
+    differs = (
+        "Squares, halves or products of the columns differ between the weighted sample and the "
+        "population ({p}), so the covariance does not bound the error of the weights. Match more "
+        "features."
+    )
+    alike = (
+        "A test of squares, halves and products of the columns finds no difference between the "
+        "weighted sample and the population ({p}); it can miss small ones."
+    )
 
 
-class TheirRows(NamedTuple):
+class DrawnPopulation(NamedTuple):
     """Rows of the population."""
 
     batch: pa.RecordBatch
@@ -145,18 +145,20 @@ def sum_of_squares(terms: FloatArray, centred: bool) -> FloatArray:
 
 
 def check_form(
-    line: Linearisation, sample: Sample, shares: FloatArray, theirs: TheirRows
+    line: Linearisation, sample: Sample, shares: FloatArray, population: DrawnPopulation
 ) -> FormTest:
     """Test whether weights of the fitted form make sample and population alike."""
     # 1) The functions of the sample's rows, about their weighted means.
     space, points = sample.points("standard")
-    functions = _Functions(lambda batch: space.transform(batch, side="population").values, theirs)
-    mine = functions.of(points)
-    own = mine @ shares
-    unit = np.maximum(mine.var(axis=1), 1e-24)
-    mine -= own[:, None]
+    functions = _Functions(
+        lambda batch: space.transform(batch, side="population").values, population
+    )
+    values = functions.of(points)
+    of_sample = values @ shares
+    unit = np.maximum(values.var(axis=1), 1e-24)
+    values -= of_sample[:, None]
     # 2) The influence of every row on the difference, through the weights and directly.
-    influence = line.influence(mine.T, "hc3")
+    influence = line.influence(values.T, "hc3")
     means, variance = functions.in_population(influence)
     variance += _squares(influence.sample, influence.centred)
     # 3) What is matched exactly has no variance, and differs by rounding alone.
@@ -166,7 +168,7 @@ def check_form(
     worth = 1 / float(shares @ shares)
     if not kept.any() or worth <= 2:
         return FormTest(None)
-    largest = float((np.abs(own - means)[kept] / np.sqrt(variance[kept])).max())
+    largest = float((np.abs(of_sample - means)[kept] / np.sqrt(variance[kept])).max())
     return FormTest(min(1.0, 2 * int(kept.sum()) * float(student.sf(largest, worth - 1))))
 
 
@@ -177,15 +179,15 @@ class _Functions:
     ----------
     points_of : callable
         Returns the points of rows of the population.
-    theirs : TheirRows
+    population : DrawnPopulation
     """
 
     def __init__(
-        self, points_of: Callable[[pa.RecordBatch], FloatArray], theirs: TheirRows
+        self, points_of: Callable[[pa.RecordBatch], FloatArray], population: DrawnPopulation
     ) -> None:
-        self.points_of, self.theirs = points_of, theirs
-        n_rows = theirs.batch.num_rows
-        some = theirs.batch.take(pa.array(np.arange(0, n_rows, -(-n_rows // MEDIAN_ROWS))))
+        self.points_of, self.population = points_of, population
+        n_rows = population.batch.num_rows
+        some = population.batch.take(pa.array(np.arange(0, n_rows, -(-n_rows // MEDIAN_ROWS))))
         self.middle = np.median(np.nan_to_num(points_of(some)), axis=0)
 
     def of(self, points: FloatArray) -> FloatArray:
@@ -207,7 +209,7 @@ class _Functions:
     def in_population(self, influence: Influence) -> tuple[FloatArray, FloatArray]:
         """Return the means, and the variance of these and of what follows from them."""
         means, first, second, ahead = np.zeros((4, 1))
-        shares, batch = self.theirs.shares, self.theirs.batch
+        shares, batch = self.population.shares, self.population.batch
         for start in range(0, len(shares), BLOCK):
             rows, share = batch.slice(start, BLOCK), shares[start : start + BLOCK]
             parts = self.of(np.nan_to_num(self.points_of(rows)))
@@ -222,7 +224,7 @@ class _Functions:
         # Σ (share · (part + shift))², multiplied out, so that one pass over the rows is enough.
         shift = -ahead if influence.centred else means
         variance = second + shift * (2 * first + shift * float(shares @ shares))
-        return means, variance * self.theirs.share_of(influence.n_population)
+        return means, variance * self.population.share_of(influence.n_population)
 
 
 def _squares(terms: FloatArray, centred: bool) -> FloatArray:
@@ -236,27 +238,19 @@ class EvenSelection(AssumptionTest):
 
     assumed = "selection is even within cells"
     supposed = "selection were even within cells"
-
-    @property
-    def remark(self) -> str:
-        """What the test says, in a sentence."""
-        if self.p_value is None:
-            return (
-                "Whether selection is even within cells was not tested: the rows that the test "
-                'needs are kept only in memory after fit (not with overlap="ignore"), without '
-                "weights, and cells must hold "
-                "some of them."
-            )
-        if self.rejected:
-            return (
-                f"Selection differs within cells (p = {self.p_value:.2g}), so the counts do not "
-                "bound the error of the weights. Use smaller cells, or cells in the columns by "
-                "which selection differs."
-            )
-        return (
-            "A test of whether selection is even within cells finds no difference (p = "
-            f"{self.p_value:.2g}, level {LEVEL:g}); it can miss small ones."
-        )
+    untested = (
+        "Whether selection is even within cells was not tested: the rows that the test needs are "
+        'kept only in memory after fit (not with overlap="ignore"), without weights, and cells '
+        "must hold some of them."
+    )
+    differs = (
+        "Selection differs within cells ({p}), so the counts do not bound the error of the "
+        "weights. Use smaller cells, or cells in the columns by which selection differs."
+    )
+    alike = (
+        "A test of whether selection is even within cells finds no difference ({p}); it can miss "
+        "small ones."
+    )
 
 
 def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelection:

@@ -391,12 +391,12 @@ def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -
     # Distances are the same about any centre, and lose fewer digits about one among the rows.
     kernel = GaussianKernel(float(1 / np.sqrt(2 * gamma)))
     centre = S.mean(axis=0)
-    mine, theirs = kernel.prepare(S - centre), kernel.prepare(U - centre)
+    own, others = kernel.prepare(S - centre), kernel.prepare(U - centre)
     uniform = np.full(len(U), 1 / len(U))
     square = (
-        _form(kernel, mine, w, mine, w)
-        - 2 * _form(kernel, mine, w, theirs, uniform)
-        + _form(kernel, theirs, uniform, theirs, uniform)
+        _form(kernel, own, w, own, w)
+        - 2 * _form(kernel, own, w, others, uniform)
+        + _form(kernel, others, uniform, others, uniform)
     )
     return math.sqrt(max(square, 0.0))
 

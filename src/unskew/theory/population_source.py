@@ -12,7 +12,7 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import Form
 from unskew.population.sample import Sample
-from unskew.theory.assumption_tests import TheirRows
+from unskew.theory.assumption_tests import DrawnPopulation
 from unskew.theory.flips import FlipRule, Flips
 
 POPULATION_ROWS = 20_000
@@ -62,11 +62,11 @@ class PopulationSource:
             return self._kept.answer(question).shares
         return self._of().reduce(question).shares
 
-    def rows(self, columns: Sequence[str]) -> TheirRows:
+    def rows(self, columns: Sequence[str]) -> DrawnPopulation:
         """Return rows with the columns that were weighed by, and how many there are."""
         population = self._of(columns)
         # If that was the whole population, flips are counted on it: no second pass is needed.
         drawn = population.reduce(Reservoir(POPULATION_ROWS))
         if drawn.whole(population.size) and drawn.rows.schema.names == self._names:
             self._kept = drawn
-        return TheirRows(drawn.rows, drawn.weight / drawn.weight.sum(), population.size)
+        return DrawnPopulation(drawn.rows, drawn.weight / drawn.weight.sum(), population.size)

@@ -33,8 +33,8 @@ from unskew.population.population import Population
 from unskew.population.sample import Sample
 from unskew.theory.assumption_tests import (
     AssumptionTest,
+    DrawnPopulation,
     FormTest,
-    TheirRows,
     check_form,
     even_selection,
     sum_of_squares,
@@ -410,7 +410,10 @@ def _asymptotic_words(
 
 
 def _root(
-    line: Linearisation, shares: FloatArray, responses: FloatArray, theirs: TheirRows | None
+    line: Linearisation,
+    shares: FloatArray,
+    responses: FloatArray,
+    population: DrawnPopulation | None,
 ) -> tuple[FloatArray, float]:
     """Return a root of the parameters' covariance, and its degrees of freedom.
 
@@ -427,9 +430,9 @@ def _root(
         leverage = shares * np.einsum("ij,ij->i", values, responses)
         own /= left_by(leverage)[:, None]
     covariance = sum_of_squares(own, influence.centred)
-    if influence.population is not None and theirs is not None:
-        parts = influence.population(theirs.batch)
-        covariance += theirs.variance(parts, influence.n_population, influence.centred)
+    if influence.population is not None and population is not None:
+        parts = influence.population(population.batch)
+        covariance += population.variance(parts, influence.n_population, influence.centred)
     # 3) The root. Its degrees of freedom are the effective number of rows, (Σ p)² / Σ p², by their
     #    parts p in the covariance.
     size, directions = np.linalg.eigh(covariance)
