@@ -9,7 +9,7 @@ PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 WHEELS := --only-binary :all: --no-binary pyspark  # nothing is compiled; PySpark has no wheels
 
-.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-scale bench-theory bench-accuracy bench-answers bench-speed bench-table-1 docs clean
+.PHONY: demo reproduce test test-kernels test-oldest test-newest lint bench bench-diagnosis bench-scale bench-theory bench-estimation bench-accuracy bench-answers bench-speed bench-table-1 docs clean
 .PHONY: docs-smoke docs-look figures package
 
 demo: $(VENV)/.ready
@@ -74,6 +74,10 @@ bench-answers: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers run --draws $(or $(DRAWS),300) --beside $(or $(BESIDE),60)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers doors
 	$(BIN)/python -m benchmarks.answers page
+
+# How often intervals hold; it can be stopped and resumed.
+bench-estimation: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.estimation
 
 bench-theory: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.theory
