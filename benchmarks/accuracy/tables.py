@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from unskew.paper.datasets import KNOWN
+from unskew.paper.datasets import PAPER_SETS
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -48,7 +48,7 @@ def texts_of(frame: pd.DataFrame) -> list[str]:
 def load_tables(wheels: Path, shared: Path = SHARED) -> list[Table]:
     """Return all tables that are at hand, those of the paper first; say which are not."""
     makers: dict[str, Callable[[], Table]] = {
-        name: lambda name=name: _paper_set(name, shared) for name in KNOWN
+        name: lambda name=name: _paper_set(name, shared) for name in PAPER_SETS
     }
     makers |= {
         "diabetes": lambda: _bundled("diabetes", datasets.load_diabetes, is_class=False),

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unskew.paper.datasets import KNOWN, DataSet, load
+from unskew.paper.datasets import PAPER_SETS, DataSet, load
 from unskew.paper.protocol import Plan
 from unskew.paper.results import report_on
 from unskew.paper.run import FILE_NAME, Kept, Records, run
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--collect", action="store_true")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    sets = tuple(load(name, options.data) for name in KNOWN)
+    sets = tuple(load(name, options.data) for name in PAPER_SETS)
     for name in options.rounds:
         if options.collect:
             collect(name, sets, options.output)

@@ -10,7 +10,7 @@ import pytest
 
 from unskew import InputError, ParameterError
 from unskew.errors import InputFileError
-from unskew.paper.datasets import FOLDER_VARIABLE, KNOWN, available_sets, load
+from unskew.paper.datasets import FOLDER_VARIABLE, PAPER_SETS, available_sets, load
 from unskew.paper.printed import TABLE_1
 
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
@@ -22,17 +22,19 @@ def no_folder(monkeypatch):
 
 
 def test_the_papers_sets_and_its_table_have_the_same_names():
-    assert set(KNOWN) == set(TABLE_1)
-    assert len(KNOWN) == 9
-    assert available_sets() == sorted(KNOWN, key=str.lower)
+    assert set(PAPER_SETS) == set(TABLE_1)
+    assert len(PAPER_SETS) == 9
+    assert available_sets() == sorted(PAPER_SETS, key=str.lower)
 
 
 @pytest.mark.skipif(not DATASETS.exists(), reason="the paper's data sets are not beside the repo")
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", PAPER_SETS)
 def test_each_set_is_the_papers(name):
     data = load(name, DATASETS)
-    columns = KNOWN[name].columns + (2 if name == "abalone" else 0)  # Sex becomes three columns
-    assert data.X.shape == (KNOWN[name].rows, columns)
+    columns = PAPER_SETS[name].columns + (
+        2 if name == "abalone" else 0
+    )  # Sex becomes three columns
+    assert data.X.shape == (PAPER_SETS[name].rows, columns)
     assert data.n == TABLE_1[name].n
     # The paper's sizes make one row more than bank32nh has.
     assert data.n_test == TABLE_1[name].n_test - (name == "bank32nh")
@@ -197,7 +199,7 @@ def test_what_openml_gives_is_checked(monkeypatch, made_up):
 def test_the_folders_own_statistics_are_those_that_are_checked():
     entries = json.loads((DATASETS / "datasets.json").read_text())["datasets"]
     for entry in entries:
-        known, stats = KNOWN[entry["paper_name"]], entry["target_stats"]
+        known, stats = PAPER_SETS[entry["paper_name"]], entry["target_stats"]
         assert known.openml in entry["openml_ids"]
         assert (known.rows, known.columns) == (entry["rows"], entry["features"])
         assert known[3:] == (stats["mean"], stats["std"], stats["min"], stats["max"])

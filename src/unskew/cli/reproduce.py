@@ -92,7 +92,7 @@ class Reproduce(Command):
 
     def _plan(self, console: Console) -> Plan:
         from unskew.errors import ParameterError
-        from unskew.paper.datasets import KNOWN, available_sets, load
+        from unskew.paper.datasets import PAPER_SETS, available_sets, load
         from unskew.paper.protocol import CHOOSING_DRAWS, READINGS, Plan
 
         if self.reading not in READINGS:
@@ -107,7 +107,7 @@ class Reproduce(Command):
             raise ParameterError("--total must include paper, by which the direction is chosen.")
         names = self.sets or available_sets(self.data)
         loaded = {each.name: each for each in (load(name, self.data) for name in names)}
-        if not self.sets and (absent := [name for name in KNOWN if name not in loaded]):
+        if not self.sets and (absent := [name for name in PAPER_SETS if name not in loaded]):
             console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
         return Plan(
             sets=tuple(loaded.values()),

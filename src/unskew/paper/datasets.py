@@ -47,7 +47,7 @@ class SetFacts(NamedTuple):
     maximum: float
 
 
-KNOWN = {
+PAPER_SETS = {
     "abalone": SetFacts(183, 4177, 8, 9.933684462532918, 3.2241690320681284, 1.0, 29.0),
     "bank32nh": SetFacts(558, 8192, 32, 0.08362133081054687, 0.12180160143112691, 0.0, 0.819665),
     "bank8FM": SetFacts(572, 8192, 8, 0.16152485815429685, 0.15190657782841602, 0.0, 0.802263),
@@ -93,8 +93,8 @@ class DataSet:
 def available_sets(folder: Path | str | None = None) -> list[str]:
     """Return the sets that a folder describes, the paper's first; without a folder, the paper's."""
     place = _folder(folder)
-    described = _descriptions(place) if place else KNOWN
-    return sorted(described, key=lambda name: (name not in KNOWN, name.lower()))
+    described = _descriptions(place) if place else PAPER_SETS
+    return sorted(described, key=lambda name: (name not in PAPER_SETS, name.lower()))
 
 
 def load(name: str, folder: Path | str | None = None) -> DataSet:
@@ -117,8 +117,8 @@ def load(name: str, folder: Path | str | None = None) -> DataSet:
     name = spelt[_spelling(name)]
     table, source = _from_folder(name, place) if place else _from_openml(name)
     y = _target(table, name, source)
-    if name in KNOWN:
-        _check(name, table, y, KNOWN[name], source)
+    if name in PAPER_SETS:
+        _check(name, table, y, PAPER_SETS[name], source)
     return _with_sizes(
         name, _numbers(table.drop_columns(table.column_names[-1:]), source), y, source
     )
@@ -154,7 +154,7 @@ def _descriptions(folder: Path) -> dict[str, dict[str, Any]]:
         raise InputError(
             f"'{index}' must be JSON with a list 'datasets' of objects with a 'name' ({error!r})."
         ) from error
-    spelt = {_spelling(name): name for name in KNOWN}
+    spelt = {_spelling(name): name for name in PAPER_SETS}
     return {spelt.get(_spelling(name), name): entry for name, entry in described.items()}
 
 
@@ -193,7 +193,7 @@ def _check_counts(entry: dict[str, Any], table: pa.Table, source: str) -> None:
 def _from_openml(name: str) -> tuple[pa.Table, str]:
     from sklearn.datasets import fetch_openml
 
-    identity = KNOWN[name].openml
+    identity = PAPER_SETS[name].openml
     try:
         with warnings.catch_warnings():
             # The error below reports what fails; a warning for each retry would repeat it.

@@ -403,15 +403,15 @@ def _panel(axes: Any, rows: Sequence[Row], sets: Sequence[str]) -> None:
     for band in range(0, len(sets), 2):
         axes.axhspan(band - 0.5, band + 0.5, color="#f4f4f4", linewidth=0, zorder=0)
     for place, method in enumerate(methods):
-        mine = [row for row in rows if row["method"] == method]
+        shown = [row for row in rows if row["method"] == method]
         colour = COLOURS.get(method, OTHER_COLOUR)
         heights = [
-            sets.index(row["set"]) + (place - (len(methods) - 1) / 2 + 0.15) * step for row in mine
+            sets.index(row["set"]) + (place - (len(methods) - 1) / 2 + 0.15) * step for row in shown
         ]
         axes.errorbar(
-            [row["nmse_mean"] for row in mine],
+            [row["nmse_mean"] for row in shown],
             heights,
-            xerr=[row["nmse_sd"] or 0.0 for row in mine],
+            xerr=[row["nmse_sd"] or 0.0 for row in shown],
             fmt="o",
             color=colour,
             markersize=5,
@@ -420,7 +420,7 @@ def _panel(axes: Any, rows: Sequence[Row], sets: Sequence[str]) -> None:
         )
         printed = [
             (row, height)
-            for row, height in zip(mine, heights, strict=True)
+            for row, height in zip(shown, heights, strict=True)
             if row["paper_nmse_mean"] is not None
         ]
         if printed:
