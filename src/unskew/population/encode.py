@@ -124,7 +124,7 @@ class ColumnCodes:
         twin = self.in_precision(self.dtype)
         pairs = list(zip(self.columns, other.columns, strict=True))
         twin.columns = [code.joined(column) for code, column in pairs]
-        empty = [isinstance(code, _EmptyCode) for code in self.columns]
+        empty = [isinstance(code, EmptyCode) for code in self.columns]
         kinds = zip(empty, self.types, other.schema.types, strict=True)
         twin.__dict__.pop("kinds", None)
         twin.types = [theirs if none else mine for none, mine, theirs in kinds]
@@ -212,23 +212,23 @@ class ColumnCodes:
         check_kinds(self.names[position], self.types[position], column.type, side=side)
         code = self.columns[position]
         values = self._encode(code, column, position, side)[0]
-        return np.where(np.isnan(values), np.nan, -1.0) if isinstance(code, _EmptyCode) else values
+        return np.where(np.isnan(values), np.nan, -1.0) if isinstance(code, EmptyCode) else values
 
     def n_categories(self, position: int) -> int:
         """Return how many codes the categories of a column have; 0 unless it holds some."""
         code = self.columns[position]
-        return len(code.categories) if isinstance(code, _CategoryCode) else 0
+        return len(code.categories) if isinstance(code, CategoryCode) else 0
 
     def category_codes(self, position: int) -> FloatArray:
         """Return the codes of the categories that the sample has in a column, in order."""
         code = self.columns[position]
-        if not isinstance(code, _CategoryCode):
+        if not isinstance(code, CategoryCode):
             return np.empty(0)
         return np.flatnonzero(_present(code.categories)).astype(np.float64)
 
     def counts_categories(self, position: int) -> bool:
         """Whether the codes of a column are ranks of categories, and so not to be averaged."""
-        return isinstance(self.columns[position], _CategoryCode | _EmptyCode)
+        return isinstance(self.columns[position], CategoryCode | EmptyCode)
 
     def _encode(
         self, code: _Code, column: pa.Array, position: int, side: str
@@ -243,9 +243,9 @@ class ColumnCodes:
     def is_unseen(self, values: FloatArray, column: int) -> BoolArray:
         """Return which codes of a column represent values that no sample row has."""
         code = self.columns[column]
-        if isinstance(code, _EmptyCode):
+        if isinstance(code, EmptyCode):
             return ~np.isnan(values)
-        unseen = values == -1.0 if isinstance(code, _CategoryCode) else np.zeros(len(values), bool)
+        unseen = values == -1.0 if isinstance(code, CategoryCode) else np.zeros(len(values), bool)
         return unseen if self.has_missing[column] else unseen | np.isnan(values)
 
     def format_value(self, column: int, code: float) -> str:
@@ -268,7 +268,7 @@ class ColumnCodes:
             )
 
 
-class _NumberCode:
+class NumberCode:
     """Numbers and booleans as they are."""
 
     whole = False
@@ -290,14 +290,14 @@ class _NumberCode:
             column = as_doubles(column)
         return rounded(column.to_numpy(zero_copy_only=False), self.precision), None
 
-    def joined(self, other: pa.Array) -> _NumberCode:  # noqa: ARG002
+    def joined(self, other: pa.Array) -> NumberCode:  # noqa: ARG002
         return self
 
     def format_value(self, code: float, kind: pa.DataType) -> str:
         return str(bool(code)).lower() if types.is_boolean(kind) else f"{code:,.6g}"
 
 
-class _TimeCode:
+class TimeCode:
     """Days since the sample's first moment: small numbers, which float32 keeps apart."""
 
     def __init__(self, sample: pa.Array) -> None:
@@ -314,7 +314,7 @@ class _TimeCode:
         days = elapsed.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return days / _MICROSECONDS_A_DAY, None
 
-    def joined(self, other: pa.Array) -> _TimeCode:  # noqa: ARG002
+    def joined(self, other: pa.Array) -> TimeCode:  # noqa: ARG002
         return self
 
     def format_value(self, code: float, kind: pa.DataType) -> str:
@@ -331,7 +331,7 @@ class _TimeCode:
         return in_common_form(column).cast(pa.int64())
 
 
-class _CategoryCode:
+class CategoryCode:
     """The rank of a category among the sample's, in sorted order."""
 
     def __init__(self, sample: pa.Array) -> None:
@@ -358,11 +358,11 @@ class _CategoryCode:
         unknown: BoolArray = numbers == -1.0
         return numbers, unknown if unknown.any() else None
 
-    def joined(self, other: pa.Array) -> _CategoryCode:
-        theirs = _CategoryCode(other).categories
+    def joined(self, other: pa.Array) -> CategoryCode:
+        theirs = CategoryCode(other).categories
         return self._with(pc.unique(pa.concat_arrays([self.categories, theirs])).drop_null().sort())
 
-    def of_rows(self, codes: FloatArray) -> _CategoryCode:
+    def of_rows(self, codes: FloatArray) -> CategoryCode:
         counts = np.bincount(
             codes[~np.isnan(codes)].astype(np.int64), minlength=len(self.categories)
         )
@@ -371,8 +371,8 @@ class _CategoryCode:
         # A null is no category, and keeps the place of one.
         return self._with(pc.if_else(pa.array(counts > 0), self.categories, None))
 
-    def _with(self, categories: pa.Array) -> _CategoryCode:
-        twin = _CategoryCode.__new__(_CategoryCode)
+    def _with(self, categories: pa.Array) -> CategoryCode:
+        twin = CategoryCode.__new__(CategoryCode)
         twin.categories, twin.precision = categories, self.precision
         return twin
 
@@ -391,11 +391,11 @@ class _CategoryCode:
                 numbers = rounded(numbers, self.precision).astype(np.float64)
                 values = pa.array(numbers, from_pandas=True)
             case Kind.TIME:
-                values = _TimeCode.microseconds(values)
+                values = TimeCode.microseconds(values)
         return column.indices.cast(pa.int64()), values.cast(pa.large_string())
 
 
-class _EmptyCode:
+class EmptyCode:
     """A column that is missing throughout the sample: any value at all is unseen."""
 
     def encode(self, column: pa.Array) -> tuple[FloatArray, BoolArray | None]:
@@ -410,26 +410,26 @@ class _EmptyCode:
         return "missing" if np.isnan(code) else "present"
 
 
-_Code = _NumberCode | _TimeCode | _CategoryCode | _EmptyCode
+_Code = NumberCode | TimeCode | CategoryCode | EmptyCode
 
 
 def _column_code(sample: pa.Array) -> _Code:
     if not _present(sample).any():
-        return _EmptyCode()
+        return EmptyCode()
     match kind_of(sample.type):
         case Kind.TIME:
-            return _TimeCode(sample)
+            return TimeCode(sample)
         case Kind.CATEGORY:
-            return _CategoryCode(sample)
+            return CategoryCode(sample)
         case _:
-            return _NumberCode(sample.type)
+            return NumberCode(sample.type)
 
 
 def _code_of_rows(code: _Code, values: FloatArray) -> _Code:
     """Return the code of a column of which only rows with these values are left."""
     if np.isnan(values).all():
-        return _EmptyCode()
-    return code.of_rows(values) if isinstance(code, _CategoryCode) else code
+        return EmptyCode()
+    return code.of_rows(values) if isinstance(code, CategoryCode) else code
 
 
 def _present(column: pa.Array) -> BoolArray:

@@ -58,7 +58,7 @@ class FeatureSpace:
         is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
         self._numbers = np.flatnonzero(~is_category)
         self._indicators = np.flatnonzero(~is_category & codes.has_missing)
-        self._one_hots = [_OneHot.learn(int(p), values[:, p]) for p in np.flatnonzero(is_category)]
+        self._one_hots = [OneHot.learn(int(p), values[:, p]) for p in np.flatnonzero(is_category)]
         columns = np.array(values[:, self._numbers], order="F")
         missing = np.isnan(columns)
         with np.errstate(over="ignore", invalid="ignore"):  # callers check for finite points
@@ -169,7 +169,7 @@ class FeatureSpace:
                 )
 
 
-class _OneHot(NamedTuple):
+class OneHot(NamedTuple):
     """One column of categories: the one-hot column of each of its codes, -1 for none."""
 
     position: int
@@ -179,7 +179,7 @@ class _OneHot(NamedTuple):
     """The output of a missing value."""
 
     @classmethod
-    def learn(cls, position: int, column: FloatArray) -> _OneHot:
+    def learn(cls, position: int, column: FloatArray) -> OneHot:
         """Give a one-hot column to each frequent category, and one to all the others."""
         categories, counts = np.unique(column, return_counts=True)  # missing is one, and the last
         is_rare = np.zeros(len(categories), dtype=bool)

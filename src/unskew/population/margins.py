@@ -3,7 +3,7 @@
 :class:`Margins` takes the place of a population for weighters that ask for sums of features or for
 counts of cells, which it answers from its tables (:class:`MarginAnswers`): a level that no sample
 row has is uncovered, and the others of its margin are scaled to the whole. Margins are given,
-counted in rows (:meth:`Margins.from_population`), or read from a file (:func:`read_margins`).
+or counted in a population's rows, in one pass.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import Block, FeatureSet, Levels, Number, Term
+from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_levels import MarginLevels, match_levels
 from unskew.population.margin_tables import (
     Key,
     Table,
-    count_margins,
     moved_tables,
     read_tables,
     resolved_totals,
     split_name,
 )
+from unskew.population.population import Population
 from unskew.population.rows import Rows
-from unskew.population.sample_files import read_table
 from unskew.population.summaries import (
     Question,
     RowBlock,
@@ -552,75 +552,77 @@ def _end_rows(rows: pa.Table, known: MarginLevels, end: str) -> pa.Table:
     return rows.combine_chunks()
 
 
-NUMBERS = ("count", "share", "percent")
-SIZE = "(size)"
+class LevelCounts(Summary):
+    """How many rows have each combination of values; of one column of numbers, their total."""
+
+    grows = True
+
+    def __init__(self, columns: Key) -> None:
+        self.columns = columns
+        self.counts: pa.RecordBatch | None = None
+        self.total = 0.0
+        self.missing = 0
+
+    shared = frozenset({"columns"})
+
+    def update(self, rows: RowBlock) -> None:
+        """Count a block."""
+        table = pa.Table.from_batches([rows.batch]).select(list(self.columns))
+        if len(self.columns) == 1 and kind_of(table.schema.types[0]) == Kind.NUMBER:
+            column = as_doubles(table.column(0).combine_chunks())
+            values = column.to_numpy(zero_copy_only=False)
+            self.missing += int((values != values).sum())
+            self.total += float(rows.weight @ values)
+            return
+        self._add(table.append_column("n", pa.array(rows.weight)))
+
+    def merge(self, other: LevelCounts) -> None:
+        """Add the counts of other rows."""
+        self.total += other.total
+        self.missing += other.missing
+        if other.counts is not None:
+            self._add(pa.Table.from_batches([other.counts]))
+
+    def _add(self, table: pa.Table) -> None:
+        for position, name in enumerate(self.columns):
+            column = table.column(position)
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+                table = table.set_column(position, name, column)
+        if self.counts is not None:
+            table = pa.concat_tables([pa.Table.from_batches([self.counts]), table])
+        counted = table.group_by(list(self.columns), use_threads=False).aggregate([("n", "sum")])
+        counted = counted.select([*self.columns, "n_sum"]).rename_columns([*self.columns, "n"])
+        self.counts = counted.combine_chunks().to_batches()[0]
 
 
-def read_margins(data: Any, **options: Any) -> Margins:
-    r"""Read margins from a CSV or Parquet file with the columns variable, category and a number.
-
-    Parameters
-    ----------
-    data : str, Path or binary file
-        The table. Its column of numbers is called ``count``, ``share`` or ``percent``. Of a column
-        of numbers, the category ``(mean)`` or ``(total)`` has its mean or total. For a joint table
-        the names and the categories are joined by colons: ``age:region``, ``18-24:north``. The
-        variable ``(size)`` is the population's size. The example in the package is
-        ``importlib.resources.files("unskew") / "examples" / "census" / "margins.csv"``.
-    **options
-        Further parameters of :class:`unskew.Margins`.
-
-    Returns
-    -------
-    Margins
-
-    Examples
-    --------
-    >>> import io
-    >>> from unskew import read_margins
-    >>> text = b"variable,category,count\nsex,f,52\nsex,m,48\nage,(mean),41.5\n"
-    >>> read_margins(io.BytesIO(text))
-    Margins(sex, age, size=100.0)
-    """
-    table = read_table(data, ["variable", "category"], side="margins")
-    names = {name.strip().lower(): name for name in table.column_names}
-    number = [name for name in NUMBERS if name in names]
-    missing = [name for name in ("variable", "category") if name not in names]
-    if missing or len(number) != 1:
-        raise InputError(
-            "A file of margins has the columns variable, category and one of count, share and "
-            f"percent; this one has {', '.join(map(repr, table.column_names))}."
-        )
-    kept = [names[name] for name in ("variable", "category", number[0])]
-    tables: dict[Any, dict[Any, Any]] = {}
-    means: dict[str, float] = {}
+def count_margins(
+    data: Any, margins: Sequence[str | Key]
+) -> tuple[dict[Key, dict[Any, float]], dict[str, float], float]:
+    """Return counts of categories, totals of numbers and the size of a population, in one pass."""
+    population = Population.of(data)
+    if isinstance(margins, str) or not len(margins):
+        raise ParameterError(f"margins must be a list of columns, or of tuples; got {margins!r}.")
+    keys = [key if isinstance(key, tuple) else (key,) for key in margins]
+    for name in (name for key in keys for name in key):
+        if name not in population.columns:
+            raise InputError(
+                f"The population lacks column '{name}'. Its columns are "
+                f"{', '.join(population.columns)}."
+            )
+    total, parts = Total(), [LevelCounts(key) for key in keys]
+    population.reduce(Summaries([total, *parts]))
+    counts: dict[Key, dict[Any, float]] = {}
     totals: dict[str, float] = {}
-    for variable, category, value in zip(*(table[name].to_pylist() for name in kept), strict=True):
-        key = str(variable)
-        if key == SIZE:
-            options.setdefault("size", value)
-        elif category == "(mean)":
-            means[key] = value
-        elif category == "(total)":
-            totals[key] = value
+    for part in parts:
+        if part.missing:
+            raise InputError(
+                f"Column '{part.columns[0]}' of the population has {part.missing} missing numbers, "
+                "so that its total is not known."
+            )
+        if part.counts is None:
+            totals[part.columns[0]] = part.total
         else:
-            _add(tables, key, category, value)
-    options = {**options, "means": means, "totals": totals}
-    if number[0] == "count":
-        return Margins(tables, **options)
-    return Margins(shares=tables, unit="share" if number[0] == "share" else "percent", **options)
-
-
-def _add(tables: dict[Any, dict[Any, Any]], variable: str, category: Any, value: Any) -> None:
-    """Put one level into the table of its variables."""
-    columns = tuple(variable.split(":"))
-    level = (category,) if len(columns) == 1 else tuple(str(category).split(":"))
-    if len(level) != len(columns):
-        raise InputError(
-            f"Category {category!r} of {variable!r} must have {len(columns)} parts, joined by "
-            "colons."
-        )
-    table = tables.setdefault(columns, {})
-    if level in table:
-        raise InputError(f"The file of margins lists {category!r} of {variable!r} twice.")
-    table[level] = value
+            *levels, numbers = (column.to_pylist() for column in part.counts.columns)
+            counts[part.columns] = dict(zip(zip(*levels, strict=True), numbers, strict=True))
+    return counts, totals, total.mass

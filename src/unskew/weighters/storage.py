@@ -32,12 +32,12 @@ _ALWAYS_TRUSTED = (
     "unskew.overlap.overlap.Overlap",
     "unskew.overlap.overlap.OverlapRule",
     "unskew.population.encode.ColumnCodes",
-    "unskew.population.encode._CategoryCode",
-    "unskew.population.encode._EmptyCode",
-    "unskew.population.encode._NumberCode",
-    "unskew.population.encode._TimeCode",
+    "unskew.population.encode.CategoryCode",
+    "unskew.population.encode.EmptyCode",
+    "unskew.population.encode.NumberCode",
+    "unskew.population.encode.TimeCode",
     "unskew.population.feature_space.FeatureSpace",
-    "unskew.population.feature_space._OneHot",
+    "unskew.population.feature_space.OneHot",
 )
 """What the file of any weighter may hold beside NumPy arrays and scikit-learn's estimators."""
 
