@@ -45,11 +45,11 @@ from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
 from unskew.population.margin_levels import CollapsedLevelsWarning as CollapsedLevelsWarning
 from unskew.population.margins import Margins as Margins
+from unskew.population.open_sample import SparkSample as SparkSample
 from unskew.population.population import Population as Population
 from unskew.population.progress import Progress as Progress
 from unskew.population.sample_files import read_margins as read_margins
 from unskew.population.sample_files import read_sample as read_sample
-from unskew.population.spark_sample import SparkSample as SparkSample
 from unskew.population.summaries import Summary as Summary
 from unskew.weighters.auto import AutoWeights as AutoWeights
 from unskew.weighters.calibration import CalibrationWeights as CalibrationWeights

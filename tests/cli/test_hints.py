@@ -54,9 +54,9 @@ class TestVerdict:
 
         add, rows = Pass.add, []
 
-        def counted(self, part, *work):
-            rows.append(part.n_rows)
-            add(self, part, *work)
+        def counted(self, placed, *found):
+            rows.append(placed.part.n_rows)
+            add(self, placed, *found)
 
         monkeypatch.setattr(Pass, "add", counted)
         result = unskew(*weigh(*ROLES, "--report", "r.html", "--method", "kmm"))

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import StrOptions
 from unskew.errors import InputError, ParameterError
-from unskew.learning.bands import is_pair
 from unskew.learning.conformal import Conformal
+from unskew.learning.conformal_regressor import is_pair
 from unskew.learning.trainer import Committee, TrainingRows, aligned, learner_name
 from unskew.numerics.conformal import ROUNDING, adaptive_scores
 from unskew.numerics.typing import BoolArray, FloatArray

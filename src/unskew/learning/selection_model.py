@@ -437,7 +437,12 @@ class SelectionModel(WithParameters):
         """Keep the estimates of both equations, in the columns as they are given."""
         n_selection, n_outcome = problem.sizes
         back = problem.back(*[1.0] * (len(found.params) - n_selection - n_outcome))
-        self._keep(found.params, back, found.influence, rows, found.covariance)
+        self._covariance_kind = rows.covariance_kind(self.covariance)
+        covariance = found.covariance
+        if self._covariance_kind != "model":
+            covariance = sandwich(found.influence, rows.groups)
+        self.params_: FloatArray = back @ found.params
+        self.covariance_: FloatArray = back @ covariance @ back.T
         self.selection_intercept_ = float(self.params_[0])
         self.selection_coef_: FloatArray = self.params_[1:n_selection]
         self.intercept_ = float(self.params_[n_selection])
@@ -476,22 +481,6 @@ class SelectionModel(WithParameters):
                 'happens with few rows or a wrong model. Use method="ml".'
             )
 
-    def _keep(
-        self,
-        params: FloatArray,
-        back: FloatArray,
-        influence: FloatArray,
-        rows: HeckmanRows,
-        covariance: FloatArray | None = None,
-    ) -> None:
-        """Keep parameters and their covariance: the model's own if it is given and asked for."""
-        asked = "robust" if covariance is None else self.covariance
-        self._covariance_kind = rows.covariance_kind(asked)
-        if covariance is None or self._covariance_kind != "model":
-            covariance = sandwich(influence, rows.groups)
-        self.params_: FloatArray = back @ params
-        self.covariance_: FloatArray = back @ covariance @ back.T
-
     def _fit_of(self, X: Any) -> tuple[FloatArray, pa.RecordBatch]:
         """Return xᵀβ of rows, and the rows."""
         batch = self._batch(X, self._equation("_outcome").columns)
@@ -500,7 +489,7 @@ class SelectionModel(WithParameters):
     def predict_selected(self, X: Any) -> FloatArray:
         """Return the probability of each row to be selected."""
         batch = self._batch(X, self._equation("_selection").columns)
-        probability = self._probability(batch)
+        probability: FloatArray = ndtr(self._index(batch))
         self._selection.warn_of_unseen(batch, probability)
         return probability
 
@@ -543,11 +532,6 @@ class SelectionModel(WithParameters):
         check_is_fitted(self, "params_")
         equation: Equation = getattr(self, name)
         return equation
-
-    def _probability(self, batch: pa.RecordBatch) -> FloatArray:
-        """Return the probability of being selected, of rows with the selection's columns."""
-        probability: FloatArray = ndtr(self._index(batch))
-        return probability
 
     def _index(self, batch: pa.RecordBatch) -> FloatArray:
         """Return zᵀγ of rows with the selection's columns."""

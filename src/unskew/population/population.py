@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
@@ -46,13 +46,12 @@ from unskew.population.summaries import Question, Summaries, Summary, SummaryTyp
 from unskew.population.threads import in_order, n_threads
 
 
-@dataclass(frozen=True)
-class Place:
-    """The first part that is not merged yet: its file, its number there, and its first row."""
+class PlacedPart(NamedTuple):
+    """A part of a source, with the number of its file and of its first row."""
 
-    file: int = 0
-    part: int = 0
-    row: int = 0
+    part: Part
+    file: int
+    row: int
 
 
 class Pass:
@@ -74,56 +73,50 @@ class Pass:
 
     def __init__(self, summary: Summary, source: Source, *, skip: bool) -> None:
         self.summary = summary
-        self._source = source
-        self._skip = skip
-        self.seen, self._place = PassTotals(started=True, whole=True), Place()
+        self.seen = PassTotals()
+        self._source, self._skip, self._file = source, skip, 0
         self._remember()
 
-    def parts(self, columns: Sequence[str], types: Types) -> Iterator[tuple[Part, Place]]:
+    def parts(self, columns: Sequence[str], types: Types) -> Iterator[PlacedPart]:
         """Yield the parts, each with its place."""
         row = 0
         for file in range(max(len(self._source.files), 1)):
-            for number, part in enumerate(self._source.parts(columns, types, file)):
-                yield part, Place(file, number, row)
+            for part in self._source.parts(columns, types, file):
+                yield PlacedPart(part, file, row)
                 row += part.n_rows
 
-    def add(self, part: Part, place: Place, partial: Summary, found: PassTotals) -> None:
+    def add(self, placed: PlacedPart, partial: Summary, found: PassTotals) -> None:
         """Merge what a part has shown."""
-        self._move_to(place)
-        skipped = self.seen.skipped
-        if skipped and self._source.files[place.file].path in skipped:
-            return
-        self.summary.merge(partial)
-        self.seen.add(found)
-        self._place = Place(place.file, place.part + 1, place.row + part.n_rows)
+        self._move_to(placed.file)
+        if not self._is_skipped():
+            self.summary.merge(partial)
+            self.seen.add(found)
 
-    def leave_out(self, place: Place, error: UnreadableFileError) -> None:
+    def leave_out(self, file: int, error: UnreadableFileError) -> None:
         """Take a file out that cannot be read; raises the error if that is not allowed."""
         if not self._skip:
             raise error
-        self._move_to(place)
-        skipped = {**self.seen.skipped, self._source.files[place.file].path: str(error)}
+        self._move_to(file)
+        skipped = {**self.seen.skipped, self._source.files[file].path: str(error)}
         self.summary = copy.deepcopy(self._before[0])
         self.seen = replace(self._before[1], skipped=skipped)
 
-    def finish(self) -> None:
-        """Check the last file, when all parts are merged."""
-        self._check_file()
-
-    def _check_file(self) -> None:
+    def check_file(self) -> None:
         """Check that the file whose parts are merged has not changed since it was opened."""
-        file = self._place.file
-        if self._source.files and self._source.files[file].path in self.seen.skipped:
-            return
-        try:
-            self._source.check_unchanged(file)
-        except UnreadableFileError as error:
-            self.leave_out(self._place, error)
+        if not self._is_skipped():
+            try:
+                self._source.check_unchanged(self._file)
+            except UnreadableFileError as error:
+                self.leave_out(self._file, error)
 
-    def _move_to(self, place: Place) -> None:
-        if place.file != self._place.file:
-            self._check_file()
-            self._place = place
+    def _is_skipped(self) -> bool:
+        skipped = self.seen.skipped
+        return bool(skipped) and self._source.files[self._file].path in skipped
+
+    def _move_to(self, file: int) -> None:
+        if file != self._file:
+            self.check_file()
+            self._file = file
             self._remember()
 
     def _remember(self) -> None:
@@ -465,21 +458,21 @@ class Population:
         source = self._source.for_costly() if summary.is_costly() else self._source
         run = Pass(copy.deepcopy(empty), source, skip=self._skip)
 
-        def answer(work: tuple[Part, Place]) -> tuple[Part, Place, _Answer]:
+        def answer(placed: PlacedPart) -> tuple[PlacedPart, _Answer]:
             try:
-                return *work, self._read_part(copy.deepcopy(empty), *work)
+                return placed, self._read_part(copy.deepcopy(empty), placed)
             except UnreadableFileError as error:
-                return *work, error
+                return placed, error
 
         work = run.parts(self._reading.all_columns, self._types)
         with one_blas_thread():
-            for part, place, result in in_order(answer, work, n_threads(threads)):
+            for placed, result in in_order(answer, work, n_threads(threads)):
                 if isinstance(result, UnreadableFileError):
-                    run.leave_out(place, result)
+                    run.leave_out(placed.file, result)
                 else:
-                    run.add(part, place, *result)
-                reporter.advance(run.seen.rows, place.file)
-        run.finish()
+                    run.add(placed, *result)
+                reporter.advance(run.seen.rows, placed.file)
+        run.check_file()
         summary.merge(run.summary)
         return run.seen
 
@@ -490,13 +483,14 @@ class Population:
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 
-    def _read_part(self, summary: Summary, part: Part, place: Place) -> tuple[Summary, PassTotals]:
+    def _read_part(self, summary: Summary, placed: PlacedPart) -> tuple[Summary, PassTotals]:
+        part = placed.part
         if self._skip:
             summary.stand_alone()
-        seen = self._reading.read(summary, part.read(), place.row)
+        seen = self._reading.read(summary, part.read(), placed.row)
         if seen.rows != part.n_rows:
             files = self._source.files
-            where = f"'{files[place.file].path}'" if files else "the population"
+            where = f"'{files[placed.file].path}'" if files else "the population"
             raise UnreadableFileError(
                 f"A part of {where} announced {part.n_rows} rows and gave {seen.rows}: it changed "
                 "while it was being read. Read it again when nothing writes to it."
