@@ -71,7 +71,7 @@ def test_too_many_buckets(two_causes):
     fewer = int(str(error.value).partition("buckets=")[2][0])
     weighter = HistogramWeights(overlap=0.05, buckets=fewer).fit(sample, population=people)
     assert weighter.uncovered_ <= 0.05
-    assert weighter.coarser() is None
+    assert weighter.coverage_advice() is None
 
 
 @pytest.mark.parametrize(

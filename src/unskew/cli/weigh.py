@@ -202,7 +202,7 @@ def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> No
     share, rules = _uncovered(weighter), weighter.overlap_.rules
     if share <= allowed:
         return
-    step = weighter.coarser()
+    step = weighter.coverage_advice()
     if weighter.overlap_.uncovered <= allowed and step is not None:
         why = f"lies in cells without sample rows. {step.sentence(OPTIONS)}"
     else:

@@ -323,13 +323,13 @@ def _compare(
 ) -> tuple[Bias, Overlap, Forecast]:
     """Compare the sample with the rows drawn."""
     with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        theirs = sample.codes.transform(drawn.rows, side="population").values
-        _check_ranges(sample.codes.names, sample.values, theirs)
+        of_population = sample.codes.transform(drawn.rows, side="population").values
+        _check_ranges(sample.codes.names, sample.values, of_population)
         with ThreadPoolExecutor(1) as beside:  # the classifier's test alone leaves a core idle
             features = beside.submit(
-                measure_balance, sample, after, totals.columns, theirs, drawn.weight
+                measure_balance, sample, after, totals.columns, of_population, drawn.weight
             )
-            del theirs  # of many columns, it is large
+            del of_population  # of many columns, it is large
             tell("testing whether sample and population differ")
             bias, forecast = _test(sample, drawn, features, after, judged, family, even, beside)
         if overlap is None:
@@ -418,11 +418,11 @@ def _check_parameters(judge: str, examined_rows: Any, random_state: Any) -> None
         )
 
 
-def _check_ranges(names: Sequence[str], mine: FloatArray, theirs: FloatArray) -> None:
+def _check_ranges(names: Sequence[str], sample: FloatArray, population: FloatArray) -> None:
     """Refuse columns whose largest and smallest value have no difference in floating point."""
     with np.errstate(over="ignore", invalid="ignore"):
         largest, smallest = (
-            extreme(extreme.reduce(mine, axis=0), extreme.reduce(theirs, axis=0))
+            extreme(extreme.reduce(sample, axis=0), extreme.reduce(population, axis=0))
             for extreme in (np.fmax, np.fmin)
         )
         ranges = largest - smallest

@@ -261,7 +261,7 @@ def balance_of(weighed: Weighed) -> Balance:
     space, points = weighed.fit.sample.points("standard")
     means = np.full(points.shape[1], np.nan)
     if weighed.drawn is not None and weighed.drawn.rows is not None:
-        rows = space.transform(weighed.narrow(weighed.drawn.rows), side="population").values
+        rows = space.transform(weighed.select_columns(weighed.drawn.rows), side="population").values
         inside = np.isfinite(rows).all(axis=1)
         means = np.average(rows[inside], axis=0, weights=weighed.drawn.weight[inside])
     return Balance(points, means)

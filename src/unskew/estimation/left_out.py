@@ -60,7 +60,7 @@ def _population(weighed: Weighed) -> pa.Table | Margins:
     if isinstance(target, Margins):
         return target
     drawn = weighed.drawn if weighed.drawn is not None else target.reduce(Reservoir(NOISE_ROWS))
-    table = pa.Table.from_batches([weighed.narrow(drawn.rows)])
+    table = pa.Table.from_batches([weighed.select_columns(drawn.rows)])
     share = drawn.weight * (target.mass / drawn.weight.sum())
     return table.append_column(_WEIGHT, pa.array(share))
 

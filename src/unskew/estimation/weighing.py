@@ -61,13 +61,13 @@ class Weighed:
     def drawn_rows(self) -> pa.RecordBatch:
         """The rows that were drawn of the population, with the columns that were weighed by."""
         assert self.drawn is not None
-        return self.narrow(self.drawn.rows)
+        return self.select_columns(self.drawn.rows)
 
     def mass(self) -> float:
         """Return the population's size, or raise that it is not known."""
         return self.fit.target.mass
 
-    def narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def select_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows that were drawn with the columns that were weighed by."""
         return batch.select(self.fit.sample.rows.table.column_names)
 

@@ -51,7 +51,7 @@ WEIGH_NEW_ROWS = (
 """The weighters that can weigh new rows, for the message."""
 
 
-class Part(NamedTuple):
+class ConformalSplit(NamedTuple):
     """What one split of the sample gave.
 
     Attributes
@@ -273,7 +273,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
 
     def _part(
         self, rows: TrainingRows, training: IntArray, calibration: IntArray
-    ) -> tuple[Part, FloatArray]:
+    ) -> tuple[ConformalSplit, FloatArray]:
         """Return what one split gives, and the weights of its calibration rows."""
         train, rest = rows.take(training), rows.take(calibration)
         cells = None
@@ -296,7 +296,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         else:
             n_cells = len(cells.sample_counts_)
             distribution = ScoreDistribution.of(scores, weights, cells._locate(rest.X), n_cells)
-        return Part(model, weighter, cells, distribution), weights
+        return ConformalSplit(model, weighter, cells, distribution), weights
 
     def _fit_weighter(self, weighter: Any, rows: TrainingRows) -> Any:
         return weighter.fit(rows.X, rows.y, population=rows.population, sample_weight=rows.design)

@@ -127,7 +127,7 @@ class ColumnCodes:
         empty = [isinstance(code, EmptyCode) for code in self.columns]
         kinds = zip(empty, self.types, other.schema.types, strict=True)
         twin.__dict__.pop("kinds", None)
-        twin.types = [theirs if none else mine for none, mine, theirs in kinds]
+        twin.types = [second if none else first for none, first, second in kinds]
         twin.has_missing = self.has_missing | [not _present(column).all() for _, column in pairs]
         return twin
 
@@ -359,8 +359,8 @@ class CategoryCode:
         return numbers, unknown if unknown.any() else None
 
     def joined(self, other: pa.Array) -> CategoryCode:
-        theirs = CategoryCode(other).categories
-        return self._with(pc.unique(pa.concat_arrays([self.categories, theirs])).drop_null().sort())
+        both = pa.concat_arrays([self.categories, CategoryCode(other).categories])
+        return self._with(pc.unique(both).drop_null().sort())
 
     def of_rows(self, codes: FloatArray) -> CategoryCode:
         counts = np.bincount(

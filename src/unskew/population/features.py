@@ -19,7 +19,7 @@ import pyarrow as pa
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.encode import ColumnCodes
-from unskew.population.groupings import Grouping, combined, looked_up
+from unskew.population.groupings import Grouping, combined, lookup
 from unskew.population.rows import Form
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Levels(Term):
 
     def places(self, codes: FloatArray) -> IntArray:
         """Return the feature that is one at each row; -1 if there is none."""
-        return looked_up(self.known, self.outputs, self.combine(codes))
+        return lookup(self.known, self.outputs, self.combine(codes))
 
     def places_of(self, joint: Levels, position: int) -> IntArray:
         """Return which of these levels of one column each feature of joint levels has."""
@@ -135,7 +135,7 @@ class Levels(Term):
         values: Any = joint.groupings[place]
         first = np.unique(values.groups, return_index=True)[1]  # a value of each group
         own = self.groupings[0].of(values.values[first])[group]
-        return looked_up(self.known, self.outputs, own)
+        return lookup(self.known, self.outputs, own)
 
     def of(self, rows: Block) -> FloatArray:
         """Return the indicators."""

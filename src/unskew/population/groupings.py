@@ -46,7 +46,7 @@ class ValueGroups(Grouping):
     def of(self, column: FloatArray) -> IntArray:
         """Return the group of each code; -1 for none."""
         numbers = self.values[~np.isnan(self.values)]
-        groups = looked_up(numbers, self.groups[: len(numbers)], column)
+        groups = lookup(numbers, self.groups[: len(numbers)], column)
         if len(numbers) < len(self.values):
             groups[np.isnan(column)] = self.groups[-1]
         return groups
@@ -91,14 +91,14 @@ def combined(
     return np.where(outside, -1, total)
 
 
-def looked_up(keys: FloatArray | IntArray, values: IntArray, asked: Any) -> IntArray:
+def lookup(keys: FloatArray | IntArray, values: IntArray, asked: Any) -> IntArray:
     """Return the value of each key that is asked for; -1 for those that are not there.
 
     ``keys`` are sorted. A table of the whole numbers between them is much faster than a search.
 
     Examples
     --------
-    >>> looked_up(np.array([2, 5]), np.array([7, 8]), np.array([5.0, 3.0, 2.0, 2.5, np.nan]))
+    >>> lookup(np.array([2, 5]), np.array([7, 8]), np.array([5.0, 3.0, 2.0, 2.5, np.nan]))
     array([ 8, -1,  7, -1, -1])
     """
     if not len(keys):

@@ -35,11 +35,13 @@ def by_position(values: Any, X: Any, name: str) -> Any:
     y has the row labels of X in another order, and its values are taken in their own order. Put
     them into that of X first, y.loc[X.index], or drop the labels: y.to_numpy().
     """
-    mine: Any = getattr(X, "index", None)
-    theirs: Any = getattr(values, "index", None)
-    if not (hasattr(mine, "equals") and hasattr(theirs, "equals")) or mine.equals(theirs):
+    of_rows: Any = getattr(X, "index", None)
+    of_values: Any = getattr(values, "index", None)
+    if not (hasattr(of_rows, "equals") and hasattr(of_values, "equals")) or of_rows.equals(
+        of_values
+    ):
         return values
-    if len(mine) != len(theirs) or not theirs.isin(mine).all():
+    if len(of_rows) != len(of_values) or not of_values.isin(of_rows).all():
         return values
     warn_caller(
         UserWarning(

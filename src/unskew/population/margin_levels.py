@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from unskew.errors import InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.groupings import Bands, distinct, looked_up
+from unskew.population.groupings import Bands, distinct, lookup
 from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
 
@@ -158,7 +158,7 @@ def _match_column(
     else:
         table = {v: labels.index(label) for label, v in points.items() if v is not None}
         keys = np.array(sorted(table), dtype=float)
-        found = looked_up(keys, np.array([table[key] for key in keys.tolist()]), numbers)
+        found = lookup(keys, np.array([table[key] for key in keys.tolist()]), numbers)
     if None in labels:
         found[np.isnan(numbers)] = labels.index(None)
     _check_found(name, labels, found, column)

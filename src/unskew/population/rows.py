@@ -75,12 +75,12 @@ class ColumnLabels(NamedTuple):
         """
         sides = (self, other)
         # Without the x of numbers, they are as a file would hold them.
-        mine, theirs = ([one[side.numbered :] for one in side.names] for side in sides)
-        whole = all(one.removeprefix("-").isdecimal() for one in [*mine, *theirs])
+        own, others = ([one[side.numbered :] for one in side.names] for side in sides)
+        whole = all(one.removeprefix("-").isdecimal() for one in [*own, *others])
         if all(side.named or (side.numbered and whole) for side in sides):
-            at = dict(zip(theirs, other.names, strict=True))
-            return {n: at[key] for n, key in zip(self.names, mine, strict=True) if key in at}
-        for side, labels in zip(sides, (mine, theirs), strict=True):
+            at = dict(zip(others, other.names, strict=True))
+            return {n: at[key] for n, key in zip(self.names, own, strict=True) if key in at}
+        for side, labels in zip(sides, (own, others), strict=True):
             if side.numbered and labels != [str(place) for place in range(len(labels))]:
                 raise MismatchError(
                     f"The columns of one table are labelled {', '.join(labels[:10])}, and those of "

@@ -133,8 +133,8 @@ class Summary(ABC):
             raise NotImplementedError(f"{type(self).__name__} defines neither `added` nor `merge`.")
         for name in self.added:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for mine, theirs in parts:
-            mine.merge(theirs)
+        for own, others in parts:
+            own.merge(others)
 
     def stand_alone(self) -> None:
         """Stop sharing what copies have learned and may have to take back.

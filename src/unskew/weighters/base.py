@@ -399,7 +399,7 @@ class Weighter(WithParameters, ABC):
         """Return what ``uncovered_`` means for this method, and what was done with it."""
         return f"{self.uncovered_:.1%} of the population: {self.uncovered_means}."
 
-    def coarser(self) -> NextStep | None:
+    def coverage_advice(self) -> NextStep | None:
         """Return how to leave less of the population uncovered; None if the method is not why."""
         return None
 

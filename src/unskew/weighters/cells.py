@@ -265,7 +265,7 @@ class CellWeighter(InductiveWeighter, ABC):
             f"values that no sample row has. {done}; the weights cannot make the sample represent "
             "it."
         )
-        step = self.coarser()
+        step = self.coverage_advice()
         return text if step is None else f"{text} {step.sentence()}"
 
 

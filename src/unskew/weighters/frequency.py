@@ -53,7 +53,7 @@ class FrequencyWeights(CellWeighter):
     def _partition_assumption(self) -> str:
         return "cells are points, and the points that no sample row has are allowed for"
 
-    def coarser(self) -> NextStep | None:
+    def coverage_advice(self) -> NextStep | None:
         """Return how to leave less of the population uncovered."""
         points, rows = len(self.sample_counts_), self.sample_counts_.sum()
         if points * FEWEST_ROWS_A_CELL <= rows:

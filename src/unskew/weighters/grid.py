@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.groupings import looked_up
+from unskew.population.groupings import lookup
 
 FEW_BORDERS = 64
 """So many comparisons with whole columns take less time than a search for each value."""
@@ -48,7 +48,7 @@ class Values(ColumnGrid):
         return cls(np.unique(column[~np.isnan(column)]))
 
     def _present_codes(self, column: FloatArray) -> IntArray:
-        return looked_up(self.borders, np.arange(len(self.borders)), column)
+        return lookup(self.borders, np.arange(len(self.borders)), column)
 
 
 class Buckets(ColumnGrid):

@@ -96,7 +96,7 @@ class HistogramWeights(CellWeighter):
         self._pieces = counted[0].learned
         return super()._choose(sample, counted)
 
-    def coarser(self) -> NextStep | None:
+    def coverage_advice(self) -> NextStep | None:
         """Return how to leave less of the population uncovered: fewer buckets, fewer columns."""
         cut, uncut = self._pieces  # the numbers of buckets, of categories
         rows, cells = self.sample_counts_.sum(), math.prod(cut) * math.prod(uncut)
