@@ -18,6 +18,7 @@ from sklearn.base import clone
 from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.labels import checked_labels
 from unskew.population.population import Population
 from unskew.population.progress import tell
 from unskew.population.reservoir import Reservoir
@@ -125,14 +126,11 @@ def _refitted(
         pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
     )
     twin = clone(weighter).set_params(columns=columns, total="sample", overlap="ignore")
+    some = sample.under_names().take(rows)
+    some.labels = None if labels is None else checked_labels(labels, len(sample))[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return twin.fit(
-            sample.rows.table.take(pa.array(rows)),
-            None if labels is None else np.asarray(labels)[rows],
-            population=population,
-            sample_weight=sample.design[rows],
-        )
+        return twin.fit(some, population=population)
 
 
 def effective_without(

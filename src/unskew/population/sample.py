@@ -231,6 +231,13 @@ class Sample:
             self._selected[chosen] = twin
         return self._selected[chosen]
 
+    def under_names(self) -> Self:
+        """Return the sample with columns that are matched by name, also where X has none."""
+        twin = copy.copy(self)
+        twin.rows = twin.all_rows = replace(self.rows, named=True, numbered=False)
+        twin._selected = {}
+        return twin
+
     def with_design(self, design: FloatArray) -> Self:
         """Return the same rows with other design weights; their encodings are shared."""
         twin = copy.copy(self)
