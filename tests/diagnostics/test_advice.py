@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from unskew import HistogramWeights, OverlapError, TreeWeights, diagnose
-from unskew.cli.words import OPTIONS
+from unskew.cli.phrases import OPTIONS
 from unskew.weighters.next_step import NextStep
 
 

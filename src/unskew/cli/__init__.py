@@ -19,7 +19,7 @@ import typer
 
 from unskew import __version__
 from unskew.cli.apply import Apply
-from unskew.cli.command import Command, register
+from unskew.cli.arguments import Command, register
 from unskew.cli.demo import Demo
 from unskew.cli.diagnose import Diagnose, with_limits
 from unskew.cli.estimate import Estimate
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _fail(message: object, code: int) -> NoReturn:
-    from unskew.cli.words import in_options
+    from unskew.cli.phrases import in_options
 
     print(f"unskew: {plain(in_options(str(message)))}", file=sys.stderr)
     sys.exit(code)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unskew.cli import options
-from unskew.cli.command import Command
+from unskew.cli.arguments import Command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +38,7 @@ class Apply(Command):
     def run(self) -> None:
         """Weigh the new rows and write their weights."""
         from unskew import load_weighter
-        from unskew.cli.columns import row_identifiers
-        from unskew.cli.inputs import read_rows
+        from unskew.cli.inputs import read_rows, row_identifiers
         from unskew.cli.outputs import check_outputs, check_table, print_note, write_weights
         from unskew.cli.reports import format_effective_size
         from unskew.files import whole_file

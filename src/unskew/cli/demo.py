@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
-from unskew.cli.command import Command
+from unskew.cli.arguments import Command
 from unskew.cli.outputs import check_report
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unskew.cli import options
-from unskew.cli.given import Given
+from unskew.cli.arguments import SampleArguments
 from unskew.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ ANY = "bias"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnose(Given):
+class Diagnose(SampleArguments):
     r"""Report whether a sample is biased, how much and where, and whether weights correct it.
 
     Prints the verdict in a few lines; the report has charts and every column.

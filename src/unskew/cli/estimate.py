@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
-from unskew.cli.given import Weighed
+from unskew.cli.arguments import WeighingArguments
 from unskew.cli.methods import Method, make_weighter
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Variance(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate(Weighed):
+class Estimate(WeighingArguments):
     r"""Estimate a number of the population from a biased sample, with an interval.
 
     Prints the number, its interval and what the sample says as it is. POPULATION

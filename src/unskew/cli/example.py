@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from unskew.cli.command import Command
+from unskew.cli.arguments import Command
 from unskew.errors import InputError
 
 

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unskew.cli.columns import decoded, named_column, numbers, row_identifiers
-from unskew.cli.given import Given, Unlabelled
+from unskew.cli.arguments import SampleArguments, Unlabelled, character, known_margins
+from unskew.cli.options import columns_of
 from unskew.cli.outputs import print_note, warnings_as_notes
-from unskew.cli.swapped import NoSuchColumnError, smaller_and_labelled
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +58,7 @@ class SampleFile:
 
 
 @contextmanager
-def open_inputs(given: Given) -> Iterator[tuple[SampleFile, Population | Margins]]:
+def open_inputs(given: SampleArguments) -> Iterator[tuple[SampleFile, Population | Margins]]:
     """Give sample and population; passes over the population in the block show their progress."""
     from unskew.cli.progress import progress_shown
 
@@ -89,7 +88,7 @@ def open_inputs(given: Given) -> Iterator[tuple[SampleFile, Population | Margins
         print_note(smaller_and_labelled(sample, population, given.target, in_file, opened.size))
 
 
-def _open_one_file(given: Given) -> tuple[SampleFile, Population]:
+def _open_one_file(given: SampleArguments) -> tuple[SampleFile, Population]:
     """Return the labelled rows as the sample, and all rows as the population."""
     from unskew import Population
 
@@ -101,14 +100,14 @@ def _open_one_file(given: Given) -> tuple[SampleFile, Population]:
     return rows, Population(everyone.features, selected=marks, weight=weight)
 
 
-def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], given: Given) -> None:
+def _print_notes(rows: SampleFile, doubts: Sequence[Doubt], given: SampleArguments) -> None:
     for note in () if given.quiet else rows.notes:
         print_note(note)
     if doubts:
         print_note(_describe(doubts, named=given.identifier is not None))
 
 
-def _open_margins(given: Given) -> tuple[SampleFile, Margins]:
+def _open_margins(given: SampleArguments) -> tuple[SampleFile, Margins]:
     """Return the sample and the margins; only columns that these know are features."""
     with warnings_as_notes():
         known = known_margins(given)
@@ -116,19 +115,6 @@ def _open_margins(given: Given) -> tuple[SampleFile, Margins]:
     shared = known.known_of(rows.features.column_names)
     _print_notes(rows, [doubt for doubt in rows.doubts if doubt.column in shared], given)
     return rows, known
-
-
-def known_margins(given: Given) -> Margins:
-    """Read the file of margins."""
-    from unskew import read_margins
-
-    reconcile: Any = "scale" if given.reconcile else "raise"
-    return read_margins(given.margins, reconcile=reconcile)
-
-
-def character(delimiter: str | None) -> str | None:
-    r"""Return the delimiter that --delimiter names: in a shell a tab is tab or \t."""
-    return "\t" if delimiter in ("tab", r"\t") else delimiter
 
 
 def read_rows(
@@ -152,7 +138,7 @@ def read_rows(
     return table
 
 
-def open_sample(given: Given) -> SampleFile:
+def open_sample(given: SampleArguments) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
     import numpy as np
 
@@ -185,7 +171,9 @@ def open_sample(given: Given) -> SampleFile:
     )
 
 
-def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], given: Given) -> list[str]:
+def _notes(
+    whole: pa.Table, table: pa.Table, features: Sequence[str], given: SampleArguments
+) -> list[str]:
     """Return what was done with the sample's file."""
     from unskew.population.doubtful_columns import numbers_read_as_text
 
@@ -212,7 +200,7 @@ def _notes(whole: pa.Table, table: pa.Table, features: Sequence[str], given: Giv
 
 def _describe(doubts: Sequence[Doubt], *, named: bool) -> str:
     """Return a note on columns that hardly describe a row."""
-    from unskew.cli.words import OPTIONS
+    from unskew.cli.phrases import OPTIONS
 
     found = " ".join(map(str, doubts))
     identifiers = [doubt.column for doubt in doubts if doubt.looks_like == "an identifier"][:1]
@@ -285,7 +273,7 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     return numbers(table, "weight", f"'{source}'")[np.asarray(places.to_numpy())]
 
 
-def _features(table: pa.Table, given: Given) -> list[str]:
+def _features(table: pa.Table, given: SampleArguments) -> list[str]:
     chosen, excluded = _split(table, given.features), _split(table, given.exclude)
     by = given.apart.get("--by")  # which the population lacks: it is no feature then
     chosen = [name for name in chosen if name != by]
@@ -326,7 +314,7 @@ def _split(table: pa.Table, names: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(name for entry in lists for name in entry))
 
 
-def _labelled_rows(table: pa.Table, given: Given) -> Any:
+def _labelled_rows(table: pa.Table, given: SampleArguments) -> Any:
     """Return the numbers of the rows to weigh: those with a label, which all should have."""
     import numpy as np
     import pyarrow.compute as pc
@@ -352,3 +340,99 @@ def _labelled_rows(table: pa.Table, given: Given) -> Any:
             "population finds no other rows. Give a POPULATION."
         )
     return kept
+
+
+def row_identifiers(table: pa.Table, identifier: str | None, row_numbers: Any = None) -> pa.Table:
+    """Return the column that identifies the rows, or their numbers (by default from 0)."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if identifier is None:
+        return pa.table({"row": np.arange(table.num_rows) if row_numbers is None else row_numbers})
+    if identifier == "weight":
+        raise ParameterError("--id weight: the output's weights have this name. Rename the column.")
+    values = decoded(named_column(table, identifier, "--id"))
+    if values.null_count:
+        raise InputError(
+            f"Column '{identifier}' (--id) is missing in {values.null_count:,} rows; every row "
+            "needs an identifier."
+        )
+    counts = pc.value_counts(values.combine_chunks())
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        value, count = repeated[0]["values"], repeated[0]["counts"].as_py()
+        raise InputError(
+            f"Column '{identifier}' (--id) does not identify rows: '{value}' occurs {count:,} "
+            "times."
+        )
+    return pa.table({identifier: values})
+
+
+def numbers(table: pa.Table, name: str, origin: str) -> Any:
+    """Return a column of numbers, missing ones as NaN."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    try:
+        return column.cast(pa.float64()).to_numpy()
+    except pa.ArrowException as error:
+        raise InputTypeError(
+            f"Column '{name}' ({origin}) must hold numbers; its type is {column.type}."
+        ) from error
+
+
+def named_column(table: pa.Table, name: str, option: str) -> Any:
+    """Return the column that an option names."""
+    if name not in table.column_names:
+        raise NoSuchColumnError(option, name, table.column_names)
+    return table.column(name)
+
+
+def decoded(column: Any) -> Any:
+    """Return the values of a column that may be of categories."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+_ONLY_OF_SAMPLES = ("--target", "--id", "--sample-weight")
+
+
+class NoSuchColumnError(InputError):
+    """An option names a column that the sample does not have."""
+
+    def __init__(self, option: str, name: str, available: Sequence[str]) -> None:
+        from unskew.population.column_names import which_there_are
+
+        super().__init__(
+            f"{option} names '{name}', which is not a column of the sample."
+            f"{which_there_are(name, available)}"
+        )
+        self.option, self.name = option, name
+
+    def unless_swapped(self, sample: str, population: str) -> InputError:
+        """Return the error, or one that says that the files are swapped if they seem to be."""
+        if self.option not in _ONLY_OF_SAMPLES or self.name not in columns_of(population):
+            return self
+        return InputError(
+            f"SAMPLE and POPULATION seem to be swapped: '{self.name}' ({self.option}) is a column "
+            f"of '{population}' and not of '{sample}'. {_advice(sample, population)}"
+        )
+
+
+def smaller_and_labelled(sample: str, population: str, target: str, rows: int, size: int) -> str:
+    """Return a note on a population that has the label and fewer rows than the sample."""
+    return (
+        f"'{population}' has the target '{target}' and fewer rows than '{sample}' ({size:,} and "
+        f"{rows:,}). If it is the sample, the two are swapped. {_advice(sample, population)}"
+    )
+
+
+def _advice(sample: str, population: str) -> str:
+    """Return the command that is running, with the two files in the other order."""
+    swap = {sample: population, population: sample}
+    words = [swap.pop(word, word) for word in sys.argv[1:]]
+    return f"SAMPLE comes first: {shlex.join(['unskew', *words])}"

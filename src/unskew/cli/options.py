@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unskew.cli.completion import complete_columns
 from unskew.cli.methods import Method
 from unskew.cli.outputs import check_report
+
+
+def complete_columns(position: int) -> Callable[[typer.Context, str], list[str]]:
+    """Return a function that completes the names of columns in the file at a position."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        *before, last = incomplete.split(",")  # --columns takes a list
+        prefix = "".join(f"{name}," for name in before)
+        # An option that still lacks its value leaves the arguments before it unassigned.
+        source = next(iter(ctx.args[position:]), None)
+        return [prefix + name for name in columns_of(source) if name.startswith(last)]
+
+    return complete
+
+
+def columns_of(source: Any) -> list[str]:
+    """Return the columns of files, from their beginnings; none if they cannot be read."""
+    from unskew import Population, UnskewError
+
+    if not source or source == "-":
+        return []
+    try:
+        return Population(source).columns
+    except UnskewError:
+        return []
+
 
 _SAMPLE, _POPULATION, _NEW = 0, 1, 1  # their positions among the arguments
 _ROWS = "a Parquet, CSV, TSV or text file (also .gz), a glob in quotes, or - for standard input."

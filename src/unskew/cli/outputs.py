@@ -121,7 +121,7 @@ def print_table(table: TextTable, console: Console) -> None:
 
 def print_note(text: str) -> None:
     """Print a remark that is not an error."""
-    from unskew.cli.words import in_options
+    from unskew.cli.phrases import in_options
 
     print(f"unskew: note: {plain(in_options(text))}", file=sys.stderr, flush=True)
 

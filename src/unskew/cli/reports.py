@@ -67,7 +67,7 @@ def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
 
 def format_verdict(verdict: Verdict) -> list[str]:
     """Return the verdict in a sentence and, where it is not good, the next step."""
-    from unskew.cli.words import OPTIONS
+    from unskew.cli.phrases import OPTIONS
 
     if verdict.next_step is None:
         return [verdict.headline]
@@ -121,7 +121,7 @@ def refusal(
     Columns that are doubtful as features are what to leave out first.
     """
     from unskew import OverlapError
-    from unskew.cli.words import OPTIONS
+    from unskew.cli.phrases import OPTIONS
     from unskew.weighters.next_step import leave_out
 
     drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
-from unskew.cli.command import Command
+from unskew.cli.arguments import Command
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unskew.cli import options
-from unskew.cli.given import Weighed
+from unskew.cli.arguments import WeighingArguments
 from unskew.cli.methods import Method, Total, make_weighter
 from unskew.errors import refuse_removed
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weigh(Weighed):
+class Weigh(WeighingArguments):
     r"""Weigh a sample so that it represents the population.
 
     Writes one weight for each row of SAMPLE, in its order, and says whether the
@@ -130,7 +130,7 @@ class Weigh(Weighed):
         """Fit the weighter; return the fit, and replicates of its weights or None."""
         from unskew import OverlapError
         from unskew.cli.outputs import warnings_as_notes
-        from unskew.cli.words import OPTIONS
+        from unskew.cli.phrases import OPTIONS
         from unskew.diagnostics.diagnose import FitToDiagnose
         from unskew.weighters.next_step import leave_out
 
@@ -196,8 +196,8 @@ def _uncovered(weighter: Any) -> float:
 
 
 def _check_overlap(weighter: Any, allowed: float, doubts: Sequence[Doubt]) -> None:
+    from unskew.cli.phrases import OPTIONS
     from unskew.cli.reports import not_covered, refusal
-    from unskew.cli.words import OPTIONS
 
     share, rules = _uncovered(weighter), weighter.overlap_.rules
     if share <= allowed:

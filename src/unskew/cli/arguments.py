@@ -1,23 +1,73 @@
-"""Sample and population as they are given on the command line, and how the sample is weighed."""
+"""What a command is, and the arguments that commands share.
+
+A command is a dataclass whose fields are its options and whose docstring is its help.
+:class:`SampleArguments` are the files of sample and population, and the columns with a role;
+:class:`WeighingArguments` also say how the sample is weighed.
+"""
 
 from __future__ import annotations
 
+import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 from warnings import catch_warnings
 
 import typer
 
 from unskew.cli import options
-from unskew.cli.command import Command
 from unskew.cli.methods import Method
 from unskew.errors import ParameterError
 
+if TYPE_CHECKING:
+    from unskew import Margins
+
 MAX_UNCOVERED = 0.05
 """The share of the population that may be uncovered by the sample before weights are refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ABC):
+    """A command of the command line, with the values that were given; ``run`` does the work.
+
+    Commands that share options derive from the class that has them. Each field is annotated with
+    the option or argument that Typer makes of it.
+    """
+
+    needs_scipy: ClassVar[bool] = True
+
+    @abstractmethod
+    def run(self) -> None:
+        """Do what the command is for."""
+
+
+def register(app: typer.Typer, command: type[Command]) -> None:
+    """Add a command to the application, under the name of its class in lower case."""
+
+    def run(**given: Any) -> None:
+        if command.needs_scipy:
+            # First, because the stack is short here. Importing SciPy calls functions by the ten
+            # thousand, and Python maps memory anew at every call beyond 16 KB of its stack, which
+            # the chain of imports from a command to SciPy reaches: a tenth of a command's time.
+            import_module("scipy.stats")
+        command(**given).run()
+
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+    ]
+    parameters.sort(key=lambda each: each.default is not each.empty)  # what is required comes first
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = hints
+    story = str(inspect.getdoc(command)).split("\n\n")
+    as_it_is = ("unskew ", "vacancies: ")  # lines that are not to be wrapped, marked for Click
+    text = "\n\n".join("\b\n" * part.startswith(as_it_is) + part for part in story)
+    app.command(command.__name__.lower(), help=text, short_help=story[0])(run)
 
 
 class Unlabelled(StrEnum):
@@ -29,7 +79,7 @@ class Unlabelled(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given(Command):
+class SampleArguments(Command):
     """The files of sample and population, and the columns that the options name.
 
     An entry of a list of columns may hold several names with commas.
@@ -111,7 +161,7 @@ class Given(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighed(Given):
+class WeighingArguments(SampleArguments):
     """Sample and population of a command that weighs, the method, and the sample's design."""
 
     method: Annotated[Method | None, options.method("auto, or rake with --margins")] = None
@@ -147,10 +197,9 @@ class Weighed(Given):
         return {name: aside.get(f"--{name}") for name in ("strata", "clusters")}
 
 
-def columns_of_population(given: Given) -> list[str]:
+def columns_of_population(given: SampleArguments) -> list[str]:
     """Return the columns of which the population knows something."""
     from unskew import Population
-    from unskew.cli.inputs import character, known_margins
 
     if given.margins is not None:
         with catch_warnings(action="ignore"):  # they come when the file is read for good
@@ -158,3 +207,16 @@ def columns_of_population(given: Given) -> list[str]:
     if given.population is None:
         return []
     return Population(given.population, delimiter=character(given.delimiter)).columns
+
+
+def known_margins(given: SampleArguments) -> Margins:
+    """Read the file of margins."""
+    from unskew import read_margins
+
+    reconcile: Any = "scale" if given.reconcile else "raise"
+    return read_margins(given.margins, reconcile=reconcile)
+
+
+def character(delimiter: str | None) -> str | None:
+    r"""Return the delimiter that --delimiter names: in a shell a tab is tab or \t."""
+    return "\t" if delimiter in ("tab", r"\t") else delimiter
