@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
 # Targets: 25,000 code lines, 180 files, 300 classes.
-MAX_CODE_LINES = 31_318
-MAX_FILES = 254
+MAX_CODE_LINES = 31_254
+MAX_FILES = 248
 MAX_CLASSES = 469
 MAX_BENCHMARK_LINES = 5_000  # all lines of benchmarks
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
@@ -34,11 +34,9 @@ STILL_TWICE = {  # class names that exist more than once; target: none
     "Levels",
     "Moments",
     "Outcome",
-    "Part",
     "Total",
     "Values",
     "Variance",
-    "Weighed",
 }
 
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
