@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import LinearSVC
 
 from unskew import CalibrationWeights, estimate, estimate_score
-from unskew.estimation.confidences import Confidence
+from unskew.estimation.scores import Confidence
 
 
 @pytest.fixture(scope="module")

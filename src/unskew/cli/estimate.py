@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unskew.cli.inputs import SampleFile
 
 
-class Statistic(StrEnum):
+class StatisticName(StrEnum):
     """The values of ``--statistic``."""
 
     MEAN = "mean"
@@ -29,7 +29,7 @@ class Statistic(StrEnum):
     QUANTILE = "quantile"
 
 
-class Outcome(StrEnum):
+class OutcomeName(StrEnum):
     """The values of ``--outcome``."""
 
     BOOSTED = "boosted"
@@ -78,7 +78,7 @@ class Estimate(WeighingArguments):
         str, options.column("The column of SAMPLE of which the population's number is wanted.")
     ] = field()
     statistic: Annotated[
-        Statistic | None,
+        StatisticName | None,
         typer.Option(help="What to estimate. Default: the mean, or of text the proportions."),
     ] = None
     q: Annotated[
@@ -89,7 +89,7 @@ class Estimate(WeighingArguments):
         options.column("One estimate for each value of a column; if POPULATION has it, a feature."),
     ] = None
     outcome: Annotated[
-        Outcome | None,
+        OutcomeName | None,
         typer.Option(help="A model of the target that makes the estimate doubly robust."),
     ] = None
     method: Annotated[Method | None, options.method("calibration to what predicts TARGET")] = None
@@ -201,7 +201,7 @@ def _asked(
 ) -> dict[str, Any] | None:
     """Return how sensitivity is to be computed, checked before anything is read; None if not."""
     from unskew.errors import ParameterError
-    from unskew.estimation.analyse_sensitivity import checked_odds
+    from unskew.estimation.hidden_selection import checked_odds
 
     if not sensitivity:
         for option, value in (("--odds", odds), ("--threshold", threshold)):
@@ -244,8 +244,8 @@ def _weighter(method: Method | None, settings: list[str] | None, allowed: float)
     return default_weighter("estimate").set_params(overlap=allowed)
 
 
-def _statistic(statistic: Statistic | None, q: float | None, labels: Any, target: str) -> Any:
-    if labels.dtype.kind not in "biuf" and statistic is not Statistic.PROPORTION:
+def _statistic(statistic: StatisticName | None, q: float | None, labels: Any, target: str) -> Any:
+    if labels.dtype.kind not in "biuf" and statistic is not StatisticName.PROPORTION:
         _check_words(labels, target)
     if statistic is not None:
         return statistic.value

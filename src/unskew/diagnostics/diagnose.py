@@ -164,7 +164,7 @@ class FitToDiagnose:
             question = _question(sample, EXAMINED_ROWS, 0)
             self._asked = [OfColumns(sample.rows.table.column_names, question)]
         if replicates:
-            from unskew.estimation.replicate_weights import fit_with_replicates
+            from unskew.estimation.replicates import fit_with_replicates
 
             return fit_with_replicates(
                 self._weighter,

@@ -10,8 +10,8 @@ import numpy as np
 from unskew.diagnostics.diagnosis import Outcome
 from unskew.errors import InputError
 from unskew.estimation.assembling import Options, each_estimate
-from unskew.estimation.quantities import Outcome as Numbers
-from unskew.estimation.targets import Target
+from unskew.estimation.inputs import LabelColumns
+from unskew.estimation.statistics import Mean, Target
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
@@ -54,7 +54,7 @@ def measure_outcome(
     found = Outcome("shares" if is_class else "mean", names, mean, error, *weighted)
     if weighed is None or len(labels) < 2:
         return found
-    target = Target(Numbers(columns, np.array(names), is_class, labels), "mean")
+    target = Target(LabelColumns(columns, np.array(names), is_class, labels), Mean())
     counted = weighed.linearisation is not None  # otherwise weights are taken as known
     options = Options("hc3" if counted else "orthogonal", 0.95, 2, finite=False, random_state=0)
     made, _ = each_estimate(target, weighed, Design.of(len(labels)), options)

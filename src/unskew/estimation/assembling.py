@@ -7,17 +7,16 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
 from scipy.stats import t as student
 
 from unskew.errors import EstimateWarning, ParameterError, warn_caller
 from unskew.estimation.hidden_selection import Basis
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
-from unskew.estimation.targets import Target
-from unskew.estimation.variances import Variance, bootstrapped, linearised, with_margins
+from unskew.estimation.statistics import Target, Uncertainty
+from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
-from unskew.numerics.intervals import ROUNDING, half_width, share_interval, skewed_ends
+from unskew.numerics.intervals import half_width
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap
 from unskew.population.column_names import listing
@@ -100,12 +99,10 @@ def each_estimate(
             "The interval allows for a bias as large as the difference from what the weights, or "
             "the outcome model, say alone.",
         )
-    if target.statistic == "total" and weighed.fit.target.about.weighted:
-        counted = "counted" if "population" in variance.parts else "not counted: it is as known"
-        cautions += (
-            f"The population's size, {target.mass:,.0f}, is the sum of its weights. The error that "
-            f"it has if it is not known is {counted}.",
-        )
+    of_weights = weighed.fit.target.about.weighted
+    cautions += target.statistic.notes(
+        target.mass, of_weights=of_weights, counted="population" in variance.parts
+    )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
     cautions += uncovered_notes(weighed.weighter.overlap_, target.spread(weights), errors, sizes)
     own = _own_notes(target, variance)
@@ -118,7 +115,7 @@ def each_estimate(
             interval=ends[number],
             level=float(options.level),
             unweighted=float(unweighted[number]),
-            statistic=target.statistic if target.q is None else f"quantile {target.q:g}",
+            statistic=target.statistic.label,
             parts={name: float(part[number]) for name, part in variance.parts.items()},
             effective_sample_size=float(sizes[number]),
             degrees_of_freedom=float(variance.degrees[number]),
@@ -149,7 +146,7 @@ def _variance(
     design: Design,
     name: VarianceName,
     options: Options,
-) -> Variance:
+) -> VarianceParts:
     if name == "bootstrap":
         return bootstrapped(target, weighed, design, options.replicates, options.random_state)
     form: Any = None if name == "orthogonal" else name
@@ -160,47 +157,36 @@ def intervals(
     target: Target,
     weights: FloatArray,
     point: FloatArray,
-    variance: Variance,
+    variance: VarianceParts,
     level: float,
     sizes: FloatArray,
     doubts: FloatArray,
 ) -> tuple[FloatArray, list[tuple[float, float]]]:
-    """Return standard errors and intervals.
-
-    A mean's reaches further on the side of its skewness, where many rows count. A share of few rows
-    has Wilson's of its effective size: their residuals say too little of the variance.
-    """
+    """Return standard errors and intervals."""
     errors = np.where(variance.degrees < 1, np.nan, np.sqrt(variance.total))
     triples = zip(errors, variance.degrees, doubts, strict=True)
     halves = np.array([half_width(*one[:2], level, one[2]) for one in triples])
-    ends = np.column_stack([point - halves, point + halves])
     factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
-    if target.statistic == "quantile":
-        if not variance.replicated:
-            # So far these are errors of the share below the quantile (Woodruff 1952).
-            for number, half in enumerate(halves):
-                ends[number] = target.woodruff(weights, number, np.array([-half, half]))
-            errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
-    elif not target.is_share:
-        for place in np.flatnonzero((sizes >= FEW_ROWS) & (errors > 0)):
-            error, skewness = errors[place], variance.skewness[place]
-            down, up = skewed_ends(halves[place] / error, skewness)
-            ends[place] = point[place] - down * error, point[place] + up * error
-    else:
-        few = (sizes < FEW_ROWS) & (variance.clustering == 1) & (doubts == 0)
-        factor = np.where(few, norm.ppf(0.5 + level / 2), factor)
-        by_size = point * (1 - point) / np.maximum(sizes, 1e-300)
-        by_size = np.sqrt(np.maximum(by_size, 0.0) + variance.parts.get("population", 0.0))
-        halves = np.where(few, factor * by_size, halves)
-        for number, share in enumerate(point):
-            # A doubly robust one may be outside.
-            if -ROUNDING <= share <= 1 + ROUNDING and sizes[number] > 0:
-                ends[number] = share_interval(share, halves[number], factor[number], sizes[number])
+    made = Uncertainty(
+        point,
+        errors,
+        halves,
+        factor,
+        level,
+        sizes,
+        variance.skewness,
+        variance.parts.get("population", 0.0),
+        (variance.clustering == 1) & (doubts == 0),
+        variance.replicated,
+    )
+    ends = target.ends(weights, made)
+    if target.statistic.is_of_shares and not variance.replicated:
+        errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
     ends[variance.degrees < 1] = (0.0, 1.0) if target.is_share else (-np.inf, np.inf)
     return errors, [(float(low), float(high)) for low, high in ends]
 
 
-def _own_notes(target: Target, variance: Variance) -> list[tuple[str, ...]]:
+def _own_notes(target: Target, variance: VarianceParts) -> list[tuple[str, ...]]:
     """Return what to know of the interval of each number."""
     found: list[tuple[str, ...]] = [()] * len(target.labels)
     for number, label in enumerate(target.labels):
@@ -208,7 +194,7 @@ def _own_notes(target: Target, variance: Variance) -> list[tuple[str, ...]]:
         of = f" ({listing(where)})" if where else ""
         if variance.degrees[number] < 1:
             found[number] += (f"One row or cluster has no variance, and no interval{of}.",)
-        elif variance.heavy[number] and not (target.is_share or target.statistic == "quantile"):
+        elif variance.heavy[number] and not (target.is_share or target.statistic.is_of_shares):
             found[number] += (
                 f"y has so heavy a tail{of} that its variance may be infinite, and few rows decide "
                 "its mean: the interval is too short. A median is surer.",

@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from unskew.estimation.assembling import Options, VarianceName, assemble, described_learner
-from unskew.estimation.inputs import check_models, open_labelled, opened, shared_columns
-from unskew.estimation.outcome_models import GroupSums, OutcomeModels
-from unskew.estimation.quantities import (
+from unskew.estimation.inputs import (
     Groups,
-    Outcome,
-    Statistic,
-    check_statistic,
+    check_models,
     design_codes,
     open_groups,
+    open_labelled,
+    opened,
+    shared_columns,
 )
+from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.results import Estimate, Estimates
-from unskew.estimation.targets import Target
-from unskew.estimation.weighing import Weighed, weigh
+from unskew.estimation.statistics import Statistic, Target, statistic_of
+from unskew.estimation.weighing import weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray
 from unskew.population.labels import by_position
@@ -38,7 +38,7 @@ def estimate(
     population: Any,
     weighter: Weighter | None = None,
     outcome: Any = None,
-    statistic: Statistic = "mean",
+    statistic: Literal["mean", "total", "proportion", "quantile"] | Statistic = "mean",
     q: float | None = None,
     by: Any = None,
     variance: VarianceName = "auto",
@@ -75,8 +75,9 @@ def estimate(
         then doubly robust (augmented inverse probability weighting): the models' mean over the
         population, plus the weighted mean of their residuals. "boosted" are boosted trees, "linear"
         is a linear or logistic model; both take text, categories and missing values.
-    statistic : {"mean", "total", "proportion", "quantile"}, default="mean"
+    statistic : {"mean", "total", "proportion", "quantile"} or Statistic, default="mean"
         "total" is the mean times the population's size. "proportion" gives the share of each class.
+        An object such as ``Quantile(0.5)`` says the same.
     q : float, optional
         Which quantile: 0.5 is the median.
     by : str or array-like of shape (n_samples,), optional
@@ -157,13 +158,13 @@ def estimate(
     >>> bool(found.interval[0] < 0 < found.interval[1] < found.unweighted)
     True
     """
-    check_statistic(statistic, q, outcome)
+    wanted = statistic_of(statistic, q, has_models=outcome is not None)
     options = Options(variance, level, replicates, bool(finite_population), random_state)
     options.check(outcome is not None)
     known = opened(population)
     given, kept = open_labelled(X, y, sample_weight, missing)
     rows = given.rows
-    target = Target(Outcome.of(given.labels, statistic), statistic, q)
+    target = Target(wanted.outcome(given.labels), wanted)
     given.outcome = target.outcome.values  # automatic features are those that predict it, too
     shared = shared_columns(given, known)
     groups, known_groups = open_groups(_kept(by_position(by, X, "by"), kept), rows, shared)
@@ -176,15 +177,8 @@ def estimate(
     models = None
     if outcome is not None:
         check_models(known, groups, counted, cv)
-        models = OutcomeModels(
-            outcome,
-            given,
-            target.outcome,
-            shared,
-            cv=cv,
-            clusters=codes[1],
-            random_state=random_state,
-        )
+        folds = {"cv": cv, "clusters": codes[1], "random_state": random_state}
+        models = OutcomeModels(outcome, given, target.outcome, shared, **folds)
     sums = None
     if models is not None or counted:
         sums = GroupSums(groups if counted else None, models, target.outcome.values.shape[1])
@@ -192,7 +186,9 @@ def estimate(
     columns = [*columns, groups.column] if counted and groups is not None else columns
     fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
-    target = replace(target, groups=groups, models=models, mass=_mass(weighed, statistic))
+    target = replace(
+        target, groups=groups, models=models, mass=weighed.mass() if wanted.needs_size else 1.0
+    )
     imputed = models is not None and (cv is None or isinstance(fitted, Unweighted))
     notes = _notes(kept, None if known_groups else groups, imputed=imputed)
     return assemble(target, weighed, design, options, described_learner(outcome), notes)
@@ -223,7 +219,3 @@ def _kept(given: Any, kept: Any) -> Any:
         if given is None or isinstance(given, str) or kept is None
         else np.asarray(given)[kept]
     )
-
-
-def _mass(weighed: Weighed, statistic: Statistic) -> float:
-    return weighed.mass() if statistic == "total" else 1.0

@@ -1,23 +1,38 @@
-"""How much a number can change if selection depends on more than the columns show."""
+r"""How much a number can change if selection depends on more than the columns show.
+
+Each row's odds of selection may be off by a factor of at most Λ. A weighted mean then lies between
+two bounds, each of which is a linear program in the weights: *plain* ones let every row's odds
+change, *sharp* ones only as far as the weights still match what they match of the population. A
+bound is itself a weighted mean of pseudo-values, so that its interval is that of any mean.
+
+How large a Λ to fear is compared with the columns that are seen: how much odds change if each of
+them is left out. For means of numbers the indices SMUB and MUB say how biased the sample is if
+selection goes by y.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.stats import t as student
+from sklearn.base import clone
 
-from unskew.errors import InputError
+from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.estimation.outcome_models import GroupSums
-from unskew.estimation.results import FEW_ROWS
-from unskew.estimation.targets import Target
+from unskew.estimation.results import FEW_ROWS, Estimate
+from unskew.estimation.sensitivity import ColumnOdds, OddsBounds, Sensitivity, SurveyBias
+from unskew.estimation.statistics import Target
 from unskew.estimation.variances import bootstrapped, linearised
-from unskew.estimation.weighing import Weighed
+from unskew.estimation.weighing import NOISE_ROWS, Weighed
 from unskew.numerics.design_variance import Design, Entries
 from unskew.numerics.intervals import skewed_ends
 from unskew.numerics.sharp_bounds import (
@@ -27,8 +42,12 @@ from unskew.numerics.sharp_bounds import (
     OddsProgram,
     SharpBound,
 )
+from unskew.numerics.survey_bias import proxy_moments
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
 from unskew.weighters.linearisation import Balance
 
 MOST_ODDS = 1000.0
@@ -50,6 +69,10 @@ class Basis:
     variance: str
     kept: dict[Any, Any]
     """What does not depend on the number, once it is known: all numbers of a target share it."""
+
+    def analyse(self, found: Estimate, **given: Any) -> Sensitivity:
+        """Return the sensitivity of the estimate that was made from this."""
+        return analyse(found, self, **given)
 
 
 @dataclass(frozen=True)
@@ -109,7 +132,7 @@ class HiddenSelection:
     def can_keep_balance(self) -> bool:
         """Whether a group's rows keep the balance: its column is one that was weighed by."""
         groups = self.basis.target.groups
-        if groups is None or self.basis.target.statistic == "total":
+        if groups is None or self.basis.target.statistic.needs_size:  # of which all rows are part
             return True
         return groups.column in self.basis.weighed.weighter.columns_
 
@@ -265,3 +288,238 @@ def balance_of(weighed: Weighed) -> Balance:
         inside = np.isfinite(rows).all(axis=1)
         means = np.average(rows[inside], axis=0, weights=weighed.drawn.weight[inside])
     return Balance(points, means)
+
+
+MOST_ROWS = 0.95
+"""The share of rows for which a typical change holds."""
+_WEIGHT = "unskew design weight"
+
+
+def odds_of_columns(
+    weighed: Weighed, *, nested: bool
+) -> tuple[tuple[ColumnOdds, ...], tuple[str, ...]]:
+    """Return how much odds change if each column is left out, and what could not be done.
+
+    Weights are fitted again without the column, to margins or to at most 20,000 rows of the
+    population.
+    """
+    names = list(weighed.weighter.columns_)
+    if not weighed.weighter._corrects_columns:
+        return (), ("Weights that do not go by columns change with none that is left out.",)
+    if not weighed.weighter._estimates:
+        return (), ("Known weights were not fitted to columns, so that none can be left out.",)
+    try:
+        known, whole = _population(weighed), weighed.weights
+        if isinstance(known, pa.Table) and len(known) < weighed.n_rows:
+            whole = _weights(weighed, known, names)
+    except UnskewError as error:
+        return (), (f"No column was left out for comparison: {error}",)
+    scale = population_scale(weighed) * weighed.weights.sum() if nested else 0.0
+    found, notes = [], []
+    for name in names:
+        others = [one for one in names if one != name]
+        try:
+            without = _weights(weighed, known, others)
+        except UnskewError as error:
+            notes.append(f"'{name}' could not be left out for comparison: {error}")
+            continue
+        found.append(_compared(name, whole, without, scale))
+    return tuple(found), tuple(notes)
+
+
+def _population(weighed: Weighed) -> pa.Table | Margins:
+    """Return margins, or a part of the population's rows that stands for all, with weights."""
+    target = weighed.fit.target
+    if isinstance(target, Margins):
+        return target
+    drawn = weighed.drawn if weighed.drawn is not None else target.reduce(Reservoir(NOISE_ROWS))
+    table = pa.Table.from_batches([weighed.select_columns(drawn.rows)])
+    share = drawn.weight * (target.mass / drawn.weight.sum())
+    return table.append_column(_WEIGHT, pa.array(share))
+
+
+def _weights(weighed: Weighed, known: pa.Table | Margins, columns: list[str]) -> FloatArray:
+    """Return the weights by some of the columns."""
+    sample = weighed.fit.sample
+    if not columns:
+        return sample.design
+    weighter = clone(weighed.weighter)
+    chosen = {name: "shared" for name in weighter.get_params() if name.endswith("columns")}
+    weighter.set_params(**chosen, overlap="ignore")
+    if isinstance(known, pa.Table):  # without further columns: those without names go by position
+        known = Population(known.select([*columns, _WEIGHT]), weight=_WEIGHT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit with all columns has said what there is to say
+        weighter._fit(sample.select(columns), None, known)
+    return weighter.weights_
+
+
+def _compared(name: str, whole: FloatArray, without: FloatArray, scale: float) -> ColumnOdds:
+    """Return by which factor odds differ; with a scale, those of inverse probabilities."""
+    one, other = whole / whole.sum(), without / without.sum()
+    if scale:
+        one, other = np.maximum(scale * one - 1.0, 0.0), np.maximum(scale * other - 1.0, 0.0)
+    kept = (one > 0) & (other > 0)
+    if not kept.any():
+        return ColumnOdds(name, 1.0, 1.0)
+    ratios = np.exp(np.abs(np.log(one[kept]) - np.log(other[kept])))
+    typical = np.sort(ratios)[int(np.ceil(MOST_ROWS * len(ratios))) - 1]
+    return ColumnOdds(name, float(ratios.max()), float(typical))
+
+
+PHIS = (0.0, 0.5, 1.0)
+FAR_FROM_SOLVED = 1e-6
+"""A duality gap that is worth a note, as a share of the range of y."""
+
+
+def analyse(
+    found: Estimate,
+    basis: Basis,
+    *,
+    odds: ArrayLike,
+    threshold: float | None,
+    sharp: bool,
+    nested: bool | None,
+    benchmark: bool,
+) -> Sensitivity:
+    """Return what :meth:`unskew.Estimate.sensitivity` does."""
+    factors, goal = checked_odds(odds), _checked_threshold(threshold, found)
+    if basis.target.statistic.without_bounds:
+        raise InputError(basis.target.statistic.without_bounds)
+    about = basis.weighed.fit.target.about
+    nested = basis.options.finite or about.selected if nested is None else nested
+    hidden = HiddenSelection(basis, nested=nested)
+    notes: list[str] = []
+    if sharp and not hidden.can_keep_balance:
+        sharp = False
+        notes.append("Groups that were not weighed by do not keep the balance: bounds are plain.")
+    breakdown_plain = hidden.breakdown(goal, sharp=False)
+    breakdown = hidden.breakdown(goal, sharp=True) if sharp else breakdown_plain
+    # The factor one and the breakdown are where the interval's way to the threshold begins and
+    # ends; they are dropped afterwards.
+    further = [1.0, *([breakdown] if breakdown < MOST_ODDS else [])]
+    asked = sorted({*factors, *further})
+    clip = found.is_share and found.outcome is None
+    rows, gap = _bounds(hidden, asked, sharp=sharp, clip=clip)
+    if gap > FAR_FROM_SOLVED * float(np.ptp(hidden.values)):
+        notes.append(f"The sharp bounds are too wide by up to {gap:.1g}: the solver stopped early.")
+    columns, unable = _odds_of_columns(basis, nested) if benchmark else ((), ())
+    weighter = basis.weighed.weighter
+    by_columns = weighter._estimates and weighter._corrects_columns
+    return Sensitivity(
+        value=found.value,
+        unweighted=found.unweighted,
+        interval=found.interval,
+        bounds=tuple(row for row in rows if row.odds in factors),
+        threshold=goal,
+        breakdown=breakdown,
+        breakdown_plain=breakdown_plain,
+        breakdown_with_error=_interval_reaches(rows, found.value, goal),
+        columns=columns,
+        survey_bias=_survey_bias(hidden, found),
+        weighed_by=tuple(map(str, weighter.columns_)) if by_columns else (),
+        nested=nested,
+        level=found.level,
+        notes=(*notes, *unable),
+        is_share=found.is_share,
+        digits=found._digits,
+    )
+
+
+def _odds_of_columns(basis: Basis, nested: bool) -> tuple[tuple[ColumnOdds, ...], tuple[str, ...]]:
+    """Return how much columns change odds; once for all groups and classes."""
+    if nested not in basis.kept:
+        basis.kept[nested] = odds_of_columns(basis.weighed, nested=nested)
+    found: tuple[tuple[ColumnOdds, ...], tuple[str, ...]] = basis.kept[nested]
+    return found
+
+
+def checked_odds(odds: ArrayLike) -> list[float]:
+    """Return the factors in order, or raise what is wrong with them."""
+    try:
+        factors = np.atleast_1d(np.asarray(odds, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"odds must be numbers of at least 1; got {odds!r}.") from error
+    if factors.ndim != 1 or not len(factors):
+        raise ParameterError(f"odds must be a number or a list of numbers; got {odds!r}.")
+    wrong = factors[~(np.isfinite(factors) & (factors >= 1.0))]
+    if len(wrong):
+        raise ParameterError(
+            f"odds must be at least 1 and finite: the factor by which odds of selection may be "
+            f"off, in either direction; got {wrong[0]:g}."
+        )
+    if (factors > MOST_ODDS).any():
+        raise ParameterError(f"odds must be at most {MOST_ODDS:,.0f}; got {factors.max():g}.")
+    return sorted({float(one) for one in factors})
+
+
+def _checked_threshold(threshold: Any, found: Estimate) -> float:
+    if threshold is None:
+        return found.unweighted
+    if not isinstance(threshold, Real) or not np.isfinite(float(threshold)):
+        raise ParameterError(f"threshold must be a number; got {threshold!r}.")
+    return float(threshold)
+
+
+def _bounds(
+    hidden: HiddenSelection, odds: list[float], *, sharp: bool, clip: bool
+) -> tuple[list[OddsBounds], float]:
+    """Return bounds and intervals of each of the odds, and by how much they may be too wide."""
+
+    def pairs(kind: bool) -> tuple[FloatArray, FloatArray, float]:
+        ends = hidden.ends(odds, sharp=kind)
+        reach = ends.bounds + np.array([-1.0, 1.0]) * hidden.margins(ends)
+        return ends.bounds, np.clip(reach, 0.0, 1.0) if clip else reach, ends.gap
+
+    def pair(row: Any) -> tuple[float, float]:
+        return float(row[0]), float(row[1])
+
+    plain = pairs(False)
+    kept = pairs(True) if sharp else None
+    rows = [
+        OddsBounds(
+            odds=factor,
+            plain=pair(plain[0][place]),
+            plain_interval=pair(plain[1][place]),
+            sharp=None if kept is None else pair(kept[0][place]),
+            sharp_interval=None if kept is None else pair(kept[1][place]),
+        )
+        for place, factor in enumerate(odds)
+    ]
+    return rows, 0.0 if kept is None else kept[2]
+
+
+def _interval_reaches(rows: list[OddsBounds], value: float, threshold: float) -> float:
+    """Return the odds at which the interval reaches the threshold, between those of the rows."""
+    side, sign = (1, 1.0) if value < threshold else (0, -1.0)
+    before: tuple[float, float] | None = None
+    for row in rows:
+        short = sign * (threshold - row.best_interval[side])
+        if short <= 0:
+            if before is None:
+                return 1.0
+            part = before[1] / (before[1] - short)
+            logs = np.log([before[0], row.odds])
+            return float(np.exp(logs[0] + part * (logs[1] - logs[0])))
+        before = (row.odds, short)
+    return float("inf")
+
+
+def _survey_bias(hidden: HiddenSelection, found: Estimate) -> SurveyBias | None:
+    """Return the indices of a mean of numbers; None of shares, groups, scores and totals."""
+    target, weighed = hidden.basis.target, hidden.basis.weighed
+    if not target.statistic.has_bias_indices or found.is_share or target.groups is not None:
+        return None
+    balance, design = hidden.balance, weighed.fit.sample.design
+    features, means = balance.features, balance.means
+    if features is None:
+        assert balance.cells is not None
+        features = (balance.cells[:, None] == np.arange(len(means))).astype(float)
+    if not np.isfinite(means).all():
+        return None
+    moments = proxy_moments(target.outcome.values[:, 0], design, features, means)
+    if moments is None:
+        return None
+    smub = [moments.standardised_bias(phi) for phi in PHIS]
+    mub = [moments.spread * one for one in smub]
+    return SurveyBias(moments.correlation, (smub[0], smub[1], smub[2]), (mub[0], mub[1], mub[2]))

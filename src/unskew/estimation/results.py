@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
 
 if TYPE_CHECKING:
-    from unskew.estimation.hidden_selection import Basis
     from unskew.estimation.sensitivity import Sensitivity
     from unskew.weighters.base import Weighter
 
@@ -99,7 +99,7 @@ class Estimate:
     is_share: bool = False
     bias_allowed: float = 0.0
     design_weighted: float | None = None
-    _basis: Basis | str | None = field(default=None, repr=False, compare=False)
+    _basis: Any = field(default=None, repr=False, compare=False)
     """What it was made from; or why its sensitivity is not known from that."""
 
     def sensitivity(
@@ -165,11 +165,11 @@ class Estimate:
         >>> bool(found.breakdown > 2), found.strongest.column
         (True, 'x0')
         """
-        from unskew.estimation.analyse_sensitivity import analyse
-
-        return analyse(
+        if self._basis is None or isinstance(self._basis, str):
+            lost = "This estimate was copied or loaded without its rows. Estimate it again."
+            raise InputError(self._basis or lost)
+        return self._basis.analyse(
             self,
-            self._basis,
             odds=odds,
             threshold=threshold,
             sharp=sharp,

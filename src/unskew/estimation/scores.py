@@ -1,34 +1,255 @@
-"""How good a model is on the population, whose labels are not known."""
+"""Scores of a model on the population, of which the labels are not known.
+
+A score that is a mean over rows (accuracy, log loss, Brier, squared error) is an estimate like any
+other, of the rows' own scores, doubly robust by a model of these. One that is not, such as the AUC,
+is computed with the weights and has a bootstrap. Predictions are those of a fitted model, or
+cross-fitted ones, made once and looked up by scikit-learn's own scorers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike
 from scipy.stats import norm
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.validation import check_is_fitted
 
+from unskew._compat import _safe_indexing
 from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
 from unskew.estimation.assembling import assumptions, uncovered_notes
-from unskew.estimation.confidences import Confidence
 from unskew.estimation.estimate import estimate
-from unskew.estimation.inputs import open_labelled, opened, shared_columns
-from unskew.estimation.learners import learner_by_name
-from unskew.estimation.predictions import Predictions
-from unskew.estimation.quantities import design_codes
+from unskew.estimation.inputs import design_codes, open_labelled, opened, shared_columns
+from unskew.estimation.outcome_models import learner_by_name
 from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS, Estimate
 from unskew.estimation.weighing import weigh
+from unskew.learning.trainer import aligned, train
 from unskew.numerics.design_variance import Design
-from unskew.numerics.typing import FloatArray
+from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.encode import ColumnCodes
 from unskew.population.open_sample import named_columns_apart
+from unskew.population.rows import as_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
+
+RESPONSES = ("predict", "predict_proba", "decision_function")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The responses of a model, or of models that have not seen the row.
+
+    Attributes
+    ----------
+    responses : dict from str to ndarray
+        By the method that gives them.
+    classes : ndarray or None
+    note : str
+        Of which model these are.
+    models : list of fitted estimators
+    folds : ndarray of int
+        Which of them predicts at each row.
+    """
+
+    responses: dict[str, Any]
+    classes: Any
+    note: str
+    models: list[Any]
+    folds: IntArray
+
+    @classmethod
+    def of(
+        cls, model: Any, X: Any, y: Any, population: Any, cv: Any, random_state: Any
+    ) -> Predictions:
+        """Predict at the rows of X."""
+        if cv is None:
+            note = "The model is taken not to have seen these rows."
+            only = np.zeros(len(y), dtype=np.int64)
+            try:
+                if is_classifier(model) and not hasattr(model, "classes_"):
+                    raise NotFittedError
+                classes = np.asarray(model.classes_) if is_classifier(model) else None
+                return cls(_responses(model, X, classes), classes, note, [model], only)
+            except NotFittedError as error:
+                raise ParameterError(
+                    f"{type(model).__name__} is not fitted. Fit it on other rows, or use cv=5, "
+                    "which fits clones of it."
+                ) from error
+        classes = np.unique(y) if is_classifier(model) else None
+        if classes is not None and len(classes) < 2:
+            raise InputError(f"y is {classes[0]} in every row, of which no classifier can learn.")
+        parts: dict[str, Any] = {}
+        models: list[Any] = []
+        folds = np.zeros(len(y), dtype=np.int64)
+        for seen, test in _splits(cv, X, y, classes is not None, random_state):
+            folds[test] = len(models)
+            fitted = train(model, _safe_indexing(X, seen), y[seen], population)
+            for name, values in _responses(fitted, _safe_indexing(X, test), classes).items():
+                whole = parts.setdefault(
+                    name, np.zeros((len(y), *values.shape[1:]), dtype=values.dtype)
+                )
+                whole[test] = values
+            models.append(fitted)
+        note = f"The score is that of models of {len(models)} folds."
+        return cls(parts, classes, note, models, folds)
+
+    @property
+    def predicted(self) -> Any:
+        """The prediction at each row."""
+        return self.responses["predict"]
+
+    def probabilities(self) -> Any:
+        """Return the probability of each class, or raise that there is none."""
+        if "predict_proba" not in self.responses:
+            raise ParameterError("This score needs a model with predict_proba.")
+        return self.responses["predict_proba"]
+
+    def as_model(self) -> Any:
+        """Return a model that predicts at numbers of rows what is known there."""
+        family: Any = _KnownRegressor if self.classes is None else _KnownClassifier
+        return family(self)
+
+
+class _Known:
+    """Looks up predictions; a scorer takes it for the model."""
+
+    def __init__(self, known: Predictions) -> None:
+        self._known = known
+        if known.classes is not None:
+            self.classes_ = known.classes
+        for name, values in known.responses.items():
+            setattr(self, name, _look_up(name, values))
+
+    def fit(self, X: Any, y: Any) -> _Known:  # scorers ask whether there is one
+        raise NotImplementedError
+
+
+def _look_up(name: str, values: Any) -> Any:
+    def response(places: Any) -> Any:
+        return values[places]
+
+    response.__name__ = name  # by which scorers distinguish the responses
+    return response
+
+
+class _KnownClassifier(ClassifierMixin, _Known, sklearn.base.BaseEstimator):
+    pass
+
+
+class _KnownRegressor(RegressorMixin, _Known, sklearn.base.BaseEstimator):
+    pass
+
+
+def _splits(cv: Any, X: Any, y: Any, classify: bool, random_state: Any) -> Any:
+    if isinstance(cv, Integral):
+        if int(cv) < 2:
+            raise ParameterError(f"cv must be 2 folds or more; got {cv!r}.")
+        family = StratifiedKFold if classify else KFold
+        cv = family(int(cv), shuffle=True, random_state=random_state)
+    splits = list(cv.split(X, y) if hasattr(cv, "split") else cv)
+    tested = np.concatenate([np.asarray(test) for _, test in splits])
+    if len(tested) != len(y) or len(np.unique(tested)) != len(y):
+        raise ParameterError("cv must put every row into exactly one test fold.")
+    return splits
+
+
+def _responses(model: Any, X: Any, classes: Any) -> dict[str, Any]:
+    if not hasattr(model, "predict"):
+        raise ParameterError(f"model must predict; got {type(model).__name__}.")
+    found = {}
+    for name in RESPONSES:
+        if not hasattr(model, name):
+            continue
+        values = np.asarray(getattr(model, name)(X))
+        if name == "predict_proba" and classes is not None and values.shape[1] < len(classes):
+            values = aligned(values, model.classes_, classes)
+        elif name == "decision_function" and len(model.classes_) < len(classes):
+            raise InputError("A training fold lacks a class. Use fewer folds.")
+        found[name] = values
+    return found
+
+
+class Confidence:
+    """A column of numbers for any rows, by models that have not seen them.
+
+    A row of the sample is one of the model's whose test fold it is in; any other row is one of a
+    model that its values decide, so that the column has the same meaning on both sides. A mean
+    over the models would not: it varies less than one of them.
+
+    Parameters
+    ----------
+    models : sequence of fitted estimators
+    folds : ndarray of int of shape (n_rows,)
+        Which of them has not seen a row of the sample.
+    X : object
+        The sample.
+    """
+
+    def __init__(self, models: Sequence[Any], folds: IntArray, X: Any) -> None:
+        self._models, self._codes = list(models), ColumnCodes()
+        hashes = _hashed(self._codes.fit_transform(as_rows(X, name="X").batch))
+        self._known, first = np.unique(hashes, return_index=True)
+        self._folds = folds[first]
+
+    @classmethod
+    def of(cls, models: Sequence[Any], folds: IntArray, X: Any) -> Confidence | None:
+        """Return it, or None for classifiers that give classes alone."""
+        able = all(_response(model) is not None for model in models)
+        return cls(models, folds, X) if able else None
+
+    def __deepcopy__(self, memo: Any) -> Confidence:  # scikit-learn's clones share the models
+        return self
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return one column."""
+        batch = as_rows(X, name="X").batch
+        hashes = _hashed(self._codes.transform(batch, side="new rows").values)
+        place = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+        folds = np.where(
+            self._known[place] == hashes,
+            self._folds[place],
+            (hashes % np.uint64(len(self._models))).astype(np.int64),
+        )
+        column = np.zeros(len(hashes))
+        for number, model in enumerate(self._models):
+            own = np.flatnonzero(folds == number)
+            if len(own):
+                column[own] = _sureness(model, _safe_indexing(X, own))
+        return column[:, None]
+
+
+def _hashed(codes: FloatArray) -> Words:
+    return hash_rows([np.ascontiguousarray(column) for column in codes.T])
+
+
+def _response(model: Any) -> str | None:
+    if not is_classifier(model):
+        return "predict"
+    return next(
+        (name for name in ("predict_proba", "decision_function") if hasattr(model, name)), None
+    )
+
+
+def _sureness(model: Any, X: Any) -> FloatArray:
+    """Return the largest probability or score of a class, or what a regressor predicts."""
+    name = _response(model)
+    assert name is not None
+    values = np.asarray(getattr(model, name)(X), dtype=float)
+    if name == "predict":
+        return values.reshape(-1)
+    return values.max(axis=1) if values.ndim == 2 else np.abs(values)
+
 
 Method = Literal["doubly_robust", "control_variate", "weighted"]
 OUTCOMES: dict[str, str | None] = {
@@ -256,3 +477,83 @@ def _of_replicates(
     lost = int(np.isnan(found).sum())
     also = (f"{lost} of {len(found)} replicates have no such score and are left out.",)
     return np.array(found), drawn.notes + (also if lost else ())
+
+
+class PopulationScorer:
+    """Scores held-out rows with the weights that the fitted model gives them.
+
+    Parameters
+    ----------
+    scoring : str or scorer
+    """
+
+    def __init__(self, scoring: str | Callable[..., float]) -> None:
+        self.scoring = scoring
+        try:
+            self._scorer = get_scorer(scoring)
+        except ValueError as error:
+            raise ParameterError(str(error)) from error
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the weighted score of a fitted :class:`unskew.Reweighted`."""
+        weights = _weigh(estimator)(X)
+        if sample_weight is not None:
+            weights = weights * np.asarray(sample_weight)
+        return float(self._scorer(estimator, X, y, sample_weight=weights))
+
+    def __repr__(self) -> str:
+        return f"population_scorer({self.scoring!r})"
+
+
+def population_scorer(scoring: str | Callable[..., float]) -> PopulationScorer:
+    """Return a scorer that estimates a score on the population, for cross-validation and searches.
+
+    The model must be a :class:`unskew.Reweighted` whose weighter can weigh new rows. The weights of
+    a test fold are those that the weighter, fitted on the training fold, gives to its rows.
+
+    Parameters
+    ----------
+    scoring : str or scorer
+        The name of a scorer of scikit-learn, or a scorer; it must take ``sample_weight``.
+
+    Returns
+    -------
+    callable
+        For ``scoring=`` of ``cross_validate`` and ``GridSearchCV``, alone or among others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> from unskew import CalibrationWeights, Population, Reweighted, population_scorer
+    >>> random = np.random.RandomState(0)
+    >>> population = random.normal(size=(2000, 1))
+    >>> sample = population[random.uniform(size=2000) < 1 / (1 + np.exp(-2 * population[:, 0]))]
+    >>> y = sample[:, 0] > random.normal(size=len(sample))
+    >>> model = Reweighted(LogisticRegression(), CalibrationWeights(overlap="ignore"))
+    >>> found = cross_validate(model, sample, y, scoring=population_scorer("roc_auc"),
+    ...                        params={"population": Population(population)})
+    >>> bool(found["test_score"].mean() > 0.7)
+    True
+    """
+    return PopulationScorer(scoring)
+
+
+def _weigh(estimator: Any) -> Callable[[Any], Any]:
+    """Return how a fitted model weighs new rows."""
+    weigh = getattr(estimator, "weigh", None)
+    if weigh is None:
+        if not hasattr(estimator, "weighter"):
+            raise ParameterError(
+                f"population_scorer is for Reweighted models, whose weighter weighs the test fold; "
+                f"got {type(estimator).__name__}."
+            )
+        check_is_fitted(estimator)
+        weigh = getattr(estimator.weighter_, "weigh", None)
+        if weigh is None:
+            raise ParameterError(
+                f"{type(estimator.weighter_).__name__} cannot weigh new rows, such as those of a "
+                "test fold. Use a weighter that can, such as CalibrationWeights."
+            )
+    return weigh

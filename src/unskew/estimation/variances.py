@@ -13,6 +13,7 @@ from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
+from unskew.estimation.statistics import Statistic
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design, Entries, Spread
 from unskew.numerics.intervals import heavy_tail
@@ -32,7 +33,7 @@ class Numbers(Protocol):
     @property
     def models(self) -> OutcomeModels | None: ...
     @property
-    def statistic(self) -> str: ...
+    def statistic(self) -> Statistic: ...
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray: ...
     def members(self, numbers: slice) -> Entries: ...
     def deviations(self, weights: FloatArray, point: FloatArray, numbers: slice) -> FloatArray: ...
@@ -41,7 +42,7 @@ class Numbers(Protocol):
     ) -> FloatArray: ...
 
 
-class Variance(NamedTuple):
+class VarianceParts(NamedTuple):
     """Variances of the numbers of a target, by where they come from."""
 
     parts: dict[str, FloatArray]
@@ -62,7 +63,7 @@ class Variance(NamedTuple):
 
 def linearised(
     target: Numbers, weighed: Weighed, point: FloatArray, design: Design, form: Form | None
-) -> Variance:
+) -> VarianceParts:
     """Return the variances of the sum of all rows' influence.
 
     Without a ``form``, weights count as known: with an outcome model that is right, errors of the
@@ -86,7 +87,7 @@ def linearised(
     degrees, clustering, skewness, heavy = map(
         np.concatenate, zip(*(one[1:5] for one in found), strict=True)
     )
-    return Variance(parts, degrees, clustering, skewness, heavy, line.cautions)
+    return VarianceParts(parts, degrees, clustering, skewness, heavy, line.cautions)
 
 
 def _linearised(
@@ -97,7 +98,7 @@ def _linearised(
     line: Linearisation,
     form: Form,
     numbers: slice,
-) -> Variance:
+) -> VarianceParts:
     """Return the variances of some of the numbers."""
     weights, inside = weighed.weights, target.members(numbers)
     values = target.deviations(weights, point, numbers)
@@ -120,7 +121,7 @@ def _linearised(
             spread += noise
             parts["population"] = noise.variance
     skewness = spread.third / np.maximum(spread.variance, 1e-200) ** 1.5
-    return Variance(parts, spread.degrees, clustering, skewness, heavy)
+    return VarianceParts(parts, spread.degrees, clustering, skewness, heavy)
 
 
 def _sizes(influence: Influence, weights: FloatArray, inside: Entries) -> FloatArray | None:
@@ -165,7 +166,7 @@ def _population_spread(
     if target.models is not None:
         assert weighed.sums is not None
         deviations += target.of_population(drawn.rows, weighed.sums, numbers)
-    if target.statistic == "total":  # the population's size has an error, too
+    if target.statistic.needs_size:  # the population's size has an error, too
         deviations += point
     found = spread(deviations, weighed.n_rows)
     return found if further is None else found + further
@@ -173,7 +174,7 @@ def _population_spread(
 
 def bootstrapped(
     target: Numbers, weighed: Weighed, design: Design, n_replicates: int, random_state: object
-) -> Variance:
+) -> VarianceParts:
     """Return the variances between replicates whose weights were solved again."""
     replicates = Replicates(weighed, design, n_replicates, random_state)
     points = [target.point(weights, sums) for weights, sums in replicates]
@@ -191,8 +192,8 @@ def bootstrapped(
 
 
 def with_margins(
-    variance: Variance, target: Numbers, weighed: Weighed, point: FloatArray
-) -> Variance:
+    variance: VarianceParts, target: Numbers, weighed: Weighed, point: FloatArray
+) -> VarianceParts:
     """Return the variance with that of margins which are estimates themselves.
 
     Weights are solved again for each independent error of the margins, a quarter as large.
@@ -200,7 +201,7 @@ def with_margins(
     known, sample = weighed.fit.target, weighed.fit.sample
     if not isinstance(known, Margins) or not known.standard_errors:
         return variance
-    of_share = target.statistic == "quantile" and not variance.replicated  # as Woodruff's are
+    of_share = target.statistic.is_of_shares and not variance.replicated  # as Woodruff's are
     errors = target.deviations(weighed.weights, point, slice(None)) if of_share else None
     found = np.zeros(len(point))
     with warnings.catch_warnings():
