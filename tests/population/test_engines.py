@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unskew import CalibrationWeights, Population, TreeWeights
-from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
+from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.features import FeatureSet, Number
@@ -189,7 +189,7 @@ def test_a_pass_reads_every_row_once(mixed):
         yield mixed.iloc[40_000:]
 
     population = Population(chunks())
-    assert population.reduce(Total()).rows == len(mixed) == population.size
+    assert population.reduce(TotalWeight()).rows == len(mixed) == population.size
     assert passes == 1
 
 
@@ -263,7 +263,7 @@ def test_pickled_populations_answer_alike(mixed, folder):
 
     for data in (mixed, folder / "whole.parquet"):
         twin = pickle.loads(pickle.dumps(Population(data)))
-        assert twin.reduce(Total()).rows == len(mixed)
+        assert twin.reduce(TotalWeight()).rows == len(mixed)
 
 
 def test_parquet_files_written_in_odd_ways(mixed, tmp_path):

@@ -22,7 +22,7 @@ from unskew import (
     Population,
     TreeWeights,
 )
-from unskew.population import Reservoir, Total
+from unskew.population import Reservoir, TotalWeight
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -47,7 +47,7 @@ class TestFileSystems:
         for population in forms:
             answer = population.reduce(Reservoir(20, seed=3))
             assert answer.rows.to_pylist() == expected.rows.to_pylist()
-            assert population.size == population.reduce(Total()).rows == 300
+            assert population.size == population.reduce(TotalWeight()).rows == 300
 
     def test_csv_on_an_object_store_also_compressed(self, store):
         text = pd.DataFrame(table(0).to_pandas()).to_csv(index=False).encode()
@@ -83,14 +83,14 @@ class TestFileSystems:
         assert set(store.opened.values()) == {1}
         assert population.size == 4000
         assert set(store.opened.values()) == {1}
-        population.reduce(Total())  # four row groups in each file
+        population.reduce(TotalWeight())  # four row groups in each file
         assert set(store.opened.values()) == {2}
 
     def test_populations_on_file_systems_can_be_pickled(self, tmp_path):
         write_files(tmp_path)
         local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
         twin = pickle.loads(pickle.dumps(Population("", filesystem=local)))
-        assert twin.reduce(Total()).rows == 300
+        assert twin.reduce(TotalWeight()).rows == 300
 
 
 class TestLayouts:
@@ -100,7 +100,7 @@ class TestLayouts:
         (tmp_path / "_SUCCESS").write_text("")
         (tmp_path / "c" / ".0.parquet.crc").write_text("x")
         write_files(tmp_path / "_delta_log")
-        assert Population(tmp_path).reduce(Total()).rows == 600
+        assert Population(tmp_path).reduce(TotalWeight()).rows == 600
 
     def test_thousands_of_small_files(self, tmp_path):
         for number in range(2000):

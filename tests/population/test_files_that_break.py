@@ -22,7 +22,7 @@ from unskew import (
     TreeWeights,
     UnreadableFileError,
 )
-from unskew.population import Reservoir, Total
+from unskew.population import Reservoir, TotalWeight
 from unskew.population.summaries import Summaries
 
 pytestmark = pytest.mark.usefixtures("small_parts")
@@ -119,7 +119,9 @@ class TestFilesThatBreak:
         (tmp_path / "0.parquet").write_bytes(bytes(content))
         population = Population(tmp_path, on_error="skip")
         with pytest.warns(SkippedFilesWarning, match="0.parquet"):
-            kept = population.reduce(Summaries([Total(), Reservoir(50)]), threads=threads).parts[1]
+            kept = population.reduce(
+                Summaries([TotalWeight(), Reservoir(50)]), threads=threads
+            ).parts[1]
         # All 50 come of the 60 rows that are left.
         assert len(kept.numbers) == 50
         assert kept.numbers.min() >= 2000
@@ -130,11 +132,11 @@ class TestFilesThatBreak:
             rows = pa.table({"a": random.normal(size=1000), "w": random.uniform(size=1000)})
             pq.write_table(rows, tmp_path / f"{number}.parquet", row_group_size=100)
         without = [str(tmp_path / f"{number}.parquet") for number in (0, 1, 3, 4)]
-        expected = Population(without, weight="w").reduce(Total())
+        expected = Population(without, weight="w").reduce(TotalWeight())
         (tmp_path / "2.parquet").write_bytes(b"PAR1 and nothing more")
         with pytest.warns(SkippedFilesWarning):
             population = Population(tmp_path, weight="w", on_error="skip")
-        assert population.reduce(Total()).mass == expected.mass == population.mass
+        assert population.reduce(TotalWeight()).mass == expected.mass == population.mass
 
     def test_found_unreadable_at_once(self, tmp_path):
         write_files(tmp_path)
@@ -162,10 +164,10 @@ class TestFilesThatBreak:
         (tmp_path / "1.csv").write_text("a,town\n" + "1,x\n" * 1_500_000 + "2\n")
         (tmp_path / "2.csv").write_text(good)
         with pytest.raises(UnreadableFileError, match="1.csv' could not be read as CSV"):
-            Population(tmp_path).reduce(Total())
+            Population(tmp_path).reduce(TotalWeight())
         population = Population(tmp_path, on_error="skip")
         with pytest.warns(SkippedFilesWarning, match="1.csv"):
-            assert population.reduce(Total()).rows == 20
+            assert population.reduce(TotalWeight()).rows == 20
 
     def test_when_nothing_is_left_it_is_an_error(self, tmp_path):
         truncated = write_files(tmp_path, 2)
@@ -176,7 +178,7 @@ class TestFilesThatBreak:
             pytest.warns(SkippedFilesWarning, match="2 of the population's 2 files"),
             pytest.raises(InputError, match="no rows"),
         ):
-            population.reduce(Total())
+            population.reduce(TotalWeight())
         with pytest.raises(InputError, match="None of the population's files could be read"):
             Population(tmp_path, on_error="skip")
 
@@ -185,9 +187,9 @@ class TestFilesThatBreak:
         dataset = ds.dataset(paths)
         (tmp_path / "1.parquet").unlink()
         with pytest.raises(UnreadableFileError, match="1.parquet"):
-            Population(dataset).reduce(Total())
+            Population(dataset).reduce(TotalWeight())
         with pytest.warns(SkippedFilesWarning, match="1.parquet"):
-            assert Population(dataset, on_error="skip").reduce(Total()).rows == 200
+            assert Population(dataset, on_error="skip").reduce(TotalWeight()).rows == 200
 
     @pytest.mark.parametrize("on_error", ["raise", "skip"])
     def test_other_types_in_a_dataset_are_not_skipped(self, tmp_path, on_error):
@@ -199,7 +201,7 @@ class TestFilesThatBreak:
             pq.write_table(table(0).set_column(0, "a", column), tmp_path / "1.parquet")
             population = Population(ds.dataset(paths), on_error=on_error)
             with pytest.raises(InputTypeError, match=words):
-                population.reduce(Total())
+                population.reduce(TotalWeight())
 
     @pytest.mark.parametrize("on_error", ["raise", "skip"])
     def test_bad_values_in_csv_are_not_skipped(self, tmp_path, on_error):
@@ -207,7 +209,7 @@ class TestFilesThatBreak:
         (tmp_path / "1.csv").write_text("a,town\n1,x\nold,y\n")
         population = Population(tmp_path, on_error=on_error)
         with pytest.raises(InputError, match=r"1.csv'.*in column 'a':.*'old'") as caught:
-            population.reduce(Total())
+            population.reduce(TotalWeight())
         assert not isinstance(caught.value, UnreadableFileError)
 
     def test_bad_values_are_not_skipped(self, tmp_path):
@@ -235,7 +237,7 @@ class TestFilesThatBreak:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             population = Population(tmp_path, on_error="skip")
-            assert population.reduce(Total()).rows == 300
+            assert population.reduce(TotalWeight()).rows == 300
         assert population.skipped_files == {}
 
 
@@ -244,8 +246,8 @@ def test_an_object_that_disappears_from_the_store(store):
     population = Population("/gone", filesystem=store, on_error="skip")
     store.rm("/gone/1.parquet")
     with pytest.warns(SkippedFilesWarning, match="gone/1.parquet"):
-        assert population.reduce(Total()).rows == 200
+        assert population.reduce(TotalWeight()).rows == 200
     population = Population("/gone", filesystem=store)
     store.rm("/gone/2.parquet")
     with pytest.raises(UnreadableFileError, match="gone/2.parquet"):
-        population.reduce(Total())
+        population.reduce(TotalWeight())

@@ -20,7 +20,7 @@ from unskew import (
     UnreadableFileError,
     read_sample,
 )
-from unskew.population import Total
+from unskew.population import TotalWeight
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -194,7 +194,7 @@ def test_a_changed_file_is_left_out_whole_where_files_may_be(tmp_path, victim, t
 def test_between_two_passes_of_one_population(tmp_path):
     write_files(tmp_path)
     population = Population(tmp_path)
-    population.reduce(Total())
+    population.reduce(TotalWeight())
     overwrite(tmp_path / "2.parquet")
     with pytest.raises(UnreadableFileError, match=r"2.parquet' changed"):
         population.reduce(Meddling(lambda: None))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from unskew import DensityRatioWeights, HistogramWeights, ParameterError, Population, Summary
-from unskew.population import Reservoir, Summaries, Total
+from unskew.population import Reservoir, Summaries, TotalWeight
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})
 
@@ -27,13 +27,13 @@ def test_answers_that_do_not_depend_on_the_sample_are_kept():
     chunks, reads = counting_chunks()
     population = Population(chunks)
     large, small = Reservoir(5, seed=3), Reservoir(2, seed=3)
-    population.reduce(Summaries([small, large, Total()]))
+    population.reduce(Summaries([small, large, TotalWeight()]))
     before = len(reads)
     again = population.reduce(Reservoir(2, seed=3))
     assert again.numbers.tolist() == small.numbers.tolist()
     assert again.rows.equals(small.rows)
     assert set(small.numbers) < set(large.numbers)
-    assert population.reduce(Total()).rows == 6 == population.size
+    assert population.reduce(TotalWeight()).rows == 6 == population.size
     assert len(reads) == before  # nothing was read again
     assert len(population.reduce(Reservoir(5, seed=4)).weight) == 5
     assert len(population.reduce(Reservoir(6, seed=3)).weight) == 6
@@ -54,8 +54,8 @@ def test_reservoirs_of_one_seed_agree_with_those_asked_alone():
 
 
 def test_a_filled_summary_is_refused_as_a_question():
-    total = Population(FRAME).reduce(Total())
-    with pytest.raises(ParameterError, match="This Total has been answered already"):
+    total = Population(FRAME).reduce(TotalWeight())
+    with pytest.raises(ParameterError, match="This TotalWeight has been answered already"):
         Population(FRAME).reduce(total)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
 from unskew.numerics.cores import available_cores
-from unskew.population import Total, sources
+from unskew.population import TotalWeight, sources
 
 
 class Watching(Summary):
@@ -64,7 +64,7 @@ def test_dask_errors_name_the_partition():
 
     frame = dd.from_map(partition, range(5), meta=pd.DataFrame({"a": [1.0]}))
     with pytest.raises(InputError, match="partition 3 of the population: no such day"):
-        Population(frame).reduce(Total())
+        Population(frame).reduce(TotalWeight())
 
 
 def test_dask_partitions_that_are_not_what_was_said():
@@ -75,7 +75,7 @@ def test_dask_partitions_that_are_not_what_was_said():
         partition, range(2), meta=pd.DataFrame({"a": [1.0]}), enforce_metadata=False
     )
     with pytest.raises(InputTypeError, match="Column 'a'"):
-        Population(frame).reduce(Total())
+        Population(frame).reduce(TotalWeight())
 
 
 @pytest.mark.parametrize(
@@ -116,5 +116,5 @@ def test_the_time_that_an_engine_takes_is_told():
 
     told = []
     frame = pl.LazyFrame({"a": [1.0, 2.0]}).map_batches(slow)
-    Population(frame, progress=told.append).reduce(Total())
+    Population(frame, progress=told.append).reduce(TotalWeight())
     assert told[-1].seconds >= 0.05

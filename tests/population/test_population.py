@@ -21,7 +21,7 @@ from unskew import (
     UnskewError,
     Unweighted,
 )
-from unskew.population import Reservoir, Total
+from unskew.population import Reservoir, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
 
@@ -95,14 +95,14 @@ def test_bad_design_weights_are_named(weight, message):
         Population(FRAME, weight=weight)
     if len(weight) == 3:
         with pytest.raises(InputError, match=message.split(";")[0]):
-            Population(FRAME.assign(w=weight), weight="w").reduce(Total())
+            Population(FRAME.assign(w=weight), weight="w").reduce(TotalWeight())
 
 
 def test_a_weight_column_must_exist_and_hold_numbers():
     with pytest.raises(InputError, match="weight='w' is not a column"):
         Population(FRAME, weight="w")
     with pytest.raises(InputTypeError, match="'town' holds text"):
-        Population(FRAME, weight="town").reduce(Total())
+        Population(FRAME, weight="town").reduce(TotalWeight())
 
 
 def test_decimal_weights_are_the_nearest_doubles():
@@ -115,7 +115,7 @@ def test_a_weight_array_for_a_stream_must_have_its_length():
     for n_weights, n_rows in ((2, 3), (4, 3)):
         chunks = (FRAME for _ in range(1))
         with pytest.raises(InputError, match=f"weight has {n_weights} entries"):
-            Population(chunks, weight=np.ones(n_weights)).reduce(Total())
+            Population(chunks, weight=np.ones(n_weights)).reduce(TotalWeight())
         assert len(FRAME) == n_rows
 
 
@@ -136,7 +136,7 @@ def test_selected_rows_are_counted_and_compared_with_the_sample():
 
 def test_an_iterator_can_be_read_once():
     population = Population(iter([FRAME]))
-    population.reduce(Total())
+    population.reduce(TotalWeight())
     with pytest.raises(InputError, match="has been read already"):
         population.reduce(Reservoir(2))
     assert population.size == 3
@@ -192,10 +192,10 @@ def test_an_error_in_a_thread_reaches_the_caller(threads):
 
 def test_threads_must_be_sensible(monkeypatch):
     with pytest.raises(ParameterError, match="threads must be at least 1; got 0"):
-        Population(FRAME).reduce(Total(), threads=0)
+        Population(FRAME).reduce(TotalWeight(), threads=0)
     monkeypatch.setenv("UNSKEW_THREADS", "many")
     with pytest.raises(ParameterError, match="UNSKEW_THREADS must be a whole number; got 'many'"):
-        Population(FRAME).reduce(Total())
+        Population(FRAME).reduce(TotalWeight())
 
 
 def test_an_empty_population_is_refused(tmp_path):
@@ -203,7 +203,7 @@ def test_an_empty_population_is_refused(tmp_path):
     (tmp_path / "e.csv").write_text("age\n")
     for empty in (np.empty((0, 1)), FRAME[:0], tmp_path / "e.parquet", tmp_path / "e.csv"):
         with pytest.raises(InputError, match="no rows"):
-            Population(empty).reduce(Total())
+            Population(empty).reduce(TotalWeight())
     with pytest.raises(InputError, match="no columns"):
         Population(np.empty((3, 0)))
     for nothing in ([], iter([])):
@@ -239,7 +239,7 @@ class TestFiles:
         content[200:5000] = b"\xff" * 4800
         path.write_bytes(bytes(content))
         with pytest.raises(InputError, match="bad.parquet"):
-            Population(path).reduce(Total())
+            Population(path).reduce(TotalWeight())
 
     def test_a_file_of_another_kind(self, tmp_path):
         (tmp_path / "notes.docx").write_text("hello")
@@ -250,19 +250,19 @@ class TestFiles:
         path = tmp_path / "ragged.csv"
         path.write_text("age,town\n1,a\n2\n")
         with pytest.raises(InputError, match=r"ragged.csv' could not be read as CSV.*Expected 2"):
-            Population(path).reduce(Total())
+            Population(path).reduce(TotalWeight())
 
     def test_ragged_csv_far_down(self, tmp_path):
         path = tmp_path / "ragged.csv"
         path.write_text("age,town\n" + "1,aaaaaaaaaaaaaaaaaaaaaa\n" * 300_000 + "2\n")
         with pytest.raises(InputError, match=r"ragged.csv' could not be read as CSV"):
-            Population(path).reduce(Total())
+            Population(path).reduce(TotalWeight())
 
     def test_text_in_a_csv_column_of_numbers_names_the_column(self, tmp_path):
         path = tmp_path / "u.csv"
         path.write_text("town,age\na,1\nb,old\n")
         with pytest.raises(InputError, match=r"u.csv'.*in column 'age':.*'old'"):
-            matched(path).reduce(Total())
+            matched(path).reduce(TotalWeight())
 
     def test_csv_numbers_follow_the_samples_type(self, tmp_path):
         path = tmp_path / "u.csv"
@@ -274,7 +274,7 @@ class TestFiles:
     def test_whole_numbers_before_fractions_in_csv(self, tmp_path):
         path = tmp_path / "u.csv"
         path.write_text("age\n" + "1\n" * 3_000_000 + "2.5\n")
-        assert Population(path).reduce(Total()).rows == 3_000_001
+        assert Population(path).reduce(TotalWeight()).rows == 3_000_001
 
     def test_files_that_disagree(self, tmp_path):
         FRAME.to_parquet(tmp_path / "0.parquet")
@@ -326,7 +326,7 @@ class TestFiles:
     def test_files_of_number_types_that_agree_in_kind(self, tmp_path):
         FRAME.to_parquet(tmp_path / "0.parquet")
         FRAME.assign(age=[4, 5, 6]).to_parquet(tmp_path / "1.parquet")
-        assert matched(str(tmp_path / "*.parquet")).reduce(Total()).rows == 6
+        assert matched(str(tmp_path / "*.parquet")).reduce(TotalWeight()).rows == 6
 
 
 def test_views_of_text_are_text():
@@ -342,11 +342,11 @@ def test_views_of_text_are_text():
 
 def test_chunks_that_disagree():
     with pytest.raises(InputError, match="Chunk 1 of the population lacks column 'town'"):
-        Population([FRAME, FRAME[["age"]]]).reduce(Total())
+        Population([FRAME, FRAME[["age"]]]).reduce(TotalWeight())
     with pytest.raises(InputError, match="Chunk 1 .* additional column 'id'"):
-        Population([FRAME, FRAME.assign(id=1)]).reduce(Total())
+        Population([FRAME, FRAME.assign(id=1)]).reduce(TotalWeight())
     with pytest.raises(InputTypeError, match="Column 'age'"):
-        Population([FRAME, FRAME.assign(age="x")]).reduce(Total())
+        Population([FRAME, FRAME.assign(age="x")]).reduce(TotalWeight())
 
 
 @pytest.mark.parametrize("data", [3, object(), {"age": [1]}, b"bytes"])

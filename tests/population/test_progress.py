@@ -20,7 +20,7 @@ from unskew import (
     TreeWeights,
     diagnose,
 )
-from unskew.population import Total, progress
+from unskew.population import TotalWeight, progress
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def check_that_it_only_grows(told: list[Progress]) -> None:
 
 def test_rows_and_files_of_parquet(tmp_path, told):
     write_files(tmp_path)
-    Population(str(tmp_path / "*.parquet"), progress=told.append).reduce(Total())
+    Population(str(tmp_path / "*.parquet"), progress=told.append).reduce(TotalWeight())
     check_that_it_only_grows(told)
     assert [one.rows for one in told[:3]] == [1000, 2000, 3000]
     assert {(one.total_rows, one.total_files) for one in told} == {(4000, 4)}
@@ -56,7 +56,7 @@ def test_rows_and_files_of_parquet(tmp_path, told):
 
 def test_where_only_reading_tells_the_share_is_of_files(tmp_path, told):
     write_files(tmp_path)
-    Population(str(tmp_path / "*.csv"), progress=told.append).reduce(Total())
+    Population(str(tmp_path / "*.csv"), progress=told.append).reduce(TotalWeight())
     check_that_it_only_grows(told)
     assert [(one.rows, one.files, one.share) for one in told] == [
         (1000, 0, 0.0),
@@ -70,10 +70,10 @@ def test_where_only_reading_tells_the_share_is_of_files(tmp_path, told):
 
 
 def test_without_files_and_without_a_known_number_of_rows(told):
-    Population((np.zeros((9, 2)) for _ in range(3)), progress=told.append).reduce(Total())
+    Population((np.zeros((9, 2)) for _ in range(3)), progress=told.append).reduce(TotalWeight())
     assert (told[0].files, told[0].total_files, told[0].share) == (0, None, None)
     assert (told[-1].rows, told[-1].total_rows, told[-1].share) == (27, 27, 1.0)
-    Population(np.zeros((9, 2)), progress=told.append).reduce(Total())
+    Population(np.zeros((9, 2)), progress=told.append).reduce(TotalWeight())
     assert (told[-1].files, told[-1].total_files, told[-1].share) == (0, None, 1.0)
 
 
@@ -125,12 +125,12 @@ def test_an_exception_of_the_callback_ends_the_pass(told):
         raise KeyError("enough")
 
     with pytest.raises(KeyError, match="enough"):
-        Population(np.zeros((100_000, 2)), progress=stop).reduce(Total(), threads=2)
+        Population(np.zeros((100_000, 2)), progress=stop).reduce(TotalWeight(), threads=2)
 
 
 def test_it_is_told_at_most_ten_times_a_second():
     told = []
-    Population(np.zeros((2_000_000, 1)), progress=told.append).reduce(Total())
+    Population(np.zeros((2_000_000, 1)), progress=told.append).reduce(TotalWeight())
     assert 1 <= len(told) <= 2 + told[-1].seconds * 10
     assert told[-1].rows == 2_000_000
 

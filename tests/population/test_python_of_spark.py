@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from unskew import InputError, Population, Unweighted
-from unskew.population import Total
+from unskew.population import TotalWeight
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -41,7 +41,7 @@ def test_one_without_pyarrow(spark, bare, monkeypatch):
     reason = "run another Python than the driver: No module named 'pyarrow'"
     assert reason in message(spark, bare / "bin" / "python", monkeypatch)
     monkeypatch.undo()
-    assert Population(spark.range(9)).reduce(Total()).rows == 9
+    assert Population(spark.range(9)).reduce(TotalWeight()).rows == 9
 
 
 NEWER = (  # Python runs such a line of a .pth file when it starts

@@ -8,7 +8,7 @@ from tests.population.frequencies import frequencies
 
 from unskew import InputError, InputTypeError, Population, Summary, Unweighted
 from unskew.population.reading import BLOCK_ROWS, Reading, in_blocks
-from unskew.population.summaries import Question, Summaries, Total
+from unskew.population.summaries import Question, Summaries, TotalWeight
 
 
 def test_positions_in_messages_are_those_of_the_whole_population():
@@ -78,7 +78,7 @@ def test_only_light_summaries_of_few_columns_get_large_blocks(light, n_columns, 
     batch = pa.record_batch([np.zeros(4 * BLOCK_ROWS + 10, dtype=bool)] * n_columns, names=names)
     asked = Sizes(light=light)
     seen = Reading(names, names, None, None).read(
-        Question(Summaries([asked, Total()]), None), [batch], 0
+        Question(Summaries([asked, TotalWeight()]), None), [batch], 0
     )
     assert asked.sizes == sizes
     assert seen.rows == seen.mass == batch.num_rows

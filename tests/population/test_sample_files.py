@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv
 
 from unskew import InputError, InputFileError, ParameterError, Population, read_sample
-from unskew.population import Reservoir, Total, sample_files
+from unskew.population import Reservoir, TotalWeight, sample_files
 
 
 def test_types_are_found_by_looking_at_every_row(tmp_path):
@@ -159,7 +159,7 @@ class TestDelimiters:
         (tmp_path / "1.csv").write_text("a,b\n1,x\n")
         (tmp_path / "2.tsv").write_text("a\tb\n2\ty\n")
         (tmp_path / "notes.txt").write_text("hello")
-        assert Population(tmp_path).reduce(Total()).rows == 2
+        assert Population(tmp_path).reduce(TotalWeight()).rows == 2
 
 
 @pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd"])

@@ -30,7 +30,7 @@ from unskew import (
     Unweighted,
     diagnose,
 )
-from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, Total
+from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.population.reading import PassTotals
 from unskew.population.rows import as_rows
@@ -168,11 +168,11 @@ def test_design_weights_and_marks(spark, sample, labels):
     with pytest.raises(ParameterError, match="weight must be the name of a column"):
         Population(data, weight=np.ones(900))
     with pytest.raises(InputTypeError, match="'t' holds text"):
-        Population(data.selectExpr("a", "'x' as t"), weight="t").reduce(Total())
+        Population(data.selectExpr("a", "'x' as t"), weight="t").reduce(TotalWeight())
     with pytest.raises(InputError, match="'w' must not be negative; got -[1-4]"):
-        Population(data.selectExpr("a", "w - 4 as w"), weight="w").reduce(Total())
+        Population(data.selectExpr("a", "w - 4 as w"), weight="w").reduce(TotalWeight())
     with pytest.raises(InputError, match="weight is zero on every row"):
-        Population(data.selectExpr("a", "0.0 as w"), weight="w").reduce(Total())
+        Population(data.selectExpr("a", "0.0 as w"), weight="w").reduce(TotalWeight())
 
 
 def test_a_reservoir_holds_the_rows_that_its_numbers_name(spark, on_spark):
@@ -224,13 +224,13 @@ def test_only_the_needed_columns_are_read(spark):
     population = Population(frame, columns=["id"])
     assert Unweighted().fit(pd.DataFrame({"id": [1]}), population=population).weights_ == [1.0]
     with pytest.raises(InputError, match="Spark could not read the population"):
-        Population(frame).reduce(Total())
+        Population(frame).reduce(TotalWeight())
 
 
 def test_names_that_spark_cannot_tell_apart_are_an_error_of_ours(spark):
     frame = spark.sql("select 1 as a, 2 as A, 3 as b")
     with pytest.raises(InputError, match="Spark could not read the population: .*AMBIGUOUS"):
-        Population(frame).reduce(Total())
+        Population(frame).reduce(TotalWeight())
 
 
 def test_bad_values_are_named(spark):
@@ -279,7 +279,7 @@ def test_tasks_that_fail_are_not_counted(spark, how, tmp_path):
 def test_merging_in_stages_gives_what_the_driver_alone_gives(
     sample, labels, on_spark, people, monkeypatch
 ):
-    expected = Population(people).matched(as_rows(sample, name="X")).reduce(Total()).rows
+    expected = Population(people).matched(as_rows(sample, name="X")).reduce(TotalWeight()).rows
     rows, codes = as_rows(sample, name="X"), ColumnCodes().fit(as_rows(sample, name="X").batch)
     frame = on_spark.repartition(9)
     answers = []
@@ -309,7 +309,7 @@ def test_merging_in_stages_gives_what_the_driver_alone_gives(
 )
 def test_every_partition_answers_exactly_once(spark, monkeypatch, meddle, message):
     frame = spark.range(0, 1000, 1, 5).where("id < 700")  # the last partition is empty
-    assert Population(frame).reduce(Total()).rows == 700
+    assert Population(frame).reduce(TotalWeight()).rows == 700
     ask = spark_source.SparkSource._answers
 
     def meddled(self, *arguments):
@@ -319,7 +319,7 @@ def test_every_partition_answers_exactly_once(spark, monkeypatch, meddle, messag
 
     monkeypatch.setattr(spark_source.SparkSource, "_answers", meddled)
     with pytest.raises(InputError, match=message):
-        Population(frame).reduce(Total())
+        Population(frame).reduce(TotalWeight())
 
 
 @pytest.mark.parametrize(
@@ -327,13 +327,15 @@ def test_every_partition_answers_exactly_once(spark, monkeypatch, meddle, messag
     [([9, 10, 11], None), ([9, 11], "no answer of partition 10"), ([10], "no answer of .*n 9")],
 )
 def test_a_step_that_merges_notices_a_gap(parts, message):
-    filled = Total()
+    filled = TotalWeight()
     filled.update(RowBlock(range(5), np.ones(5)))
     answers = [
-        spark_source._Merged(Total(), filled, PassTotals(rows=5, mass=5.0), part, part).record()
+        spark_source._Merged(
+            TotalWeight(), filled, PassTotals(rows=5, mass=5.0), part, part
+        ).record()
         for part in parts
     ]
-    step = spark_source._Pass(Total(), None).merge_buckets(answers, 3)
+    step = spark_source._Pass(TotalWeight(), None).merge_buckets(answers, 3)
     if message is None:
         (merged,) = step
         assert merged.select(["first_part", "last_part", "rows"]).to_pylist() == [

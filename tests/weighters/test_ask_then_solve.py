@@ -27,7 +27,7 @@ from unskew import (
     TreeWeights,
     Unweighted,
 )
-from unskew.population import EncodedRows, Moments, Sample, Summaries, Total
+from unskew.population import EncodedRows, Moments, Sample, Summaries, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Weighter
 
@@ -159,7 +159,7 @@ def test_questions_of_several_weighters_are_answered_together():
     sample, population = Sample.of(X, Y), Population(U)
     weighters = [TreeWeights(), DensityRatioWeights(), KernelMeanMatching(ridge=0.1)]
     questions = [weighter._question(sample, population.about) for weighter in weighters]
-    population.reduce(Summaries([*questions, Total()]))
+    population.reduce(Summaries([*questions, TotalWeight()]))
     for weighter, answer in zip(weighters, questions, strict=True):
         together = weighter._solve(sample, answer)
         alone = copy.deepcopy(weighter).fit(X, Y, population=U).weights_
@@ -181,7 +181,7 @@ def test_a_question_that_was_answered_is_refused_within_others():
     population.reduce(question)
     for ask_again in (population.reduce, sample.reduce):
         with pytest.raises(ParameterError, match="EncodedRows has been answered already"):
-            ask_again(Summaries([question, Total()]))
+            ask_again(Summaries([question, TotalWeight()]))
 
 
 class Regularised(Unweighted):

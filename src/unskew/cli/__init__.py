@@ -22,7 +22,7 @@ from unskew.cli.apply import Apply
 from unskew.cli.arguments import Command, register
 from unskew.cli.demo import Demo
 from unskew.cli.diagnose import Diagnose, with_limits
-from unskew.cli.estimate import Estimate
+from unskew.cli.estimate import EstimateCommand
 from unskew.cli.example import Example
 from unskew.cli.outputs import plain_streams
 from unskew.cli.reproduce import Reproduce
@@ -60,7 +60,7 @@ def _options(
 
 
 _COMMANDS: tuple[type[Command], ...] = (
-    *(Weigh, Estimate, Apply, Diagnose),
+    *(Weigh, EstimateCommand, Apply, Diagnose),
     *(Demo, Example, Reproduce),
 )
 for command in _COMMANDS:

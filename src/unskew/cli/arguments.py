@@ -67,7 +67,8 @@ def register(app: typer.Typer, command: type[Command]) -> None:
     story = str(inspect.getdoc(command)).split("\n\n")
     as_it_is = ("unskew ", "vacancies: ")  # lines that are not to be wrapped, marked for Click
     text = "\n\n".join("\b\n" * part.startswith(as_it_is) + part for part in story)
-    app.command(command.__name__.lower(), help=text, short_help=story[0])(run)
+    name = command.__name__.lower().removesuffix("command")
+    app.command(name, help=text, short_help=story[0])(run)
 
 
 class Unlabelled(StrEnum):

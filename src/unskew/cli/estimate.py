@@ -48,7 +48,7 @@ class Variance(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate(WeighingArguments):
+class EstimateCommand(WeighingArguments):
     r"""Estimate a number of the population from a biased sample, with an interval.
 
     Prints the number, its interval and what the sample says as it is. POPULATION

@@ -30,7 +30,7 @@ class Method(StrEnum):
     LABEL_SHIFT = "label-shift"
 
 
-class Total(StrEnum):
+class TotalOption(StrEnum):
     """The values of ``--total``."""
 
     SAMPLE = "sample"

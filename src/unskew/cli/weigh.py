@@ -12,7 +12,7 @@ import typer
 
 from unskew.cli import options
 from unskew.cli.arguments import WeighingArguments
-from unskew.cli.methods import Method, Total, make_weighter
+from unskew.cli.methods import Method, TotalOption, make_weighter
 from unskew.errors import refuse_removed
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class Weigh(WeighingArguments):
 
     output: options.Output
     total: Annotated[
-        Total, typer.Option(help="What the weights sum to: the sample's size or the population's.")
-    ] = Total.SAMPLE
+        TotalOption,
+        typer.Option(help="What the weights sum to: the sample's size or the population's."),
+    ] = TotalOption.SAMPLE
     report: options.Report = None
     title: options.Title = None
     save: Annotated[

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from unskew.errors import EstimateWarning, ParameterError, warn_caller
-from unskew.estimation.hidden_selection import Basis
+from unskew.estimation.hidden_selection import EstimateBasis
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.statistics import Target, Uncertainty
 from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
@@ -129,7 +129,7 @@ def each_estimate(
             assumptions=assumptions(weighed, learner),
             notes=own[number],
             is_share=target.is_share,
-            _basis=Basis(target, number, weighed, design, options, variance_name, kept),
+            _basis=EstimateBasis(target, number, weighed, design, options, variance_name, kept),
         )
     return found, cautions
 

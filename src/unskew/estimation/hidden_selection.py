@@ -57,7 +57,7 @@ BLOCK = 16
 
 
 @dataclass(frozen=True)
-class Basis:
+class EstimateBasis:
     """What an estimate was made from."""
 
     target: Target
@@ -92,12 +92,12 @@ class HiddenSelection:
 
     Parameters
     ----------
-    basis : Basis
+    basis : EstimateBasis
     nested : bool
         Whether the sample is a part of the population: weights are then inverse probabilities.
     """
 
-    def __init__(self, basis: Basis, *, nested: bool) -> None:
+    def __init__(self, basis: EstimateBasis, *, nested: bool) -> None:
         self.basis, self.nested = basis, nested
         weighed = basis.weighed
         weights = weighed.weights * (population_scale(weighed) if nested else 1.0)
@@ -374,7 +374,7 @@ FAR_FROM_SOLVED = 1e-6
 
 def analyse(
     found: Estimate,
-    basis: Basis,
+    basis: EstimateBasis,
     *,
     odds: ArrayLike,
     threshold: float | None,
@@ -426,7 +426,9 @@ def analyse(
     )
 
 
-def _odds_of_columns(basis: Basis, nested: bool) -> tuple[tuple[ColumnOdds, ...], tuple[str, ...]]:
+def _odds_of_columns(
+    basis: EstimateBasis, nested: bool
+) -> tuple[tuple[ColumnOdds, ...], tuple[str, ...]]:
     """Return how much columns change odds; once for all groups and classes."""
     if nested not in basis.kept:
         basis.kept[nested] = odds_of_columns(basis.weighed, nested=nested)

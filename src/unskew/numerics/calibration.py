@@ -29,7 +29,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from unskew.numerics.distances import Curves, Distance
-from unskew.numerics.row_features import Moments, RowFeatures
+from unskew.numerics.row_features import RowFeatures, WeightedMoments
 from unskew.numerics.typing import BoolArray, FloatArray
 
 TOLERANCE = 1e-10
@@ -179,7 +179,7 @@ class CalibrationProblem:
         return fewer
 
     @cached_property
-    def design_moments(self) -> Moments:
+    def design_moments(self) -> WeightedMoments:
         """The moments of the features under the design weights."""
         return self.features.moments(self.shares)
 

@@ -125,15 +125,15 @@ class _Wide:
         return np.asarray((ones - self.centre) / self.scale)
 
 
-class Moments(NamedTuple):
+class WeightedMoments(NamedTuple):
     """Sums of features, and of their products."""
 
     sums: FloatArray
     gram: FloatArray
 
-    def of_columns(self, chosen: BoolArray) -> Moments:
+    def of_columns(self, chosen: BoolArray) -> WeightedMoments:
         """Return those of some of the features."""
-        return Moments(self.sums[chosen], self.gram[np.ix_(chosen, chosen)])
+        return WeightedMoments(self.sums[chosen], self.gram[np.ix_(chosen, chosen)])
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class RowFeatures:
     def _all(self) -> tuple[_Table | _Wide, ...]:
         return (*self.tables, *self.wide)
 
-    def moments(self, weights: FloatArray) -> Moments:
+    def moments(self, weights: FloatArray) -> WeightedMoments:
         """Return the weighted sums of the features and of the products of all pairs of them."""
         if self.wide:
             return weighted_moments(self.dense(), weights)
@@ -232,7 +232,7 @@ class RowFeatures:
             shape = len(one.values), len(other.values)
             counts = _counted(cells, weights, shape[0] * shape[1]).reshape(shape)
             _set_both(gram, one.columns, other.columns, one.values.T @ (counts @ other.values))
-        return Moments(sums, gram)
+        return WeightedMoments(sums, gram)
 
     @cached_property
     def _pair_cells(self) -> list[IntArray]:
@@ -369,7 +369,7 @@ def row_blocks(matrix: FloatArray) -> Iterator[slice]:
     return (slice(begin, begin + step) for begin in range(0, len(matrix), step))
 
 
-def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
+def weighted_moments(features: FloatArray, weights: FloatArray) -> WeightedMoments:
     """Return the weighted sums of features and of the products of all pairs of them.
 
     Large matrices are shared among threads of our own: those of BLAS wait for each other after
@@ -379,7 +379,7 @@ def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
     roots = np.sqrt(weights)
     blocks = list(row_blocks(features))
     parts = [blocks[begin : begin + 8] for begin in range(0, len(blocks), 8)]
-    total = Moments(np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2))
+    total = WeightedMoments(np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2))
     if len(parts) == 1:
         return _moments_of(features, roots, parts[0])
     with ThreadPoolExecutor(min(available_cores(), len(parts) or 1)) as pool:
@@ -389,7 +389,9 @@ def weighted_moments(features: FloatArray, weights: FloatArray) -> Moments:
     return total
 
 
-def _moments_of(features: FloatArray, roots: FloatArray, blocks: Sequence[slice]) -> Moments:
+def _moments_of(
+    features: FloatArray, roots: FloatArray, blocks: Sequence[slice]
+) -> WeightedMoments:
     sums, gram = np.zeros(features.shape[1]), np.zeros((features.shape[1],) * 2)
     for rows in blocks:
         some, root = features[rows], roots[rows]
@@ -398,7 +400,7 @@ def _moments_of(features: FloatArray, roots: FloatArray, blocks: Sequence[slice]
         scaled = some * root[:, None]
         sums += root @ scaled
         gram += scaled.T @ scaled
-    return Moments(sums, gram)
+    return WeightedMoments(sums, gram)
 
 
 def weighted_spread(features: FloatArray, shares: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ class Region(NamedTuple):
     """Whether these are rows with values of one column that no sample row has."""
 
 
-class Values(NamedTuple):
+class ColumnValues(NamedTuple):
     """The distinct values of a column as numbers, in the sample and in the population."""
 
     mine: IntArray
@@ -44,21 +44,21 @@ class Values(NamedTuple):
 
 def values_of(
     codes: ColumnCodes, column: int, mine: FloatArray, theirs: FloatArray, rows: pa.Array
-) -> Values:
+) -> ColumnValues:
     """Return the distinct values of a column; numbers and times are only missing or not."""
     unseen = codes.is_unseen(theirs, column)
     if not codes.n_categories(column):
-        return Values(np.isnan(mine).astype(int), np.isnan(theirs).astype(int), unseen)
+        return ColumnValues(np.isnan(mine).astype(int), np.isnan(theirs).astype(int), unseen)
     first, second = (np.nan_to_num(side + 1.0).astype(np.int64) for side in (mine, theirs))
     novel = theirs == -1.0
     if novel.any():  # the codes are all the same, the categories are not
         indices = rows.filter(pa.array(novel)).dictionary_encode().indices
         second[novel] = 1 + codes.n_categories(column) + indices.to_numpy(zero_copy_only=False)
-    return Values(first, second, unseen)
+    return ColumnValues(first, second, unseen)
 
 
 def unseen_regions(
-    codes: ColumnCodes, columns: list[Values], rows: pa.RecordBatch, draw: EvenDraw
+    codes: ColumnCodes, columns: list[ColumnValues], rows: pa.RecordBatch, draw: EvenDraw
 ) -> Iterator[Region]:
     """Yield the values that an even draw of the sample's size would not lack.
 
@@ -90,7 +90,11 @@ def unseen_regions(
 
 
 def row_squares(
-    weight: FloatArray, mass: FloatArray, whole: bool, columns: list[Values], theirs: FloatArray
+    weight: FloatArray,
+    mass: FloatArray,
+    whole: bool,
+    columns: list[ColumnValues],
+    theirs: FloatArray,
 ) -> FloatArray:
     """Return the sum of squared masses of the rows that each population row stands for.
 

@@ -14,4 +14,4 @@ from unskew.population.summaries import Question as Question
 from unskew.population.summaries import RowBlock as RowBlock
 from unskew.population.summaries import Summaries as Summaries
 from unskew.population.summaries import Summary as Summary
-from unskew.population.summaries import Total as Total
+from unskew.population.summaries import TotalWeight as TotalWeight

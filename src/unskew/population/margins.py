@@ -41,7 +41,7 @@ from unskew.population.summaries import (
     Summaries,
     Summary,
     SummaryType,
-    Total,
+    TotalWeight,
 )
 
 AGREE = 1e-6
@@ -381,7 +381,7 @@ class Margins:
         match summary:
             case Question() | Summaries():
                 return all(self.can_answer(part) for part in summary.nested())
-            case Total():
+            case TotalWeight():
                 return self.size is not None
             case FeatureSums(features=features):
                 terms = [self._answers.source(features, term) for term in features.terms]
@@ -408,7 +408,7 @@ class Margins:
             case Question() | Summaries():
                 for part in summary.nested():
                     self._answer(part)
-            case Total():
+            case TotalWeight():
                 summary.rows, summary.mass = round(self.mass), self.mass
             case FeatureSums():
                 self._answers.sum_features(summary)
@@ -610,7 +610,7 @@ def count_margins(
                 f"The population lacks column '{name}'. Its columns are "
                 f"{', '.join(population.columns)}."
             )
-    total, parts = Total(), [LevelCounts(key) for key in keys]
+    total, parts = TotalWeight(), [LevelCounts(key) for key in keys]
     population.reduce(Summaries([total, *parts]))
     counts: dict[Key, dict[Any, float]] = {}
     totals: dict[str, float] = {}

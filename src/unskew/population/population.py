@@ -42,7 +42,7 @@ from unskew.population.reservoir import KeptReservoirs, Reservoir
 from unskew.population.rows import Rows
 from unskew.population.sources import Part, Source, open_source
 from unskew.population.sources.base import Types
-from unskew.population.summaries import Question, Summaries, Summary, SummaryType, Total
+from unskew.population.summaries import Question, Summaries, Summary, SummaryType, TotalWeight
 from unskew.population.threads import in_order, n_threads
 
 
@@ -324,7 +324,7 @@ class Population:
 
     def _seen_or_counted(self) -> PassTotals:
         if not self._seen.whole:
-            self.reduce(Total())
+            self.reduce(TotalWeight())
         return self._seen
 
     def matched(
@@ -378,8 +378,8 @@ class Population:
         --------
         >>> import numpy as np
         >>> from unskew import Population
-        >>> from unskew.population.summaries import Total
-        >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(Total()).mass
+        >>> from unskew.population.summaries import TotalWeight
+        >>> Population(np.zeros((5, 2)), weight=[1, 1, 1, 0, 2]).reduce(TotalWeight()).mass
         5.0
         """
         summary.check_empty()
@@ -399,7 +399,7 @@ class Population:
         """Answer a question from what earlier passes have found; return whether it was."""
         if not self._seen.whole:
             return False
-        if type(question) is Total:
+        if type(question) is TotalWeight:
             question.rows, question.mass = self._seen.rows, self._seen.mass
         elif not self._kept.answer(question, self._what_is_read, self._seen.rows):
             return False

@@ -160,12 +160,12 @@ class Summary(ABC):
             part.finish()
 
 
-class Total(Summary):
+class TotalWeight(Summary):
     """The number of rows and their total weight.
 
     Examples
     --------
-    >>> total = Total()
+    >>> total = TotalWeight()
     >>> total.update(RowBlock(range(3), np.array([1.0, 0.5, 2.0])))
     >>> total.rows, total.mass
     (3, 3.5)

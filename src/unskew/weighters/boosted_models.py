@@ -15,7 +15,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kinds import Kind
 from unskew.population.progress import tell
 from unskew.weighters.ratio_models import RatioModels
-from unskew.weighters.selection_features import Levels, SelectionFeatures
+from unskew.weighters.selection_features import LevelCodes, SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples
 
 MAX_TREES = 80
@@ -127,7 +127,7 @@ class TreeBins:
         self.columns: list[Any] = []
         for place, category in zip(self.places, self.is_category, strict=True):
             if category:
-                self.columns.append(Levels.learn(int(place), rows, MAX_CATEGORIES))
+                self.columns.append(LevelCodes.learn(int(place), rows, MAX_CATEGORIES))
                 continue
             column = rows.values[:, place]
             ordered = np.sort(column[~np.isnan(column)])
@@ -142,7 +142,7 @@ class TreeBins:
         bins = np.zeros(codes.shape)
         for place, learned in enumerate(self.columns):
             column = codes[:, self.places[place]]
-            if isinstance(learned, Levels):
+            if isinstance(learned, LevelCodes):
                 bins[:, place] = learned.of(column) + 1
             else:
                 here = ~np.isnan(column)

@@ -30,7 +30,7 @@ from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
-from unskew.population.summaries import Question, Summaries, Summary, Total
+from unskew.population.summaries import Question, Summaries, Summary, TotalWeight
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import width_of_models
@@ -84,7 +84,7 @@ class RatioWeighter(InductiveWeighter):
         "unskew.weighters.logistic_models.LogisticModels",
         "unskew.weighters.ratio_models.ClassifierModels",
         "unskew.weighters.ratio_models.WeighterModels",
-        "unskew.weighters.selection_features.Levels",
+        "unskew.weighters.selection_features.LevelCodes",
         "unskew.weighters.selection_features.SelectionFeatures",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -107,7 +107,7 @@ class RatioWeighter(InductiveWeighter):
 
     def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
         """Return what is asked of the population beside its rows."""
-        return [Total()]
+        return [TotalWeight()]
 
     def _learned_from(self, sample: Sample) -> tuple[int, int]:
         """Return how many rows of sample and population train the models, at most."""

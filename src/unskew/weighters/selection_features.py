@@ -54,7 +54,7 @@ class SelectionFeatures:
         is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
         self.numbers = np.flatnonzero(~is_category)
         self.flags = np.flatnonzero(~is_category & rows.codes.has_missing)
-        self.levels = [Levels.learn(int(place), rows) for place in np.flatnonzero(is_category)]
+        self.levels = [LevelCodes.learn(int(place), rows) for place in np.flatnonzero(is_category)]
         fixed = 1 + len(self.flags) + sum(level.width for level in self.levels)
         room = MAX_FEATURES - fixed
         quantiles = next(q for q in KNOTS if len(self.numbers) * (1 + len(q)) <= room or not q)
@@ -115,7 +115,7 @@ def _scaled(distance: FloatArray, scale: float) -> FloatArray:
     return np.asarray(scaled)
 
 
-class Levels(NamedTuple):
+class LevelCodes(NamedTuple):
     """A column of categories: the one-hot column of each code, in order of frequency."""
 
     position: int
@@ -124,7 +124,7 @@ class Levels(NamedTuple):
     width: int
 
     @classmethod
-    def learn(cls, position: int, rows: TwoSamples, most: int = MAX_LEVELS) -> Levels:
+    def learn(cls, position: int, rows: TwoSamples, most: int = MAX_LEVELS) -> LevelCodes:
         """Give a column to each category of the sample that is frequent, and one to all the others.
 
         Rows of both sides count: those rare in the sample would tell of the rows that are held out.
