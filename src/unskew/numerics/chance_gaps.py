@@ -53,6 +53,7 @@ class EvenDraw:
         self.mass = mass
         self.squares = mass**2 if squares is None else squares
         self.design = design / design.sum()
+        # A region of a share may consist of the heaviest points: the fewest that carry it.
         heaviest_first = np.sort(self.design)[::-1]
         self._carried = np.append(0.0, np.cumsum(heaviest_first))
         self._points = np.arange(len(self._carried), dtype=np.float64)

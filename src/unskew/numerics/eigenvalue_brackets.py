@@ -111,6 +111,7 @@ def largest_eigenvalue(
         upper = min(upper, float(ratios.max()) * (1 + slack))
         if upper - lower <= tolerance * upper:
             break
+        # Positive in any case, for the ratios to mean something.
         v = np.maximum(image / image.max(), 1e-280)
     return Bracket(lower, upper)
 
@@ -141,6 +142,8 @@ def smallest_eigenvalue(matrix: FloatArray, *, largest: float | None = None) -> 
     >>> smallest_eigenvalue(np.ones((3, 3))).lower  # equal rows
     0.0
     """
+    # A block of every few rows first: if its own smallest eigenvalue is at the floor, so is the
+    # whole's, and the eigenvalues of the whole need not be computed.
     array = _square(matrix)
     m = len(array)
     floor = m * EPSILON * float(np.trace(array) if largest is None else largest)

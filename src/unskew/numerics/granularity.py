@@ -98,11 +98,13 @@ def choose_granularity(
     >>> choose_granularity([0.4, 0.1], [0.5, 0.02], [fine, coarse]).chosen
     1
     """
+    # What differs from any finer partition by more than that one's noise was smoothed over; the
+    # largest such difference counts (Goldenshluger and Lepski).
     shares = [vector / vector.sum() for vector in weights]
     smoothing = []
-    for place, mine in enumerate(shares):
+    for place, own in enumerate(shares):
         beyond = [
-            float(np.abs(mine - finer).sum()) - err
+            float(np.abs(own - finer).sum()) - err
             for finer, err in zip(shares[:place], noise, strict=False)
         ]
         smoothing.append(max(0.0, *beyond) if beyond else 0.0)

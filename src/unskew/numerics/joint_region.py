@@ -158,6 +158,7 @@ def relative_limits(
 
     They are zero in cells without sample rows, which have no weight.
     """
+    # t = q̂ / q − 1 falls with q: its upper limit is at q's lower one.
     lower, upper = clopper_pearson(sample, population, sidak(delta, len(sample)))
     reached = sample > 0
     rate = np.where(reached, sample / population, 1.0)
@@ -210,6 +211,7 @@ def worst_squares(region: RelativeErrors, factors: FloatArray) -> float:
     """Return the largest Σ f t² over the region's box and ellipsoid: a fractional knapsack."""
     used = (factors > 0) & (region.size > 0)
     f, c, b = factors[used], region.stiffness[used], region.size[used]
+    # The radius is spent where a unit of it buys most, f / c, up to each cell's limit.
     best_first = np.argsort(-f / c, kind="stable")
     f, cost, square = f[best_first], (c * b**2)[best_first], (b**2)[best_first]
     before = np.cumsum(cost) - cost

@@ -100,7 +100,9 @@ class KernelMatrix:
         """
         block = np.empty((len(rows), len(columns)), dtype=np.float64 if exact else np.float32)
         prepared = self._exact if exact else self._quick
-        theirs = prepared[columns]
+        of_columns = prepared[columns]
+        # Held rows are copied, others computed. A solver asks for ever the same ones, so that those
+        # held stay, and what does not fit is computed again.
         if not exact:
             self._hold(rows, drop=False)
 
@@ -108,7 +110,7 @@ class KernelMatrix:
             stop = part.stop if lower else len(columns)
             out, places = block[part, :stop], self._place[rows[part]]
             if exact or places.min() < 0:
-                self.kernel.block(prepared[rows[part]], theirs[:stop], out)
+                self.kernel.block(prepared[rows[part]], of_columns[:stop], out)
             elif stop:
                 last = columns[:stop].max() + 1
                 np.take(self._held[places, :last], columns[:stop], axis=1, out=out, mode="clip")
@@ -132,6 +134,7 @@ class KernelMatrix:
         if not len(missing):
             return
         places = np.flatnonzero(self._owner < 0)
+        # Free places first; then, if others may go, those of rows that are not asked for now.
         if drop and len(places) < len(missing):
             wanted = np.zeros(self.size, dtype=bool)
             wanted[rows] = True
@@ -145,6 +148,7 @@ class KernelMatrix:
         self._n_places = max(self._n_places, int(places.max(initial=-1)) + 1)
 
         def fill(part: slice) -> None:
+            # Neighbouring places are filled as they stand, without a copy.
             first, last = places[part][[0, -1]]
             if last - first + 1 == part.stop - part.start:
                 out = self._held[first : last + 1]
@@ -164,12 +168,12 @@ class KernelMatrix:
         chunks = [slice(start, start + _COLUMNS_AT_ONCE) for start in starts]
 
         def multiply(part: slice) -> None:
-            mine = prepared[part]
-            room = np.empty(len(mine) * _COLUMNS_AT_ONCE, dtype=prepared.dtype)
+            rows = prepared[part]
+            room = np.empty(len(rows) * _COLUMNS_AT_ONCE, dtype=prepared.dtype)
             for some in chunks:
-                theirs = columns[some]
-                out = room[: len(mine) * len(theirs)].reshape(len(mine), len(theirs))
-                product[part] += self.kernel.block(mine, theirs, out) @ values[some]
+                others = columns[some]
+                out = room[: len(rows) * len(others)].reshape(len(rows), len(others))
+                product[part] += self.kernel.block(rows, others, out) @ values[some]
 
         in_threads(multiply, blocks(self.size, _COLUMNS_AT_ONCE))
         return product

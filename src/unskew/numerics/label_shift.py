@@ -57,6 +57,8 @@ def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatAr
 
     def derivatives(params: FloatArray) -> tuple[FloatArray, FloatArray]:
         fitted = softmax(terms(params))
+        # For the logits z = slope · log p + bias, the gradient is Σ (hit − fitted) dz, and the
+        # information the covariance of dz under the fitted probabilities.
         gap = weight[:, None] * (hits - fitted)
         mean = (fitted * logs).sum(axis=1, keepdims=True)
         across = weight @ (fitted * (logs - mean))
@@ -106,6 +108,7 @@ def most_likely_shares(
     >>> most_likely_shares(sure, np.ones(3), np.array([0.5, 0.5])).shares.round(6)
     array([0.666667, 0.333333])
     """
+    # With π = π⁰ c, the likelihood is that of Σ_y c_y p(y|x), and Σ π⁰ c = 1.
     basis = np.maximum(probabilities, SMALLEST)
     found = solve_kliep(basis, weight, prior, start=prior, tolerance=tolerance)
     return Shares(found.coefficients * prior, found.gap)
@@ -167,6 +170,8 @@ def evidence(
     >>> evidence(p, labels, ones, np.array([0.9, 0.1]), 10_000) > 0.99
     True
     """
+    # The variance of the difference of the two means: in the population's, all of a prediction's
+    # spread over n; in the sample's, what is left within the labels over its effective size.
     share = weight / weight.sum()
     middle = share @ probabilities
     centred = probabilities - middle

@@ -76,6 +76,7 @@ def minimise(
     best, decrement = np.inf, np.inf
     for step in range(1, MAX_STEPS + 1):
         gradient, curvature = derivatives(params)
+        # 1) The curvature's axes; directions that are flat or bend down get their absolute size.
         sizes, axes = np.linalg.eigh(curvature)
         convex = bool(sizes[0] > _FLAT * sizes[-1])
         sizes = np.maximum(np.abs(sizes), 1e-12 * np.abs(sizes).max())
@@ -88,6 +89,7 @@ def minimise(
             return NewtonSolution(params, height, Certificate(step, decrement, True))
         near = near and not stalled  # on a flat ridge whole steps may go too far
         best = decrement if near else np.inf
+        # 2) The step, not longer than the caller allows, halved until the function falls.
         move = -(axes @ (along / sizes))
         move = move / max(1.0, limit(move))
         new = value(params + move)
