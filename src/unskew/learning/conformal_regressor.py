@@ -11,7 +11,7 @@ Tibshirani and Wasserman 2018); and conformalised quantile regression (Romano, P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,38 +44,18 @@ class Band(NamedTuple):
         return np.maximum(self.lower - y, y - self.upper) / self.scale
 
 
-class BandModel(Protocol):
-    """Predicts bands; its ``model`` predicts a number for each row, as the user's learner does."""
-
-    @property
-    def model(self) -> Any: ...
-
-    def band(self, X: Any) -> Band:
-        """Return the band at new rows."""
-
-
 class AroundPrediction(NamedTuple):
-    """The prediction itself."""
+    """The prediction itself, or in units of the residual's size as another model predicts it."""
 
     model: Any
+    spread: Any = None
+    least: float = 1.0
 
     def band(self, X: Any) -> Band:
-        """Return the prediction as both edges."""
+        """Return the prediction as both edges, and the scale."""
         centre = predicted(self.model, X)
-        return Band(centre, centre, np.ones(len(centre)))
-
-
-class Scaled(NamedTuple):
-    """The prediction, with the size of the residual as another model predicts it."""
-
-    model: Any
-    spread: Any
-    least: float
-
-    def band(self, X: Any) -> Band:
-        """Return the prediction as both edges, and the predicted size of the residual."""
-        centre = predicted(self.model, X)
-        return Band(centre, centre, np.maximum(predicted(self.spread, X), self.least))
+        sizes = np.ones(len(centre)) if self.spread is None else predicted(self.spread, X)
+        return Band(centre, centre, np.maximum(sizes, self.least))
 
 
 class BetweenQuantiles(NamedTuple):
@@ -87,6 +67,10 @@ class BetweenQuantiles(NamedTuple):
         """Return the two quantiles, in order where they cross."""
         first, second = (predicted(one, X) for one in self.model.members)
         return Band(np.minimum(first, second), np.maximum(first, second), np.ones(len(first)))
+
+
+BandModel = AroundPrediction | BetweenQuantiles
+"""Predicts bands; its ``model`` predicts a number for each row, as the user's learner does."""
 
 
 def fit_scaled(learner: Any, spread: Any, rows: TrainingRows, seed: int) -> BandModel:
@@ -106,7 +90,7 @@ def fit_scaled(learner: Any, spread: Any, rows: TrainingRows, seed: int) -> Band
         model = rows.take(training).train(learner)
         sizes[inside] = np.abs(predicted(model, held_out.X) - held_out.y)
     least = LEAST_SCALE * float(sizes.mean()) or 1.0  # residuals that are all zero have any scale
-    return Scaled(rows.train(learner), rows.train(spread, sizes), least)
+    return AroundPrediction(rows.train(learner), rows.train(spread, sizes), least)
 
 
 def fit_quantiles(learner: Any, levels: Sequence[float], rows: TrainingRows) -> BandModel:

@@ -12,6 +12,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,10 +37,11 @@ from unskew.weighters.defaults import default_weighter
 from unskew.weighters.weight_keyword import weight_keyword
 
 
+@dataclass
 class Trainer:
     """Trains clones of a learner.
 
-    Parameters
+    Attributes
     ----------
     estimator : estimator
     keyword : str or None
@@ -48,28 +50,16 @@ class Trainer:
     resample_size : int or None
     rounds : int
     random : RandomState
-
-    Attributes
-    ----------
     multiplicities_ : ndarray of int
         How often each row was used in the last fit, with ``resample="multiplicity"``.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        keyword: str | None,
-        resample: Literal["multiplicity", "rejection"] | None,
-        resample_size: int | None,
-        rounds: int,
-        random: np.random.RandomState,
-    ) -> None:
-        self.estimator = estimator
-        self.keyword = keyword
-        self.resample = resample
-        self.resample_size = resample_size
-        self.rounds = rounds
-        self.random = random
+    estimator: Any
+    keyword: str | None
+    resample: Literal["multiplicity", "rejection"] | None
+    resample_size: int | None
+    rounds: int
+    random: np.random.RandomState
 
     def fit(self, X: Any, y: Any, weights: FloatArray | None) -> Any:
         """Train the learner, without weights where they are all one."""
