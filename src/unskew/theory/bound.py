@@ -85,12 +85,14 @@ class Bound(float):
         return super().__new__(cls, value)
 
     def __post_init__(self) -> None:
+        # What cannot be changed later: a bound may be part of another's terms.
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
         object.__setattr__(self, "vacuous", self.vacuous or bool(self.reason))
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        # A number is made with its value; the class is called with all fields to make it again.
         state = {part.name: getattr(self, part.name) for part in fields(self)}
         return type(self), tuple({**state, "terms": dict(self.terms)}.values())
 

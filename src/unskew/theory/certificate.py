@@ -252,12 +252,14 @@ class CertifiedModel:
 
     def over(self, region: WeightRegion) -> Bound:
         """Return the certificate for all weights of a region."""
+        # 1) How far the weights of the region can move the model.
         fitted, words = self.fitted, region.words
         moved = (
             self._linear_movement(fitted, region)
             if isinstance(fitted, LinearSystem)
             else self._kernel_movement(fitted, region)
         )
+        # 2) That against how far its predictions differ from each other.
         scores, weights = fitted.judged[1:]
         mean = np.average(scores, weights=weights)
         spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
@@ -267,6 +269,7 @@ class CertifiedModel:
                 f"That is {moved.value / spread:.2g} times the spread of the predictions, "
                 f"{spread:.3g}."
             )
+        # 3) What learner and region say and assume together.
         what = "predictions" if fitted.classes is None else "decision function"
         return Bound(
             value=moved.value,
@@ -300,6 +303,8 @@ class CertifiedModel:
         bound = self.over(region)
         if isinstance(fitted, KernelModel):
             bound = self._with_theorems(bound, fitted, region)
+        # Leaves that are too small for a bound may be large enough together, if the test lets the
+        # leaves of a coarser cell share one probability.
         if merged is None:
             return bound
         n_cells, terms = len(merged.successes), bound.terms
@@ -348,6 +353,7 @@ class CertifiedModel:
                 "the sample.",
             )
         if fitted.classes is not None:
+            # The kernel's space has too many directions for an ellipsoid: one reach for all rows.
             shares = {name: float(one[0]) for name, one in self._flips(Anywhere(moves.anywhere))}
             terms, remarks = {**terms, **shares}, (*remarks, _flipped(shares))
         assumptions: tuple[str, ...] = (
@@ -444,6 +450,7 @@ class CertifiedModel:
 
     def _flips(self, *rules: FlipRule) -> list[tuple[str, FloatArray]]:
         """Return the shares of predictions that could flip, by the rule that bounds them best."""
+        # Every rule is valid. The one that is best in the sample is asked of the population, once.
         features, scores, weights = self.fitted.judged
         total = float(weights.sum())
         found = [rule.shares(rule.tally(features, scores, weights), total) for rule in rules]

@@ -325,6 +325,7 @@ class KernelModel:
         It is factored once: the last one is kept.
         """
         known = self.__dict__.get("_curvature")
+        # Certificate and refits of one region need the same factor, which is most of their cost.
         if known is None or not np.array_equal(known[0], least):
             known = least, RidgeCurvature(self.matrix, least, self.penalty)
             self.__dict__["_curvature"] = known
@@ -368,6 +369,7 @@ class KernelModel:
         on the edge of the tube stay on it.
         """
         K = self.matrix - 1
+        # |a_i| ≤ C w_i, where the penalty is 1 / (2 C).
         limit = self.weights / (2 * self.penalty)
         free = np.flatnonzero(np.abs(self.coefficients) < limit * (1 - 1e-6))
         change = moved.copy()

@@ -157,6 +157,7 @@ def read_linear_model(model: Any, X: Any, y: Any) -> LinearModel:
 
 def features_of(estimator: Any, rows: Any) -> FloatArray:
     """Return what the last step of a fitted pipeline sees of rows."""
+    # A pipeline may end in another one.
     while isinstance(estimator, Pipeline):
         if len(estimator.steps) > 1:
             rows = estimator[:-1].transform(rows)
