@@ -174,18 +174,9 @@ class AutoWeights(RatioWeighter):
         if is_default and rows.n_sample <= TILTED_ROWS and not rows.rounded:
             named.append(("tilt", CalibrationWeights(overlap="ignore")))
         found = {name: one._ratio_models(sample, about, rate) for name, one in named}
-        if is_default:
-            found |= self._level_models(rows)
-        return found
-
-    def _level_models(self, rows: TwoSamples) -> dict[str, LevelModels]:
-        """Return models by level, where there are such: of columns, and of whole rows."""
-        found = {}
-        n_columns, common = rows.values.shape[1], rows.folds.frequent
-        if any(rows.codes.n_categories(place) for place in range(n_columns)):
-            found["levels"] = LevelModels()
-        if len(common) > 1 and (n_columns > 1 or not found):
-            found["cells"] = LevelModels(common)
+        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
+        if is_default and (has_levels or len(rows.folds.frequent) > 1):
+            found["levels"] = LevelModels(rows.folds.frequent)
         return found
 
     def _in_folds(self, rows: TwoSamples) -> TwoSamples:
@@ -205,12 +196,13 @@ class AutoWeights(RatioWeighter):
         self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
     ) -> FloatArray:
         """Pool the candidates' log ratios of the sample, tilt and cut them."""
-        models = self.models_.values()
-        levels = [one for one in models if isinstance(one, LevelModels) and one.matters]
-        self.levels_ = LevelTilt(levels if self.detected_ else [])
+        levels: Any = self.models_.get("levels")
+        matter = isinstance(levels, LevelModels) and levels.matters and self.detected_
+        self.levels_ = LevelTilt(levels if matter else None)
         self.tilt_: Tilt | None = None
         ratios = self._ratios(own, sample.values)
-        self.levels_.fit(sample.values, ratios * sample.design, *rows.whole_population)
+        codes, _, mass = rows.whole
+        self.levels_.fit(sample.values, ratios * sample.design, codes, mass)
         ratios *= np.exp(self.levels_.of(sample.values))
         if not sums:
             return self._capped(ratios, sample.design, self.max_weight)

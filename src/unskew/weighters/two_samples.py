@@ -184,7 +184,7 @@ class TwoSamples:
     def reweighed(self, design: FloatArray, weight: FloatArray) -> TwoSamples:
         """Return the same rows with other weights of the sample and of all rows drawn."""
         shares = Sided(design[self.order], weight[self.kept]).map(_as_shares)
-        return replace(self, shares=shares)
+        return replace(self, shares=shares, whole=(*self.whole[:2], weight))
 
     def aligned(self) -> TwoSamples:
         """Return the rows with columns in which only one side is rounded rounded on both."""
@@ -211,14 +211,6 @@ class TwoSamples:
     def given(self) -> FloatArray:
         """The values before they were rounded."""
         return self.values if self.exact is None else self.exact
-
-    @property
-    def whole_population(self) -> Sided:
-        """The codes of rows that stand for all that is covered, and their shares."""
-        if self.marked is None:
-            return Sided(self.given[self.n_sample :], self.shares.population)
-        shares = (self.marked * self.shares.sample, (1 - self.marked) * self.shares.population)
-        return Sided(self.given, np.concatenate(shares))
 
     @cached_property
     def hashes(self) -> Words:
