@@ -20,7 +20,6 @@ from unskew.numerics.ratio_loss import (
     separation,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.value_folds import EXPECTED
 from unskew.population.about import About
 from unskew.population.feature_rules import FeatureRules
 from unskew.population.feature_space import MAX_CATEGORIES
@@ -33,7 +32,7 @@ from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
-from unskew.weighters.level_models import LevelModels, LevelTilt
+from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.pool import Choice, Imbalance, Pool
 from unskew.weighters.ratio import LIMIT, RatioWeighter
@@ -100,7 +99,8 @@ class AutoWeights(RatioWeighter):
        separate held-out rows of the two sides by less than three and a half, the best candidate is
        taken alone, and if that is no surer, weights are equal.
     5. Where levels of categories, or frequent values, lower the held-out loss by two standard
-       errors, weights are brought nearer to the population's shares of them.
+       errors, weights are brought nearer to the population's shares of levels. Levels of at most 5
+       sample rows stand for levels that no sample row has.
     6. Weights above ``max_weight`` times the mean are cut.
     7. With ``calibrate_to="means"``, a tilt matches the means.
 
@@ -179,9 +179,6 @@ class AutoWeights(RatioWeighter):
             found["levels"] = LevelModels(rows.folds.frequent)
         return found
 
-    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
-        return rows.in_folds(self.cv, EXPECTED)
-
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         held_out = [one.map(_limited) for one in self._fit_models(sample, rows, answer)]
         pool = Pool.from_held_out(held_out, rows.shares, rows.split(rows.fold))
@@ -196,14 +193,8 @@ class AutoWeights(RatioWeighter):
         self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
     ) -> FloatArray:
         """Pool the candidates' log ratios of the sample, tilt and cut them."""
-        levels: Any = self.models_.get("levels")
-        matter = isinstance(levels, LevelModels) and levels.matters and self.detected_
-        self.levels_ = LevelTilt(levels if matter else None)
         self.tilt_: Tilt | None = None
-        ratios = self._ratios(own, sample.values)
-        codes, _, mass = rows.whole
-        self.levels_.fit(sample.values, ratios * sample.design, codes, mass)
-        ratios *= np.exp(self.levels_.of(sample.values))
+        ratios = self._tilted_to_levels(sample, rows, own, tilted=self.detected_)
         if not sums:
             return self._capped(ratios, sample.design, self.max_weight)
         weights = self._calibrated(sample, ratios, sums[0])

@@ -17,6 +17,7 @@ from unskew.numerics.ratio_loss import (
     Sided,
     isotonic_map,
     lowers_loss,
+    pool_exponents,
     ratio_loss,
     sided_auc,
     sigmoid_map,
@@ -28,8 +29,10 @@ from unskew.population.about import About
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries
 from unskew.weighters.boosted_models import BoostedModels
+from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_models import LogisticModels, LogisticWeights, NewRows
+from unskew.weighters.pool import learn_pool
 from unskew.weighters.ratio import LIMIT, RatioWeighter
 from unskew.weighters.ratio_models import ClassifierModels, RatioModels
 from unskew.weighters.two_samples import TwoSamples
@@ -53,13 +56,16 @@ class ClassifierWeights(RatioWeighter):
     classifier : estimator, "boosted" or "logistic", default=None
         Any scikit-learn classifier, also at the end of a pipeline; it gets rows as X has them. None
         is "boosted": histogram gradient boosting with as many trees, up to 80, as give the least
-        held-out loss; of more than 200 columns, each model takes the 200 that differ most.
+        held-out loss; of more than 200 columns, each model takes the 200 that differ most. Effects
+        of the levels of categories, with a ridge, are pooled with them, and weights are brought
+        nearer to the population's shares of levels where these tell of selection.
         "logistic" is a ridge logistic model of selection on standardised numbers with hinges,
         categories and missing flags; see ``penalty`` and ``rate``.
     cv : int or None, default=5
         The number of folds. Rows with equal values share a fold; but values with 20 or more sample
-        rows are spread over all folds and weighed by the average of all models. None fits one model
-        of all rows, which also weighs the rows that it has seen.
+        rows, or of which an even sample would have two, are spread over all folds and weighed by
+        the average of all models. None fits one model of all rows, which also weighs the rows that
+        it has seen.
     calibration : {"isotonic", "sigmoid"} or None, default="isotonic"
         A monotone map of the held-out scores. It is kept if it lowers the held-out loss by more
         than two standard errors of the difference, and always for a classifier without
@@ -192,11 +198,16 @@ class ClassifierWeights(RatioWeighter):
     def _models(
         self,
         sample: Sample,
-        rows: TwoSamples,  # noqa: ARG002
+        rows: TwoSamples,
         about: About,
         rate: float,
     ) -> dict[str, RatioModels]:
-        return {"classifier": self._ratio_models(sample, about, rate)}
+        found = {"classifier": self._ratio_models(sample, about, rate)}
+        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
+        # Boosted trees pass over levels of few rows.
+        if has_levels and self.classifier in (None, "boosted"):
+            found["levels"] = LevelModels(rows.folds.frequent[:0])
+        return found
 
     def _ratio_models(self, sample: Sample, about: About, rate: float) -> RatioModels:  # noqa: ARG002
         if self.classifier in (None, "boosted"):
@@ -205,21 +216,23 @@ class ClassifierWeights(RatioWeighter):
             return LogisticModels(self.penalty, self.rate, hinges=self.hinges, sampling_rate=rate)
         return ClassifierModels(self.classifier, sample.form)
 
-    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
-        return rows.in_folds(self.cv)
-
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
-        scores = self._fit_models(sample, rows, answer)[0]
-        models = self.models_["classifier"]
+        held_out = self._fit_models(sample, rows, answer)
+        models, scores = self.models_["classifier"], held_out[0]
         if isinstance(models, LogisticModels):
             self.penalty_, self.rate_ = models.penalty, models.rate
         elif isinstance(models, BoostedModels):
             self.n_trees_ = models.n_trees
         self._refuse_separation(scores, rows)
+        self.exponents_: FloatArray = np.ones(1)
+        if len(held_out) > 1:
+            self.exponents_ = pool_exponents(held_out, rows.shares)
+            scores = without_own_fold(learn_pool, held_out, rows.shares, rows.split(rows.fold))
         scores = self._calibrate(scores, rows)
         own = self._log_ratios(sample.values, sample.rows.table)
-        self._warn_of_limits(self.map_(own[0]) if self.map_ else own[0])
-        weights = self._capped(self._ratios(own, sample.values), sample.design, self.max_weight)
+        self._warn_of_limits(self._log_ratio(own))
+        ratios = self._tilted_to_levels(sample, rows, own)
+        weights = self._capped(ratios, sample.design, self.max_weight)
         limited = scores.map(lambda side: np.clip(side, -LIMIT, LIMIT))
         loss = ratio_loss(limited, rows.shares)
         self.held_out_loss_, self.gain_, self.gain_error_ = loss.value, loss.gain, loss.error
@@ -264,9 +277,14 @@ class ClassifierWeights(RatioWeighter):
         self.map_ = make(scores, rows.shares)
         return mapped
 
-    def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:  # noqa: ARG002
-        log_ratio = log_ratios[0] if self.map_ is None else self.map_(log_ratios[0])
-        return self._of_population(np.exp(np.clip(log_ratio, -LIMIT, LIMIT)))
+    def _log_ratio(self, log_ratios: FloatArray) -> FloatArray:
+        """Return the logarithm of the ratio, mapped."""
+        scores = self.exponents_ @ log_ratios
+        return scores if self.map_ is None else self.map_(scores)
+
+    def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
+        ratios = np.exp(np.clip(self._log_ratio(log_ratios), -LIMIT, LIMIT))
+        return self._of_population(ratios) * np.exp(self.levels_.of(codes))
 
     def _warn_of_limits(self, log_ratios: FloatArray) -> None:
         beyond = int((np.abs(log_ratios) > LIMIT).sum())

@@ -36,7 +36,7 @@ MAX_SWEEPS = 20
 TOLERANCE = 1e-4
 """The largest change of an effect, in nats, at which they count as found."""
 LONGEST_STEP = 2.0
-TILTED = 0.1
+TILTED = 0.15
 """The ridge with which weights are brought nearer to shares, as a multiple of the models': of 0.03
 to 0.5, the one with which a mean by 60 or 200 levels is off by less than with cells, while single
 weights are as good."""

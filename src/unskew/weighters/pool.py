@@ -76,7 +76,7 @@ class Pool(NamedTuple):
         such a pool detects nothing and its best candidate alone does, the pool is that candidate.
         """
         losses = [ratio_loss(one, shares) for one in candidates]
-        pooled = without_own_fold(_learn_pool, candidates, shares, folds)
+        pooled = without_own_fold(learn_pool, candidates, shares, folds)
         pool = cls(
             pool_exponents(candidates, shares),
             ratio_loss(pooled, shares),
@@ -89,7 +89,8 @@ class Pool(NamedTuple):
         return alone if alone.detected and not pool.detected else pool
 
 
-def _learn_pool(scores: list[Sided], shares: Sided) -> partial[Sided]:
+def learn_pool(scores: list[Sided], shares: Sided) -> partial[Sided]:
+    """Return the pool with the least loss on rows with these log ratios."""
     return partial(pool_ratios, exponents=pool_exponents(scores, shares))
 
 

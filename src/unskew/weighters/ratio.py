@@ -32,6 +32,7 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, TotalWeight
 from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import width_of_models
 from unskew.weighters.two_samples import TwoSamples, hash_values, rows_within
@@ -115,7 +116,7 @@ class RatioWeighter(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         drawn = answer.summary.parts[0]
-        rows = self._in_folds(self._two_samples(sample, drawn))
+        rows = self._two_samples(sample, drawn).in_folds(self._n_folds())
         self.sample_rows_, self.population_rows_ = rows.n_sample, len(drawn.weight)
         self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_, self.marked_ = rows.uncovered, rows.marked
@@ -126,9 +127,10 @@ class RatioWeighter(InductiveWeighter):
         most = self._learned_from(sample)[0]
         return TwoSamples.from_reservoir(sample, drawn, most, self.random_state).aligned()
 
-    @abstractmethod
-    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
-        """Return the rows in as many folds as the parameters say."""
+    def _n_folds(self) -> int | None:
+        """Return the number of folds; None or one for one model of all rows."""
+        folds: int | None = self.get_params(deep=False)["cv"]
+        return folds
 
     @abstractmethod
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
@@ -172,6 +174,21 @@ class RatioWeighter(InductiveWeighter):
     def _numbers(self, codes: FloatArray) -> IntArray:
         """Return which of a fold's models weighs a row."""
         return self.folds_.number(hash_values(codes))
+
+    def _tilted_to_levels(
+        self, sample: Sample, rows: TwoSamples, own: FloatArray, *, tilted: bool = True
+    ) -> FloatArray:
+        """Return the sample's ratios, brought nearer to the population's shares of levels.
+
+        Only where levels lower the held-out loss; not if ``tilted`` is False.
+        """
+        levels: Any = self.models_.get("levels")
+        matter = tilted and isinstance(levels, LevelModels) and levels.matters
+        self.levels_ = LevelTilt(levels if matter else None)
+        ratios = self._ratios(own, sample.values)
+        codes, _, mass = rows.whole
+        self.levels_.fit(sample.values, ratios * sample.design, codes, mass)
+        return np.asarray(ratios * np.exp(self.levels_.of(sample.values)))
 
     def _of_population(self, ratios: FloatArray) -> FloatArray:
         """Return the ratio to the whole population, if the models know that to the rest of it."""

@@ -217,12 +217,10 @@ class TwoSamples:
         """A hash of the values of each row."""
         return hash_values(self.given)
 
-    def in_folds(self, n_folds: int | None, expected: float = np.inf) -> TwoSamples:
+    def in_folds(self, n_folds: int | None) -> TwoSamples:
         """Return the rows in folds by their values."""
         shares = np.concatenate(self.shares)
-        folds = ValueFolds.from_rows(
-            self.hashes, self.keys, shares, self.n_sample, n_folds, expected
-        )
+        folds = ValueFolds.from_rows(self.hashes, self.keys, shares, self.n_sample, n_folds)
         return replace(self, folds=folds)
 
     @property
