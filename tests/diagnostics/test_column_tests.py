@@ -29,7 +29,7 @@ def three_times(seed):
 def p_value(sample, people, sample_weight=None):
     own = Sample.of(sample, sample_weight=sample_weight)
     drawn = Population(people).matched(own.rows, among=list(sample)).reduce(Reservoir(20_000))
-    sides = Sides.of(own, drawn)
+    sides = Sides.from_reservoir(own, drawn)
     return Comparator(sides, own.design, sample_weight is None, 0).columns().before.p_value
 
 

@@ -27,7 +27,7 @@ def drawn_from(population, selected=None, weight=None, size=20_000):
 
 
 def sides(sample, population, **options):
-    return Sides.of(Sample.of(sample), drawn_from(population, **options))
+    return Sides.from_reservoir(Sample.of(sample), drawn_from(population, **options))
 
 
 class TestWhichRowsAreShared:

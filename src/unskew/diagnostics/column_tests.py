@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.diagnostics.diagnosis import Comparison
-from unskew.diagnostics.sides import Drawn, Sides
+from unskew.diagnostics.sides import DrawnSides, Sides
 from unskew.numerics.typing import FloatArray, IntArray
 
 MAX_ROWS = 5000
@@ -27,34 +27,34 @@ FEW = 3
 """A cell counts from so many rows on that the smaller side is expected to have in it, and out."""
 
 
-def test_columns(sides: Sides, drawn: Drawn, null: FloatArray) -> tuple[Comparison, str, int]:
+def test_columns(sides: Sides, drawn: DrawnSides, null: FloatArray) -> tuple[Comparison, str, int]:
     """Return the largest difference of a share, where it is, and of how many.
 
     Parameters
     ----------
     sides : Sides
-    drawn : Drawn
+    drawn : DrawnSides
         The rows to compare.
     null : ndarray of shape (n_draws, n)
         Their mass in the sample less that in the population, in draws from the null distribution.
     """
-    masses = np.vstack([drawn.mine, drawn.theirs, null])
-    sizes = 1 / np.square(drawn.mine).sum(), 1 / np.square(drawn.theirs).sum()
-    variance = float(np.square(drawn.mine - drawn.theirs).sum())
+    masses = np.vstack([drawn.sample, drawn.population, null])
+    sizes = 1 / np.square(drawn.sample).sum(), 1 / np.square(drawn.population).sum()
+    variance = float(np.square(drawn.sample - drawn.population).sum())
     largest, by_chance, where, n_cells = 0.0, np.zeros(len(null)), "", 0
     for column in range(len(sides.codes.names)):
         labels, shares = _shares(sides, column, drawn.rows, masses)
-        mine, theirs, draws = shares[:, 0], shares[:, 1], shares[:, 2:]
+        sample, population, draws = shares[:, 0], shares[:, 1], shares[:, 2:]
         # The deviation of rows of one distribution, too: where signs are flipped, a cell without
         # sample rows would have next to none. Cells of few rows are too skewed for either.
-        common = np.average([mine, theirs], axis=0, weights=sizes)
+        common = np.average([sample, population], axis=0, weights=sizes)
         own = np.sqrt(np.maximum(common * (1 - common), 0.0) * variance)
         spread = draws.std(axis=1)
         enough = np.minimum(common, 1 - common) * min(sizes) >= FEW
         told = np.flatnonzero((spread > 1e-12) & enough)
         if not len(told):
             continue
-        z = np.abs(mine - theirs)[told] / np.maximum(spread, own)[told]
+        z = np.abs(sample - population)[told] / np.maximum(spread, own)[told]
         by_chance = np.maximum(by_chance, (np.abs(draws[told]) / spread[told, None]).max(axis=0))
         n_cells += len(told)
         if z.max() > largest:

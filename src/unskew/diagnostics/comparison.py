@@ -19,7 +19,7 @@ from unskew.diagnostics.discrepancy import (
 )
 from unskew.diagnostics.discrimination import MAX_ROWS as CLASSIFIER_ROWS
 from unskew.diagnostics.discrimination import classifier_two_sample_test
-from unskew.diagnostics.sides import Drawn, Sides
+from unskew.diagnostics.sides import DrawnSides, Sides
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.weighters.base import Family
 
@@ -60,12 +60,12 @@ class Comparator:
         test = self._mmd(drawn)
         by = "swapping rows between the two" if self.even else "flipping signs at random"
         first = test.permutation_test if self.even else test.wild_bootstrap_test
-        before, second = first(drawn.mine, drawn.theirs), None
+        before, second = first(drawn.sample, drawn.population), None
         if after is not None:
             now = self.sides.draw(after, MMD_ROWS, self.seed)
             if not np.array_equal(now.rows, drawn.rows):  # some rows have no weight now
                 test = self._mmd(now)
-            second = test.wild_bootstrap_test(now.mine, now.theirs)
+            second = test.wild_bootstrap_test(now.sample, now.population)
         return TwoSampleTest(
             name="maximum mean discrepancy",
             method=self._method(
@@ -83,7 +83,7 @@ class Comparator:
         """Test each column by itself, before weighting."""
         most = max(500, min(COLUMN_ROWS, MAX_VALUES // max(1, self.sides.values.shape[1])))
         drawn = self.sides.draw(self.design, most, self.seed)
-        null = (swapped if self.even else flipped)(drawn.mine - drawn.theirs, self.seed)
+        null = (swapped if self.even else flipped)(drawn.sample - drawn.population, self.seed)
         found, where, n_cells = test_columns(self.sides, drawn, null)
         by = "swapping rows between the two" if self.even else "flipping signs at random"
         how = (
@@ -128,7 +128,7 @@ class Comparator:
         return self._separated(family, drawn, two_sided=True)[0]
 
     def _separated(
-        self, family: Family, drawn: Drawn, *, two_sided: bool
+        self, family: Family, drawn: DrawnSides, *, two_sided: bool
     ) -> tuple[Comparison, FloatArray]:
         values, categories = self._judged_values(family, drawn.rows)
         key = drawn.rows.tobytes()
@@ -137,15 +137,15 @@ class Comparator:
         return classifier_two_sample_test(
             family,
             values,
-            drawn.mine,
-            drawn.theirs,
+            drawn.sample,
+            drawn.population,
             categories=categories,
             seed=self.seed,
             two_sided=two_sided,
             made=self._made.setdefault(key, {}),
         )
 
-    def _mmd(self, drawn: Drawn) -> MaximumMeanDiscrepancy:
+    def _mmd(self, drawn: DrawnSides) -> MaximumMeanDiscrepancy:
         points, categories = self.sides.points(drawn.rows), self.sides.categories(drawn.rows)
         return MaximumMeanDiscrepancy(points, categories, seed=self.seed)
 
@@ -160,9 +160,9 @@ class Comparator:
         few = np.array([0 < count <= most for count in counts])
         return sides.values[rows], few
 
-    def _method(self, how: str, drawn: Drawn, test: str, *, weighted: bool) -> str:
+    def _method(self, how: str, drawn: DrawnSides, test: str, *, weighted: bool) -> str:
         sides = self.sides
-        n_theirs = len(drawn.rows) - drawn.n_mine
+        n_others = len(drawn.rows) - drawn.n_sample
         shared = "The sample's rows are taken to be drawn apart from the population's."
         if sides.n_shared:
             known = "as marked" if sides.marked else "by their values"
@@ -170,11 +170,11 @@ class Comparator:
                 f"{sides.n_shared:,} of the population rows examined are sample rows, {known}: "
                 "each is one row with a place on both sides."
             )
-        text = f"{how}; {drawn.n_mine:,} sample rows and {n_theirs:,} others of the population"
+        text = f"{how}; {drawn.n_sample:,} sample rows and {n_others:,} others of the population"
         return f"{text}; {test}. {shared}" + (f" {self.judged}" if weighted else "")
 
 
-def _expected_share(drawn: Drawn, log_odds: FloatArray, is_seen: BoolArray) -> float:
+def _expected_share(drawn: DrawnSides, log_odds: FloatArray, is_seen: BoolArray) -> float:
     """Return the effective share of the sample that weights can be expected to keep.
 
     The odds of population over sample are estimated weights. With weights w of mean one on the
@@ -182,10 +182,10 @@ def _expected_share(drawn: Drawn, log_odds: FloatArray, is_seen: BoolArray) -> f
     that no sample row has are left out: no weights represent them, at any cost.
     """
     scored = np.isfinite(log_odds) & is_seen
-    if not drawn.mine[scored].any() or not drawn.theirs[scored].any():
+    if not drawn.sample[scored].any() or not drawn.population[scored].any():
         return 1.0
     # The odds are those of rows that are not in the sample; the others count as they are.
-    shared = float(drawn.theirs[: drawn.n_mine].sum())
+    shared = float(drawn.population[: drawn.n_sample].sum())
     odds = (1 - shared) * np.exp(np.clip(-log_odds[scored], -20, 20)) + shared
-    mine, theirs = drawn.mine[scored], drawn.theirs[scored]
-    return min(1.0, float(np.average(odds, weights=mine) / np.average(odds, weights=theirs)))
+    sample, population = drawn.sample[scored], drawn.population[scored]
+    return min(1.0, float(np.average(odds, weights=sample) / np.average(odds, weights=population)))

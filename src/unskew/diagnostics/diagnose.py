@@ -350,7 +350,9 @@ def _test(
 ) -> tuple[Bias, Forecast]:
     """Test whether sample and population differ, before and after weighting."""
     tested, how = (None, "") if judged is None else (judged.weights, judged.how)
-    comparison = Comparator(Sides.of(sample, drawn), sample.design, even, drawn.seed, how)
+    comparison = Comparator(
+        Sides.from_reservoir(sample, drawn), sample.design, even, drawn.seed, how
+    )
     mmd = beside.submit(comparison.discrepancy, tested)
     columns = beside.submit(comparison.columns)
     classifier, expected_share = comparison.discrimination(family, tested)

@@ -94,7 +94,7 @@ class MaximumMeanDiscrepancy:
             far += 2 * (codes[row] != codes).sum(axis=1)
             self.kernel[row] = self.kernel[:, row] = np.exp(-far[0] / typical)
 
-    def permutation_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
+    def permutation_test(self, sample: FloatArray, population: FloatArray) -> Comparison:
         """Test rows of equal weight on each side by swapping them, which is exact.
 
         If the sample were drawn uniformly, any other rows could have been in it, whether it is
@@ -102,19 +102,19 @@ class MaximumMeanDiscrepancy:
 
         Parameters
         ----------
-        mine, theirs : ndarray of shape (n,)
+        sample, population : ndarray of shape (n,)
             The mass of each row in the sample and in the population.
         """
-        signed = mine / mine.sum() - theirs / theirs.sum()
+        signed = sample / sample.sum() - population / population.sum()
         return self._result(signed, swapped(signed, self.seed))
 
-    def wild_bootstrap_test(self, mine: FloatArray, theirs: FloatArray) -> Comparison:
+    def wild_bootstrap_test(self, sample: FloatArray, population: FloatArray) -> Comparison:
         """Test weighted rows by random signs of their centred features (wild bootstrap).
 
         The weights are treated as fixed. If they were fitted to make this distance small, the test
         is conservative.
         """
-        signed = mine / mine.sum() - theirs / theirs.sum()
+        signed = sample / sample.sum() - population / population.sum()
         return self._result(signed, flipped(signed, self.seed))
 
     def _result(self, signed: FloatArray, null: FloatArray) -> Comparison:

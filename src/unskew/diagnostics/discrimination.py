@@ -34,8 +34,8 @@ MAX_ROWS = 10_000
 def classifier_two_sample_test(
     family: Family,
     values: Any,
-    mine: FloatArray,
-    theirs: FloatArray,
+    sample: FloatArray,
+    population: FloatArray,
     *,
     categories: Any,
     seed: int,
@@ -54,7 +54,7 @@ def classifier_two_sample_test(
         Boosted trees on codes, or a logistic regression on kernel features of points.
     values : ndarray of shape (n, d), or sparse matrix
         Codes for trees, points of a feature space otherwise.
-    mine, theirs : ndarray of shape (n,)
+    sample, population : ndarray of shape (n,)
         The mass of each row in the sample and in the population.
     categories : ndarray of bool of shape (d,)
         Which columns hold ranks of categories.
@@ -74,11 +74,11 @@ def classifier_two_sample_test(
     """
     from sklearn.model_selection import StratifiedKFold
 
-    mine, theirs = mine / mine.sum(), theirs / theirs.sum()
-    net = mine - theirs
-    log_odds = np.full(len(mine), np.nan)
+    sample, population = sample / sample.sum(), population / population.sum()
+    net = sample - population
+    log_odds = np.full(len(sample), np.nan)
     # Rows without weight count for nothing, and a fold of nothing else could not be scored.
-    counted = np.flatnonzero(np.abs(net) > 1e-9 * (mine + theirs))
+    counted = np.flatnonzero(np.abs(net) > 1e-9 * (sample + population))
     if not len(counted):  # the sample is the population
         return Comparison(0.5, 0.5, 0.5, 1.0), log_odds
     is_sample = net > 0
@@ -118,7 +118,7 @@ def classifier_two_sample_test(
     for number in numbers:
         test = folds[number]
         log_odds[test] = found[number]
-        scored.append(weighted_auc(log_odds[test], mine[test], theirs[test]))
+        scored.append(weighted_auc(log_odds[test], sample[test], population[test]))
     return _mean_auc(scored, two_sided), log_odds
 
 

@@ -20,12 +20,12 @@ def different_together(sides: Sides, weights: FloatArray) -> str:
     combined = "the columns agree one by one, so it is their combinations that differ"
     if not len(numbers):
         return combined
-    mine = np.zeros(len(sides.values))
-    mine[: sides.n_sample] = weights / weights.sum()
-    theirs = sides.population / sides.population.sum()
+    sample = np.zeros(len(sides.values))
+    sample[: sides.n_sample] = weights / weights.sum()
+    population = sides.population / sides.population.sum()
     everywhere: IntArray = np.arange(len(sides.values))
     points = sides.points(everywhere)[:, : len(numbers)]
-    first, second = (_products(points, mass) for mass in (mine, theirs))
+    first, second = (_products(points, mass) for mass in (sample, population))
     place = int(np.argmax(np.abs(first - second)))
     row, column = divmod(place, len(numbers))
     here, there = first[row, column], second[row, column]

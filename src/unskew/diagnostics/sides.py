@@ -19,15 +19,15 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 
 
-class Drawn(NamedTuple):
+class DrawnSides(NamedTuple):
     """Some of the rows, with the mass that each has on either side."""
 
     rows: IntArray
-    mine: FloatArray
-    """Of the sample; sums to one."""
-    theirs: FloatArray
-    """Of the population; sums to one."""
-    n_mine: int
+    sample: FloatArray
+    """The mass in the sample; sums to one."""
+    population: FloatArray
+    """The mass in the population; sums to one."""
+    n_sample: int
     """How many of them, the first ones, have mass in the sample."""
 
 
@@ -62,26 +62,26 @@ class Sides:
     marked: bool
 
     @classmethod
-    def of(cls, sample: Sample, drawn: Reservoir) -> Self:
+    def from_reservoir(cls, sample: Sample, drawn: Reservoir) -> Self:
         """Encode the sample and the rows drawn from the population, and find the shared ones."""
         codes = sample.codes.joined(drawn.rows)
-        mine = codes.transform(sample.batch, side="sample").values
-        theirs = codes.transform(drawn.rows, side="population").values
-        pairs = _pairs(mine, theirs, drawn.selected)
-        mine, theirs, _ = align(codes, mine, theirs)
+        first = codes.transform(sample.batch, side="sample").values
+        second = codes.transform(drawn.rows, side="population").values
+        pairs = _pairs(first, second, drawn.selected)
+        first, second, _ = align(codes, first, second)
         mass = drawn.weight / drawn.weight.sum()
         other = pairs < 0
-        own = np.bincount(pairs[~other], mass[~other], minlength=len(mine))
+        own = np.bincount(pairs[~other], mass[~other], minlength=len(first))
         return cls(
             codes,
-            np.concatenate([mine, theirs[other]]),
+            np.concatenate([first, second[other]]),
             np.concatenate([own, mass[other]]),
-            n_sample=len(mine),
+            n_sample=len(first),
             n_shared=int((~other).sum()),
             marked=drawn.selected is not None,
         )
 
-    def draw(self, weight: FloatArray, max_rows: int, seed: int) -> Drawn:
+    def draw(self, weight: FloatArray, max_rows: int, seed: int) -> DrawnSides:
         """Draw at most so many rows of each side, with these weights of the sample's rows.
 
         The population is represented by the sample's rows that are in it and the other rows drawn,
@@ -93,16 +93,15 @@ class Sides:
         second = _draw(~positive & (self.population > 0), max_rows, seed + 1)
         rows = np.concatenate([first, second])
         is_first = np.arange(len(rows)) < len(first)
-        mine = np.zeros(len(rows))
-        mine[: len(first)] = weight[first] / weight[first].sum()
-        theirs = self.population[rows]
+        sample, population = np.zeros(len(rows)), self.population[rows]
+        sample[: len(first)] = weight[first] / weight[first].sum()
         shared = float(self.population[positive].sum())
-        if not theirs[is_first].any():  # shared rows were not drawn
+        if not population[is_first].any():  # shared rows were not drawn
             shared = 0.0
         for part, total in ((is_first, shared), (~is_first, 1.0 - shared)):
-            if theirs[part].any():
-                theirs[part] *= total / theirs[part].sum()
-        return Drawn(rows, mine, theirs / theirs.sum(), len(first))
+            if population[part].any():
+                population[part] *= total / population[part].sum()
+        return DrawnSides(rows, sample, population / population.sum(), len(first))
 
     @cached_property
     def is_category(self) -> BoolArray:
@@ -154,11 +153,11 @@ class Sides:
         return sparse.hstack(blocks, format="csr")
 
 
-def _pairs(mine: FloatArray, theirs: FloatArray, marked: BoolArray | None) -> IntArray:
+def _pairs(sample: FloatArray, population: FloatArray, marked: BoolArray | None) -> IntArray:
     """Return which sample row each population row is; -1 where it is none, or none is known."""
-    hashes, others = hash_rows(list(mine.T)), hash_rows(list(theirs.T))
+    hashes, others = hash_rows(list(sample.T)), hash_rows(list(population.T))
     if marked is None and not have_rows_in_common(hashes, others):
-        return np.full(len(theirs), -1, dtype=np.int64)
+        return np.full(len(population), -1, dtype=np.int64)
     return pair_rows(hashes, others, marked)
 
 

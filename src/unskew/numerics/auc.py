@@ -8,7 +8,7 @@ from unskew.numerics.typing import FloatArray
 
 
 def weighted_auc(
-    scores: FloatArray, mine: FloatArray, theirs: FloatArray
+    scores: FloatArray, sample: FloatArray, population: FloatArray
 ) -> tuple[float, float, float]:
     """Return the weighted AUC, its standard error, and its standard error under the null.
 
@@ -19,27 +19,27 @@ def weighted_auc(
     Parameters
     ----------
     scores : ndarray of shape (n,)
-    mine, theirs : ndarray of shape (n,)
+    sample, population : ndarray of shape (n,)
         The mass of each row in the sample and in the population. A row may be in both: its two
         placements are those of one row, and largely cancel.
 
     Examples
     --------
-    >>> mine = np.array([0, 0, 1, 1])
-    >>> auc, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), mine, 1 - mine)
+    >>> sample = np.array([0, 0, 1, 1])
+    >>> auc, *_ = weighted_auc(np.array([0.1, 0.4, 0.3, 0.9]), sample, 1 - sample)
     >>> auc
     0.75
     """
-    mine, theirs = mine / mine.sum(), theirs / theirs.sum()
+    sample, population = sample / sample.sum(), population / population.sum()
     ranks = _Ranks(scores)
-    above = ranks.share_below(theirs)
-    below = 1.0 - ranks.share_below(mine)
-    auc = float(mine @ above)
-    variance = float(np.square(mine * (above - auc) + theirs * (below - auc)).sum())
+    above = ranks.share_below(population)
+    below = 1.0 - ranks.share_below(sample)
+    auc = float(sample @ above)
+    variance = float(np.square(sample * (above - auc) + population * (below - auc)).sum())
     # Under the null a placement is uniform, with variance 1/12; ties reduce it.
-    pooled = (mine + theirs) / 2
+    pooled = (sample + population) / 2
     spread = float(pooled @ (ranks.share_below(pooled) - 0.5) ** 2)
-    null_variance = spread * float(np.square(mine - theirs).sum())
+    null_variance = spread * float(np.square(sample - population).sum())
     return auc, float(np.sqrt(variance)), float(np.sqrt(null_variance))
 
 

@@ -26,12 +26,12 @@ _UNSEEN_TWINS = 10
 """Added to the count of twins: a count of none does not prove that there are none."""
 
 
-def have_rows_in_common(mine: Words, theirs: Words) -> bool:
+def have_rows_in_common(first: Words, second: Words) -> bool:
     """Return whether two tables have too many equal rows to be independent.
 
     Parameters
     ----------
-    mine, theirs : ndarray of uint64
+    first, second : ndarray of uint64
         The hashes of their rows.
 
     Examples
@@ -45,22 +45,22 @@ def have_rows_in_common(mine: Words, theirs: Words) -> bool:
     >>> have_rows_in_common(rows[:30] % np.uint64(2), rows % np.uint64(2))
     False
     """
-    if not len(mine) or not len(theirs):
+    if not len(first) or not len(second):
         return False
-    contents, counts = np.unique(theirs, return_counts=True)
-    distinct = np.unique(mine)
+    contents, counts = np.unique(second, return_counts=True)
+    distinct = np.unique(first)
     once = int(np.isin(distinct, contents[counts == 1]).sum())
     twins = int(counts[counts > 1].sum())
-    by_chance = min(np.exp(-1), MAX_RATIO * (twins + _UNSEEN_TWINS) / len(theirs))
+    by_chance = min(np.exp(-1), MAX_RATIO * (twins + _UNSEEN_TWINS) / len(second))
     return bool(binom.sf(once - 1, len(distinct), by_chance) < CHANCE)
 
 
-def pair_rows(mine: Words, theirs: Words, marked: BoolArray | None = None) -> IntArray:
+def pair_rows(first: Words, second: Words, marked: BoolArray | None = None) -> IntArray:
     """Pair equal rows of two tables, each with at most one of the other.
 
     Parameters
     ----------
-    mine, theirs : ndarray of uint64
+    first, second : ndarray of uint64
         The hashes of their rows.
     marked : ndarray of bool, optional
         Rows of the second table that are known to be rows of the first; others are not paired. A
@@ -74,20 +74,20 @@ def pair_rows(mine: Words, theirs: Words, marked: BoolArray | None = None) -> In
 
     Examples
     --------
-    >>> mine, theirs = np.array([7, 8, 7], np.uint64), np.array([9, 7, 7, 7], np.uint64)
-    >>> pair_rows(mine, theirs).tolist()
+    >>> first, second = np.array([7, 8, 7], np.uint64), np.array([9, 7, 7, 7], np.uint64)
+    >>> pair_rows(first, second).tolist()
     [-1, 0, 2, -1]
-    >>> pair_rows(mine, theirs, np.array([True, False, False, True])).tolist()
+    >>> pair_rows(first, second, np.array([True, False, False, True])).tolist()
     [1, -1, -1, 0]
     """
-    among = np.arange(len(theirs)) if marked is None else np.flatnonzero(marked)
-    pairs = np.full(len(theirs), -1, dtype=np.int64)
+    among = np.arange(len(second)) if marked is None else np.flatnonzero(marked)
+    pairs = np.full(len(second), -1, dtype=np.int64)
     # The first of equal rows is paired with the first, the second with the second.
-    _, left, right = np.intersect1d(_numbered(mine), _numbered(theirs[among]), return_indices=True)
+    _, left, right = np.intersect1d(_numbered(first), _numbered(second[among]), return_indices=True)
     pairs[among[right]] = left
     if marked is not None:
         rest = among[pairs[among] < 0]
-        free = np.delete(np.arange(len(mine)), left)[: len(rest)]
+        free = np.delete(np.arange(len(first)), left)[: len(rest)]
         pairs[rest[: len(free)]] = free
     return pairs
 

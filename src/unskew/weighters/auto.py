@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from unskew._compat import Interval, StrOptions
-from unskew.errors import OverlapWarning, ParameterError, warn_caller
+from unskew.errors import ParameterError
 from unskew.numerics.distances import Raking
 from unskew.numerics.ratio_loss import (
     RatioLoss,
@@ -21,13 +21,8 @@ from unskew.numerics.ratio_loss import (
 )
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
-from unskew.population.feature_rules import FeatureRules
-from unskew.population.feature_space import MAX_CATEGORIES
-from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
-from unskew.weighters.balancing import Balancing
 from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.classifier import ClassifierWeights
@@ -37,7 +32,6 @@ from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.pool import Choice, Imbalance, Pool
 from unskew.weighters.ratio import LIMIT, RatioWeighter
 from unskew.weighters.ratio_models import RatioModels
-from unskew.weighters.tilt import Tilt, linearised_tilt
 from unskew.weighters.two_samples import TwoSamples
 
 TILTED_ROWS = 20_000
@@ -133,10 +127,8 @@ class AutoWeights(RatioWeighter):
     _not_certifiable = "automatic weights are not confined to a known region"
     _saved_types = (
         *RatioWeighter._saved_types,
-        "unskew.numerics.distances.Raking",
         "unskew.weighters.pool.Candidate",
         "unskew.weighters.pool.Choice",
-        "unskew.weighters.tilt.Tilt",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RatioWeighter._parameter_constraints,
@@ -149,11 +141,10 @@ class AutoWeights(RatioWeighter):
     def _check_parameters(self) -> None:
         self._named_candidates()
 
-    def _further(self, sample: Sample) -> list[Summary]:
-        asked = super()._further(sample)
+    def _further(self, sample: Sample, about: About) -> list[Summary]:
+        asked = super()._further(sample, about)
         if self.calibrate_to is not None:
-            means = FeatureRules(sample).means(MAX_CATEGORIES)
-            asked.append(FeatureSums(FeatureSet(sample.codes, means)))
+            asked.append(self._calibration()._question(sample, about))
         return asked
 
     def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
@@ -190,18 +181,14 @@ class AutoWeights(RatioWeighter):
         return weights
 
     def _pool_weights(
-        self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: FeatureSums
+        self, sample: Sample, own: FloatArray, rows: TwoSamples, *sums: Any
     ) -> FloatArray:
         """Pool the candidates' log ratios of the sample, tilt and cut them."""
-        self.tilt_: Tilt | None = None
+        self.final_: CalibrationWeights | None = None
         ratios = self._tilted_to_levels(sample, rows, own, tilted=self.detected_)
         if not sums:
             return self._capped(ratios, sample.design, self.max_weight)
-        weights = self._calibrated(sample, ratios, sums[0])
-        counted = sample.design > 0
-        factors = weights[counted] / sample.design[counted]
-        self.n_capped_ = int((factors >= self.cap_ * (1 - 1e-9)).sum())
-        return weights
+        return self._calibrated(sample, ratios, sums[0])
 
     def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:
         """Return the pool's ratios; equal ones if no difference was detected."""
@@ -240,54 +227,37 @@ class AutoWeights(RatioWeighter):
     @property
     def _is_cross_fitted(self) -> bool:
         # A final calibration to few means does not follow single rows.
-        few = self.tilt_ is None or len(self.feature_set_) * ROWS_A_MEAN <= len(self.weights_)
-        return super()._is_cross_fitted and few
+        n_means = 0 if self.final_ is None else len(self.final_.features_)
+        return super()._is_cross_fitted and n_means * ROWS_A_MEAN <= len(self.weights_)
 
-    def _calibrated(self, sample: Sample, ratios: FloatArray, sums: FeatureSums) -> FloatArray:
+    def _calibrated(self, sample: Sample, ratios: FloatArray, answer: Any) -> FloatArray:
         """Tilt the ratios such that the means are the population's; report what is left."""
-        self.feature_set_ = sums.features
-        design = ratios * sample.design
-        balancing = Balancing(
-            sums.features.of_rows(sample.values, sample.batch),
-            design,
-            sums.features.names,
-            sums.sums.sum(axis=0) / float(sums.mass.sum()),
-            Raking(),
-            np.zeros(len(sums.features)),
-            max_weight=self.max_weight,
-            origins=sums.features.origins,
-        )
-        solved = balancing.solve(0.0, None, relax=True)
-        self.matched_ = ~solved.collinear & ~solved.tilt.absent
-        if solved.slack:  # a mean within its slack is not matched
-            self.matched_ &= solved.tilt.multipliers != 0.0
-        self.tilt_ = replace(solved.tilt, distance=Raking())
-        self.cap_ = np.inf
+        final, design = self._calibration(), ratios * sample.design
+        weights = final._solve(sample.with_design(design), answer)
+        final.tilt_ = replace(final.tilt_, distance=Raking())  # weights are cut, not factors
+        self.final_, self.cap_ = final, np.inf
         if self.max_weight is not None:
-            self.cap_ = self.max_weight * float((solved.factors * design).sum()) / len(design)
-        if solved.slack:
-            warn_caller(
-                OverlapWarning(
-                    "No weights within max_weight match all means of the population; each was "
-                    f"allowed {solved.slack:.3g} standard deviations.",
-                    self.uncovered_,
-                )
-            )
-        return solved.factors * design
+            self.cap_ = self.max_weight * float(weights.sum()) / len(weights)
+        counted = sample.design > 0
+        factors = weights[counted] / sample.design[counted]
+        self.n_capped_ = int((factors >= self.cap_ * (1 - 1e-9)).sum())
+        return weights
+
+    def _calibration(self) -> CalibrationWeights:
+        """Return the final calibration, not fitted."""
+        return CalibrationWeights(
+            features="means",
+            max_weight=self.max_weight,
+            on_infeasible="relax",
+            overlap="ignore",
+        )
 
     def _linearisation(self, sample: Sample) -> Linearisation | None:
         """Return that of the final calibration, with the pool's weights as its design weights."""
-        if self.tilt_ is None:
+        if self.final_ is None:
             return None
         ratios = self._ratios(self._log_ratios(sample.values, sample.rows.table), sample.values)
-        return linearised_tilt(
-            self.tilt_,
-            self.feature_set_,
-            sample.with_design(ratios * sample.design),
-            self.matched_,
-            distance=Raking(),
-            max_weight=self.max_weight,
-        )
+        return self.final_._linearisation(sample.with_design(ratios * sample.design))
 
     def _explain(
         self,
@@ -316,12 +286,11 @@ class AutoWeights(RatioWeighter):
         )
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        if self.tilt_ is None:
+        if self.final_ is None:
             return super()._weigh(sample)
         codes = self.codes_.transform(sample.batch, side="new rows").values
         ratios = self._ratios(self._log_ratios(codes, sample.rows.table), codes)
-        features = self.feature_set_.transform(sample.batch, side="new rows")
-        return np.minimum(ratios * self.tilt_.factors(features), self.cap_)
+        return np.minimum(ratios * self.final_._weigh(sample), self.cap_)
 
 
 def _limited(log_ratios: FloatArray) -> FloatArray:

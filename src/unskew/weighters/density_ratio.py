@@ -203,7 +203,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     def _learn(self, sample: Sample, about: About) -> KernelPoints:  # noqa: ARG002
         return self._points(sample)
 
-    def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
+    def _further(self, sample: Sample, about: About) -> list[Summary]:  # noqa: ARG002
         return []
 
     def _two_samples(self, sample: Sample, drawn: Reservoir) -> TwoSamples:

@@ -96,7 +96,7 @@ class RatioWeighter(InductiveWeighter):
     def _question(self, sample: Sample, about: About) -> Question[Summaries]:
         self._check_parameters()
         rows = self._learned_from(sample)[1]
-        asked = [Reservoir(rows), *self._further(sample)]
+        asked = [Reservoir(rows), *self._further(sample, about)]
         return Question(Summaries(asked), self._learn(sample, about))
 
     def _check_parameters(self) -> None:
@@ -106,7 +106,7 @@ class RatioWeighter(InductiveWeighter):
         """Return what travels with the question."""
         return about
 
-    def _further(self, sample: Sample) -> list[Summary]:  # noqa: ARG002
+    def _further(self, sample: Sample, about: About) -> list[Summary]:  # noqa: ARG002
         """Return what is asked of the population beside its rows."""
         return [TotalWeight()]
 
