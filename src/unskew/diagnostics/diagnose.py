@@ -20,10 +20,9 @@ from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis, Outcome, Provenance
 from unskew.diagnostics.features import FeatureBalance
 from unskew.diagnostics.held_out import Judged, weights_to_judge
-from unskew.diagnostics.joint import different_together
 from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
 from unskew.diagnostics.relation import scored
-from unskew.diagnostics.sides import Sides
+from unskew.diagnostics.sides import Sides, different_together
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, limits_of
 from unskew.diagnostics.weights import summarise_weights

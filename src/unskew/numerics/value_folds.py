@@ -23,8 +23,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 FREQUENT = 20
 """Sample rows from which on a value is frequent."""
 EXPECTED = 2.0
-"""A value of the sample is also frequent if an even sample would have that many rows of it. Of a
-value that is a single row of the population, it would have m / n."""
+"""A value of the sample may also be frequent if an even sample would have that many rows of it. Of
+a value that is a single row of the population, it would have m / n."""
 AVERAGE = -1
 """In place of the number of a fold: the average of all models."""
 
@@ -57,8 +57,11 @@ class ValueFolds(NamedTuple):
         shares: FloatArray,
         n_sample: int,
         n_folds: int | None,
+        expected: float = np.inf,
     ) -> ValueFolds:
         """Return folds for rows with these hashes, keys and shares, the sample's first.
+
+        A value is frequent, too, of which an even sample would have ``expected`` rows.
 
         There are fewer folds than asked for if the sample has fewer than two distinct values a
         fold, but for frequent ones.
@@ -75,7 +78,7 @@ class ValueFolds(NamedTuple):
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         counts = np.bincount(inverse[:n_sample], minlength=len(values))
         shared = np.bincount(inverse[n_sample:], shares[n_sample:], len(values))
-        often = n_sample * shared >= EXPECTED * (1 - 1e-9)
+        often = n_sample * shared >= expected * (1 - 1e-9)
         frequent = (counts >= FREQUENT) | ((counts > 0) & often)
         rare = np.sort(keys[first[(counts > 0) & ~frequent]])
         n_folds = n_folds or 1

@@ -20,6 +20,7 @@ from unskew.numerics.ratio_loss import (
     separation,
 )
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.value_folds import EXPECTED
 from unskew.population.about import About
 from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
@@ -169,6 +170,9 @@ class AutoWeights(RatioWeighter):
         if is_default and (has_levels or len(rows.folds.frequent) > 1):
             found["levels"] = LevelModels(rows.folds.frequent)
         return found
+
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        return rows.in_folds(self.cv, EXPECTED)
 
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         held_out = [one.map(_limited) for one in self._fit_models(sample, rows, answer)]

@@ -24,6 +24,7 @@ from unskew.numerics.ratio_loss import (
     without_own_fold,
 )
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.value_folds import EXPECTED
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.about import About
 from unskew.population.sample import Sample
@@ -63,9 +64,9 @@ class ClassifierWeights(RatioWeighter):
         categories and missing flags; see ``penalty`` and ``rate``.
     cv : int or None, default=5
         The number of folds. Rows with equal values share a fold; but values with 20 or more sample
-        rows, or of which an even sample would have two, are spread over all folds and weighed by
-        the average of all models. None fits one model of all rows, which also weighs the rows that
-        it has seen.
+        rows are spread over all folds and weighed by the average of all models; boosted trees also
+        spread those of which an even sample would have two, where there are categories. None fits
+        one model of all rows, which also weighs the rows that it has seen.
     calibration : {"isotonic", "sigmoid"} or None, default="isotonic"
         A monotone map of the held-out scores. It is kept if it lowers the held-out loss by more
         than two standard errors of the difference, and always for a classifier without
@@ -203,9 +204,7 @@ class ClassifierWeights(RatioWeighter):
         rate: float,
     ) -> dict[str, RatioModels]:
         found = {"classifier": self._ratio_models(sample, about, rate)}
-        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
-        # Boosted trees pass over levels of few rows.
-        if has_levels and self.classifier in (None, "boosted"):
+        if self._pools_levels(rows):
             found["levels"] = LevelModels(rows.folds.frequent[:0])
         return found
 
@@ -215,6 +214,15 @@ class ClassifierWeights(RatioWeighter):
         if self.classifier == "logistic":
             return LogisticModels(self.penalty, self.rate, hinges=self.hinges, sampling_rate=rate)
         return ClassifierModels(self.classifier, sample.form)
+
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        # Effects of levels need rows of each level in every training set.
+        return rows.in_folds(self.cv, EXPECTED if self._pools_levels(rows) else np.inf)
+
+    def _pools_levels(self, rows: TwoSamples) -> bool:
+        """Return whether effects of levels are pooled with boosted trees, which pass over them."""
+        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
+        return has_levels and self.classifier in (None, "boosted")
 
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         held_out = self._fit_models(sample, rows, answer)

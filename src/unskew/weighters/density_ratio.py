@@ -134,9 +134,8 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     for the kernel gets zero, and none gets more than the largest weight of the sample.
 
     Folds go by a hash of a row's values, so that equal rows of both sides share one; a value with
-    20 sample rows, or two expected of an even sample, is divided over all folds. Of the bases
-    within one standard error of the best, the widest kernel counts as the simplest, and one with a
-    tilt as simpler than one without.
+    20 or more sample rows is divided over all folds. Of the bases within one standard error of the
+    best, the widest kernel counts as the simplest, and one with a tilt as simpler than one without.
 
     Examples
     --------
@@ -164,6 +163,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
 
     assumes = "selection depends on the columns alone, and the density ratio is smooth"
     smoothed_by = ("a smaller bound",)
+    refused_above = np.inf
     _saved_types = (
         "unskew.numerics.density_ratio.KernelFunction",
         "unskew.numerics.kernels.GaussianKernel",
@@ -210,8 +210,8 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         # Kernels are smooth: neither rounding nor a row on both sides separates the two.
         return TwoSamples.from_reservoir(sample, drawn, None, self.random_state, apart=False)
 
-    def _n_folds(self) -> int:
-        return N_FOLDS
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        return rows.in_folds(N_FOLDS)
 
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         # 1) Both sides, centres, and what there is to choose from.

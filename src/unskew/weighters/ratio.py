@@ -116,7 +116,7 @@ class RatioWeighter(InductiveWeighter):
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         drawn = answer.summary.parts[0]
-        rows = self._two_samples(sample, drawn).in_folds(self._n_folds())
+        rows = self._in_folds(self._two_samples(sample, drawn))
         self.sample_rows_, self.population_rows_ = rows.n_sample, len(drawn.weight)
         self.rounded_ = tuple(rows.rounded.values())
         self.uncovered_, self.marked_ = rows.uncovered, rows.marked
@@ -127,10 +127,9 @@ class RatioWeighter(InductiveWeighter):
         most = self._learned_from(sample)[0]
         return TwoSamples.from_reservoir(sample, drawn, most, self.random_state).aligned()
 
-    def _n_folds(self) -> int | None:
-        """Return the number of folds; None or one for one model of all rows."""
-        folds: int | None = self.get_params(deep=False)["cv"]
-        return folds
+    @abstractmethod
+    def _in_folds(self, rows: TwoSamples) -> TwoSamples:
+        """Return the rows in as many folds as the parameters say."""
 
     @abstractmethod
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:

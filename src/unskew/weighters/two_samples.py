@@ -217,11 +217,14 @@ class TwoSamples:
         """A hash of the values of each row."""
         return hash_values(self.given)
 
-    def in_folds(self, n_folds: int | None) -> TwoSamples:
-        """Return the rows in folds by their values."""
+    def in_folds(self, n_folds: int | None, expected: float = np.inf) -> TwoSamples:
+        """Return the rows in folds by their values.
+
+        Those of which an even sample would have ``expected`` rows count as frequent.
+        """
         shares = np.concatenate(self.shares)
-        folds = ValueFolds.from_rows(self.hashes, self.keys, shares, self.n_sample, n_folds)
-        return replace(self, folds=folds)
+        given = self.hashes, self.keys, shares, self.n_sample
+        return replace(self, folds=ValueFolds.from_rows(*given, n_folds, expected))
 
     @property
     def n_folds(self) -> int:
