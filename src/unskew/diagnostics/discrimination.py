@@ -20,7 +20,9 @@ from scipy.stats import norm
 from unskew.diagnostics.diagnosis import Comparison
 from unskew.numerics.auc import weighted_auc
 from unskew.numerics.cores import available_cores, one_thread
+from unskew.numerics.ordering import quantile_borders
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import balanced
 from unskew.weighters.base import Family
 
 N_FOLDS = 5
@@ -95,7 +97,7 @@ def classifier_two_sample_test(
     def score(number: int) -> FloatArray:
         """Return the log odds of a fold by a model of those before."""
         train, test = np.concatenate(folds[:number]), folds[number]
-        weight = _balanced(np.abs(net[train]), is_sample[train])
+        weight = balanced(np.abs(net[train]), is_sample[train])
         with one_thread():
             seen, new = values[train], values[test]
             if family == "smooth":
@@ -140,14 +142,6 @@ def _mean_auc(scored: list[tuple[float, float, float]], two_sided: bool) -> Comp
     )
 
 
-def _balanced(weight: FloatArray, is_sample: Any) -> FloatArray:
-    """Scale the weights so that both sides have the same total and the mean is one."""
-    balanced = weight.astype(np.float64)
-    for side in (is_sample, ~is_sample):
-        balanced[side] *= len(weight) / (2 * balanced[side].sum())
-    return balanced
-
-
 def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
     """Return the quantile bin of each number in its column, and ranks of categories, from one on.
 
@@ -159,14 +153,8 @@ def _quantile_bins(values: FloatArray, categories: Any) -> FloatArray:
     places[np.isnan(values)] = 0.0
     for column in np.flatnonzero(~np.asarray(categories, dtype=bool)):
         here = ~np.isnan(values[:, column])
-        numbers = values[here, column]
-        ordered = np.sort(numbers)
-        borders = ordered[np.append(True, ordered[1:] > ordered[:-1])] if len(ordered) else ordered
-        if len(borders) > N_BINS:
-            # Values of the column, each a share of 1 / N_BINS of the rows after the one before.
-            steps = np.arange(1, N_BINS) * len(ordered) // N_BINS
-            borders = np.unique(ordered[steps])
-        places[here, column] = borders.searchsorted(numbers) + 1.0
+        borders = quantile_borders(values[:, column], N_BINS)
+        places[here, column] = borders.searchsorted(values[here, column]) + 1.0
     return places
 
 

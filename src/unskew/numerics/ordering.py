@@ -51,3 +51,20 @@ def distinct_points(points: FloatArray) -> tuple[FloatArray, IntArray]:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.cumsum(rises) - 1
     return ordered[rises], place
+
+
+def quantile_borders(values: FloatArray, most: int) -> FloatArray:
+    """Return the distinct values that are present, or of many, about as many quantiles.
+
+    Each is a share of 1 / ``most`` of the values after the one before.
+
+    Examples
+    --------
+    >>> quantile_borders(np.array([3.0, 1.0, np.nan, 1.0]), 9), quantile_borders(np.arange(9.0), 3)
+    (array([1., 3.]), array([3., 6.]))
+    """
+    ordered = np.sort(values[~np.isnan(values)])
+    borders = np.unique(ordered)
+    if len(borders) <= most:
+        return borders
+    return np.unique(ordered[np.arange(1, most) * len(ordered) // most])

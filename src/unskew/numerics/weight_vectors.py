@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 
 def check_weights(weights: ArrayLike, *, name: str, n_rows: int | None = None) -> FloatArray:
@@ -157,3 +157,18 @@ def exact_sum(values: FloatArray) -> float:
         total = (total << 32) + int(whole.astype(np.int64).sum())
         values = values - whole
     return total / 2**96
+
+
+def balanced(weight: FloatArray, is_first: BoolArray) -> FloatArray:
+    """Return weights scaled such that both sides have the same total and the mean is one.
+
+    Examples
+    --------
+    >>> balanced(np.ones(4), np.array([True, False, False, False])).round(3)
+    array([2.   , 0.667, 0.667, 0.667])
+    """
+    scaled = weight.astype(np.float64)
+    for side in (is_first, ~is_first):
+        if side.any():
+            scaled[side] *= len(weight) / (2 * scaled[side].sum())
+    return scaled

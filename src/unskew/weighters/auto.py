@@ -161,13 +161,13 @@ class AutoWeights(RatioWeighter):
     def _models(
         self, sample: Sample, rows: TwoSamples, about: About, rate: float
     ) -> dict[str, RatioModels]:
+        """Return the candidates' models by name, not fitted."""
         named, is_default = self._named_candidates(), isinstance(self.candidates, str)
         # A calibration sees the values as given, and would follow rounding.
         if is_default and rows.n_sample <= TILTED_ROWS and not rows.rounded:
             named.append(("tilt", CalibrationWeights(overlap="ignore")))
         found = {name: one._ratio_models(sample, about, rate) for name, one in named}
-        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
-        if is_default and (has_levels or len(rows.folds.frequent) > 1):
+        if is_default and (rows.has_levels or len(rows.folds.frequent) > 1):
             found["levels"] = LevelModels(rows.folds.frequent)
         return found
 
@@ -175,7 +175,8 @@ class AutoWeights(RatioWeighter):
         return rows.in_folds(self.cv, EXPECTED)
 
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
-        held_out = [one.map(_limited) for one in self._fit_models(sample, rows, answer)]
+        models = self._models(sample, rows, answer.learned, self._rate(sample, answer))
+        held_out = [one.map(_limited) for one in self._fit_models(rows, models)]
         pool = Pool.from_held_out(held_out, rows.shares, rows.split(rows.fold))
         self.exponents_, self.detected_ = pool.exponents, pool.detected
         self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error

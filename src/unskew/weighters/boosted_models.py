@@ -9,6 +9,7 @@ import numpy as np
 
 from unskew.numerics.cores import one_thread
 from unskew.numerics.logistic_ratio import LogisticProblem
+from unskew.numerics.ordering import quantile_borders
 from unskew.numerics.ratio_loss import ratio_loss
 from unskew.numerics.softplus import softplus
 from unskew.numerics.typing import FloatArray, IntArray
@@ -129,12 +130,7 @@ class TreeBins:
             if category:
                 self.columns.append(LevelCodes.learn(int(place), rows, MAX_CATEGORIES))
                 continue
-            column = rows.values[:, place]
-            ordered = np.sort(column[~np.isnan(column)])
-            borders = np.unique(ordered)
-            if len(borders) > N_BINS:
-                borders = np.unique(ordered[np.arange(1, N_BINS) * len(ordered) // N_BINS])
-            self.columns.append(borders)
+            self.columns.append(quantile_borders(rows.values[:, place], N_BINS))
         return self
 
     def transform(self, codes: FloatArray) -> FloatArray:

@@ -196,18 +196,6 @@ class ClassifierWeights(RatioWeighter):
                     '"isotonic" or "sigmoid".'
                 )
 
-    def _models(
-        self,
-        sample: Sample,
-        rows: TwoSamples,
-        about: About,
-        rate: float,
-    ) -> dict[str, RatioModels]:
-        found = {"classifier": self._ratio_models(sample, about, rate)}
-        if self._pools_levels(rows):
-            found["levels"] = LevelModels(rows.folds.frequent[:0])
-        return found
-
     def _ratio_models(self, sample: Sample, about: About, rate: float) -> RatioModels:  # noqa: ARG002
         if self.classifier in (None, "boosted"):
             return BoostedModels(check_random_state(self.random_state).randint(2**31 - 1))
@@ -221,12 +209,15 @@ class ClassifierWeights(RatioWeighter):
 
     def _pools_levels(self, rows: TwoSamples) -> bool:
         """Return whether effects of levels are pooled with boosted trees, which pass over them."""
-        has_levels = any(map(rows.codes.n_categories, range(len(rows.codes.names))))
-        return has_levels and self.classifier in (None, "boosted")
+        return rows.has_levels and self.classifier in (None, "boosted")
 
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
-        held_out = self._fit_models(sample, rows, answer)
-        models, scores = self.models_["classifier"], held_out[0]
+        models = self._ratio_models(sample, answer.learned, self._rate(sample, answer))
+        named = {"classifier": models}
+        if self._pools_levels(rows):
+            named["levels"] = LevelModels()
+        held_out = self._fit_models(rows, named)
+        scores = held_out[0]
         if isinstance(models, LogisticModels):
             self.penalty_, self.rate_ = models.penalty, models.rate
         elif isinstance(models, BoostedModels):

@@ -114,7 +114,7 @@ class LevelModels(RatioModels):
 
     Parameters
     ----------
-    cells : ndarray of uint64
+    cells : ndarray of uint64, optional
         Hashes of frequent rows, sorted.
 
     Attributes
@@ -126,7 +126,7 @@ class LevelModels(RatioModels):
         Whether that loss is below that of equal weights by two standard errors.
     """
 
-    def __init__(self, cells: Words) -> None:
+    def __init__(self, cells: Words | None = None) -> None:
         self.cells = cells
 
     def fit(self, rows: TwoSamples) -> FloatArray:
@@ -135,7 +135,7 @@ class LevelModels(RatioModels):
         places = [p for p in range(len(codes.names)) if codes.n_categories(p)]
         self.blocks = [LevelBlock(p, np.arange(float(codes.n_categories(p)))) for p in places]
         groups = [slice(len(places))] if places else []
-        if len(self.cells) > 1 and len(codes.names) > len(groups):
+        if self.cells is not None and len(self.cells) > 1 and len(codes.names) > len(groups):
             self.blocks.append(LevelBlock(-1, self.cells))
             groups.append(slice(len(places), None))
         self.n_models = rows.n_folds

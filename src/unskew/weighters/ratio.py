@@ -135,27 +135,14 @@ class RatioWeighter(InductiveWeighter):
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         """Return the sample's weights."""
 
-    def _fit_models(
-        self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]
-    ) -> list[Sided]:
+    def _fit_models(self, rows: TwoSamples, models: dict[str, RatioModels]) -> list[Sided]:
         """Fit the models, and return their log ratios of rows that were held out."""
-        total = answer.summary.parts[1]
-        rate = np.count_nonzero(sample.design) / max(total.rows, 1)
-        self.models_ = self._models(sample, rows, answer.learned, rate)
-        return [rows.split(model.fit(rows)) for model in self.models_.values()]
+        self.models_ = models
+        return [rows.split(model.fit(rows)) for model in models.values()]
 
-    def _models(
-        self,
-        sample: Sample,  # noqa: ARG002
-        rows: TwoSamples,  # noqa: ARG002
-        about: About,  # noqa: ARG002
-        rate: float,  # noqa: ARG002
-    ) -> dict[str, RatioModels]:
-        """Return the models by name, not fitted.
-
-        ``rate`` is the number of sample rows over that of population rows.
-        """
-        return {}
+    def _rate(self, sample: Sample, answer: Question[Summaries]) -> float:
+        """Return the number of sample rows over that of population rows."""
+        return np.count_nonzero(sample.design) / max(answer.summary.parts[1].rows, 1)
 
     @abstractmethod
     def _ratios(self, log_ratios: FloatArray, codes: FloatArray) -> FloatArray:

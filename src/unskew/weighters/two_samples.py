@@ -28,6 +28,7 @@ from unskew.numerics.ratio_loss import Sided
 from unskew.numerics.row_hash import Words, hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import ValueFolds, row_ranks
+from unskew.numerics.weight_vectors import balanced
 from unskew.overlap import align
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind, in_common_form
@@ -227,6 +228,11 @@ class TwoSamples:
         return replace(self, folds=ValueFolds.from_rows(*given, n_folds, expected))
 
     @property
+    def has_levels(self) -> bool:
+        """Whether a column holds categories."""
+        return any(map(self.codes.n_categories, range(len(self.codes.names))))
+
+    @property
     def n_folds(self) -> int:
         """The number of folds, and of models."""
         return self.folds.n_folds
@@ -252,11 +258,7 @@ class TwoSamples:
 
     def balanced(self, train: IntArray) -> FloatArray:
         """Return the weights of some rows, with the same mass on either side and a mean of one."""
-        weight = np.concatenate(self.shares)[train]
-        for side in (self.is_sample[train], ~self.is_sample[train]):
-            if side.any():
-                weight[side] *= len(train) / (2 * weight[side].sum())
-        return weight
+        return balanced(np.concatenate(self.shares)[train], self.is_sample[train])
 
     @cached_property
     def joined_table(self) -> pa.Table:
