@@ -1,9 +1,9 @@
 """Known totals of a population, such as a census table, without any rows.
 
 :class:`Margins` takes the place of a population for weighters that ask for sums of features or for
-counts of cells, which it answers from its tables (:class:`MarginAnswers`): a level that no sample
-row has is uncovered, and the others of its margin are scaled to the whole. Margins are given,
-or counted in a population's rows, in one pass.
+counts of cells, which it answers from its tables: a level that no sample row has is uncovered, and
+the others of its margin are scaled to the whole. Margins are given, or counted in a population's
+rows, in one pass.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -384,10 +384,10 @@ class Margins:
             case TotalWeight():
                 return self.size is not None
             case FeatureSums(features=features):
-                terms = [self._answers.source(features, term) for term in features.terms]
+                terms = [self._source(features, term) for term in features.terms]
                 return len(summary.mass) == 1 and None not in terms
             case CellCounts():
-                return self._answers.joint(self.columns) is not None
+                return self._joint() is not None
         return False
 
     def reduce(self, summary: SummaryType, *, threads: int | None = None) -> SummaryType:
@@ -411,13 +411,88 @@ class Margins:
             case TotalWeight():
                 summary.rows, summary.mass = round(self.mass), self.mass
             case FeatureSums():
-                self._answers.sum_features(summary)
+                self._sum_features(summary)
             case CellCounts():
-                self._answers.count_cells(summary, self.columns)
+                self._count_cells(summary)
 
-    @property
-    def _answers(self) -> MarginAnswers:
-        return MarginAnswers(self._known, self._totals, self._mass)
+    def _source(self, features: FeatureSet, term: Term) -> MarginLevels | float | None:
+        """Return what answers a term: the total of a number, or a table; None if nothing does."""
+        columns = features.columns_of(term)
+        if isinstance(term, Number) and columns[0] in self._totals:
+            return self._totals[columns[0]]
+        if isinstance(term, Levels) and term.of_margin is not None:
+            return next((one for one in self._known if list(one.columns) == columns), None)
+        return self._table(columns)
+
+    def _table(self, columns: Sequence[str]) -> MarginLevels | None:
+        """Return the smallest table with the values of some columns, not only bands of them."""
+        fitting = [
+            one
+            for one in self._known
+            if set(columns) <= set(one.columns) and not set(columns) & set(one.bands)
+        ]
+        return min(fitting, key=lambda one: len(one.columns), default=None)
+
+    def _sum_features(self, asked: FeatureSums) -> None:
+        """Fill the sums; a level that no sample row has is uncovered, and its margin scaled.
+
+        The share of the population that is uncovered is at least the largest of any margin.
+        """
+        means, uncovered = [], 0.0
+        for term in asked.features.terms:
+            source = self._source(asked.features, term)
+            if isinstance(source, MarginLevels):
+                place = term.of_margin if isinstance(term, Levels) else None
+                values = (
+                    np.empty(0) if place is not None else self._values(asked.features, term, source)
+                )
+                seen = np.isfinite(values).all(axis=1) if place is None else np.asarray(place >= 0)
+                total, here = source.weight.sum(), source.weight[seen].sum()
+                uncovered = max(uncovered, float(1.0 - here / total) if not seen.all() else 0.0)
+                # Whole counts stay whole where every level is covered.
+                scale = 1.0 if seen.all() else self._mass / max(here, np.finfo(float).tiny)
+                weight = source.weight[seen]
+                if place is None:
+                    means.append(weight @ values[seen] * scale)
+                else:
+                    means.append(np.bincount(place[seen], weight, len(term.names)) * scale)
+            elif isinstance(term, Number) and source is not None:
+                means.append(np.array([source - term.origin * self._mass]))
+        covered = self._mass * (1.0 - uncovered)
+        sums = np.concatenate(means)
+        asked.sums[0] = sums if not uncovered else sums * (covered / self._mass)
+        asked.mass[0] = covered
+        asked.uncovered = self._mass * uncovered
+
+    @staticmethod
+    def _values(features: FeatureSet, term: Term, known: MarginLevels) -> FloatArray:
+        codes = np.full((len(known.levels), len(features.codes.names)), np.nan)
+        for position in term.positions:
+            column = known.rows[features.codes.names[position]].combine_chunks()
+            codes[:, position] = features.codes.encode_column(column, position, side="population")
+        return term.of(Block(codes, pa.RecordBatch.from_pydict({})))
+
+    def _joint(self) -> MarginLevels | None:
+        """Return a table of all columns together."""
+        fitting = [one for one in self._known if set(one.columns) == set(self.columns)]
+        return fitting[0] if fitting else None
+
+    def _count_cells(self, asked: CellCounts) -> None:
+        """Count the cells of a joint table; a band must lie within one cell."""
+        known = self._joint()
+        assert known is not None
+        rows = known.rows.select(self.columns).combine_chunks()
+        if known.bands:
+            ends = [_end_rows(rows, known, end).to_batches()[0] for end in ("lows", "highs")]
+            first, last = (asked.locator.locate(batch)[0] for batch in ends)
+            if not np.array_equal(first, last):
+                level = known.levels[int(np.flatnonzero(first != last)[0])]
+                raise InputError(
+                    f"The level {', '.join(map(str, level))} of the margin of "
+                    f"{', '.join(known.columns)} is a band that lies in several cells. Give the "
+                    "histogram the bands' borders, or use CalibrationWeights."
+                )
+        asked.update(RowBlock(rows.to_batches()[0], known.weight))
 
 
 def _rounding(table: Table) -> float:
@@ -442,102 +517,6 @@ def _check_options(size: Any, unit: str, collapse: Any, reconcile: str) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and abs(float(value)) < np.inf
-
-
-class MarginAnswers(NamedTuple):
-    """Answers from what is known.
-
-    Parameters
-    ----------
-    known : list of MarginLevels
-    totals : dict of str to float
-        Totals of columns of numbers.
-    mass : float
-        The population's size.
-    """
-
-    known: list[MarginLevels]
-    totals: dict[str, float]
-    mass: float
-
-    def source(self, features: FeatureSet, term: Term) -> MarginLevels | float | None:
-        """Return what answers a term: the total of a number, or a table; None if nothing does."""
-        columns = features.columns_of(term)
-        if isinstance(term, Number) and columns[0] in self.totals:
-            return self.totals[columns[0]]
-        if isinstance(term, Levels) and term.of_margin is not None:
-            return next((one for one in self.known if list(one.columns) == columns), None)
-        return self._table(columns)
-
-    def _table(self, columns: Sequence[str]) -> MarginLevels | None:
-        """Return the smallest table with the values of some columns, not only bands of them."""
-        fitting = [
-            one
-            for one in self.known
-            if set(columns) <= set(one.columns) and not set(columns) & set(one.bands)
-        ]
-        return min(fitting, key=lambda one: len(one.columns), default=None)
-
-    def sum_features(self, asked: FeatureSums) -> None:
-        """Fill the sums; a level that no sample row has is uncovered, and its margin scaled.
-
-        The share of the population that is uncovered is at least the largest of any margin.
-        """
-        means, uncovered = [], 0.0
-        for term in asked.features.terms:
-            source = self.source(asked.features, term)
-            if isinstance(source, MarginLevels):
-                place = term.of_margin if isinstance(term, Levels) else None
-                values = (
-                    np.empty(0) if place is not None else self._values(asked.features, term, source)
-                )
-                seen = np.isfinite(values).all(axis=1) if place is None else np.asarray(place >= 0)
-                total, here = source.weight.sum(), source.weight[seen].sum()
-                uncovered = max(uncovered, float(1.0 - here / total) if not seen.all() else 0.0)
-                # Whole counts stay whole where every level is covered.
-                scale = 1.0 if seen.all() else self.mass / max(here, np.finfo(float).tiny)
-                weight = source.weight[seen]
-                if place is None:
-                    means.append(weight @ values[seen] * scale)
-                else:
-                    means.append(np.bincount(place[seen], weight, len(term.names)) * scale)
-            elif isinstance(term, Number) and source is not None:
-                means.append(np.array([source - term.origin * self.mass]))
-        covered = self.mass * (1.0 - uncovered)
-        sums = np.concatenate(means)
-        asked.sums[0] = sums if not uncovered else sums * (covered / self.mass)
-        asked.mass[0] = covered
-        asked.uncovered = self.mass * uncovered
-
-    @staticmethod
-    def _values(features: FeatureSet, term: Term, known: MarginLevels) -> FloatArray:
-        codes = np.full((len(known.levels), len(features.codes.names)), np.nan)
-        for position in term.positions:
-            column = known.rows[features.codes.names[position]].combine_chunks()
-            codes[:, position] = features.codes.encode_column(column, position, side="population")
-        return term.of(Block(codes, pa.RecordBatch.from_pydict({})))
-
-    def joint(self, columns: Sequence[str]) -> MarginLevels | None:
-        """Return a table of all these columns together."""
-        fitting = [one for one in self.known if set(one.columns) == set(columns)]
-        return fitting[0] if fitting else None
-
-    def count_cells(self, asked: CellCounts, columns: Sequence[str]) -> None:
-        """Count the cells of a joint table; a band must lie within one cell."""
-        known = self.joint(columns)
-        assert known is not None
-        rows = known.rows.select(list(columns)).combine_chunks()
-        if known.bands:
-            ends = [_end_rows(rows, known, end).to_batches()[0] for end in ("lows", "highs")]
-            first, last = (asked.locator.locate(batch)[0] for batch in ends)
-            if not np.array_equal(first, last):
-                level = known.levels[int(np.flatnonzero(first != last)[0])]
-                raise InputError(
-                    f"The level {', '.join(map(str, level))} of the margin of "
-                    f"{', '.join(known.columns)} is a band that lies in several cells. Give the "
-                    "histogram the bands' borders, or use CalibrationWeights."
-                )
-        asked.update(RowBlock(rows.to_batches()[0], known.weight))
 
 
 def _end_rows(rows: pa.Table, known: MarginLevels, end: str) -> pa.Table:

@@ -17,6 +17,7 @@ from pyarrow import csv, types
 from unskew.errors import InputError
 from unskew.population.margins import Margins
 from unskew.population.rows import check_distinct
+from unskew.population.sources import is_parquet
 from unskew.population.sources.base import File
 from unskew.population.sources.csv import (
     check_delimiter,
@@ -26,7 +27,6 @@ from unskew.population.sources.csv import (
     convert_options,
     delimiter_of,
 )
-from unskew.population.sources.files import is_parquet
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
 
