@@ -178,6 +178,7 @@ class Sample:
         """The sample in that order."""
         ordered = self.take(self.order)
         ordered._codes_and_values = self.codes, self.values[self.order]
+        ordered._part_of = None  # a weighter that keeps these rows need not keep the others
         ordered.order = np.arange(len(self))
         return ordered
 
@@ -222,12 +223,12 @@ class Sample:
                 twin.__dict__.pop(name, None)
             twin._points, twin._narrow, twin._selected = {}, None, {}
             twin.rows = replace(self.rows, table=self.rows.table.select(list(chosen)))
-            if self._part_of is not None:
-                whole, positions = self._part_of
-                twin._part_of = whole.select(chosen), positions
-            elif encoded is not None:
+            if encoded is not None:
                 places = [names.index(name) for name in chosen]
                 twin._codes_and_values = encoded[0].select(places), encoded[1][:, places]
+            elif self._part_of is not None:
+                whole, positions = self._part_of
+                twin._part_of = whole.select(chosen), positions
             self._selected[chosen] = twin
         return self._selected[chosen]
 
