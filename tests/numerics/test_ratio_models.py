@@ -16,6 +16,7 @@ from unskew.numerics.ratio_loss import (
     pool_exponents,
     ratio_loss,
     sigmoid_map,
+    without_own_fold,
 )
 from unskew.numerics.trimming import ratio_cap
 
@@ -187,3 +188,33 @@ def test_many_features_reach_the_minimum_with_few_hessians():
         ridge = np.append(0.0, np.full(250, penalty))
         slope = (shares * expit(features @ beta)) @ features - rate * means + ridge * beta
         assert np.abs(slope).max() < 1e-8
+
+
+def test_what_is_learned_for_a_fold_does_not_know_its_rows():
+    random = np.random.default_rng(0)
+    scores, folds = (
+        Sided(random.normal(size=12), random.normal(size=20)),
+        Sided(np.arange(12) % 3, np.arange(20) % 3),
+    )
+
+    def learn(known, shares):
+        centre = shares.sample @ known[0].sample
+        return lambda given: given[0].map(lambda side: side - centre)
+
+    found = without_own_fold(learn, [scores], even(*scores), folds)
+    for number in range(3):
+        mean = scores.sample[folds.sample != number].mean()
+        for side, given, fold in zip(found, scores, folds, strict=True):
+            assert side[fold == number] == pytest.approx(given[fold == number] - mean)
+
+
+def test_a_fold_outside_of_which_a_side_has_no_rows_gets_what_all_rows_teach():
+    scores = Sided(np.array([0.0, 2.0]), np.array([1.0, 3.0]))
+    folds = Sided(np.zeros(2, dtype=int), np.array([0, 1]))
+
+    def learn(known, shares):
+        return lambda given: given[0].map(lambda side: np.full(len(side), len(known[0].population)))
+
+    found = without_own_fold(learn, [scores], even(*scores), folds)
+    assert found.sample.tolist() == [2, 2]
+    assert found.population.tolist() == [2, 1]

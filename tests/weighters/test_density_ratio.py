@@ -219,3 +219,27 @@ def test_bad_parameters(options, message):
     sample, population = shifted(m=20)
     with pytest.raises(ParameterError, match=message):
         DensityRatioWeights(**options).fit(sample, population=population)
+
+
+def test_population_rows_with_unseen_values_train_nothing():
+    random = np.random.default_rng(0)
+    sample = pd.DataFrame({"x": random.normal(size=300), "town": random.choice(list("ab"), 300)})
+    people = pd.DataFrame({"x": random.normal(0.5, 1, 900), "town": random.choice(list("ab"), 900)})
+    others = pd.DataFrame({"x": random.normal(3.0, 1, 100), "town": "c"})
+    found = [
+        DensityRatioWeights(overlap="ignore").fit(sample, population=population)
+        for population in (people, pd.concat([people, others]))
+    ]
+    assert found[1].uncovered_ == pytest.approx(0.1, abs=0.02)
+    both = [fitted.weights_ for fitted in found]
+    assert both[1] == pytest.approx(both[0], abs=0.3)
+    assert np.corrcoef(*both)[0, 1] > 0.99
+
+
+def test_neither_the_order_nor_the_scale_of_columns_matters():
+    random = np.random.default_rng(1)
+    sample, population = random.normal(size=(200, 3)), random.normal(0.4, 1, size=(600, 3))
+    found = DensityRatioWeights(overlap="ignore").fit(sample, population=population).weights_
+    sample, population = (3.0 - 2.0 * rows[:, ::-1] for rows in (sample, population))
+    again = DensityRatioWeights(overlap="ignore").fit(sample, population=population).weights_
+    assert again == pytest.approx(found, rel=1e-4)
