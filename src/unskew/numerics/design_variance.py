@@ -122,14 +122,18 @@ class Design(NamedTuple):
         >>> bool(np.isclose(spread.variance[0], values.var(ddof=1) / 4))
         True
         """
+        # 1) What each unit contributes, about the mean of its stratum.
         totals = self.totals(influence)
         layers = np.bincount(self.strata)
         factors = (layers / (layers - 1))[self.strata, None] if centred else 1.0
         if centred:
             means = _sums(totals, self.strata) / layers[:, None]
             totals = totals - (means if len(means) == 1 else means[self.strata])
+        # 2) The variance, and the third moment, from which intervals take their skewness.
         squares = totals**2 * factors
         variance, third = squares.sum(axis=0), (squares * totals).sum(axis=0)
+        # 3) Degrees of freedom by the kurtosis of the contributions, but not more than the design
+        #    has, in a domain that of the units with rows in it.
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = 3 * variance**2 / (squares**2).sum(axis=0)
         most = np.full(totals.shape[1], self.n_units - len(layers))

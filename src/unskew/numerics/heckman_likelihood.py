@@ -24,6 +24,8 @@ def maximise(problem: Problem, start: TwoStep) -> Maximum:
     n_selection, n_outcome = problem.sizes
     unit = np.ones(n_selection + n_outcome + 2)  # of each parameter, where σ is about one
     unit[n_selection:-2] = start.sigma
+    # In units of the two-step σ, so that all parameters are of the size of one; log σ then moves by
+    # its logarithm, and the density of y by as much for each row.
     likelihood = Likelihood(replace(problem, y=problem.y / start.sigma))
     coefficients = start.params[:-1] / unit[:-2]
     found = likelihood.maximum(
@@ -47,6 +49,8 @@ class Likelihood(SelectionLikelihood):
 
     def rows(self, a: FloatArray, fit: FloatArray, further: FloatArray) -> FloatArray:
         """Return what each selected row adds."""
+        # Given the residual e in units of σ, the selection index is normal with mean a + ρ e and
+        # variance 1 − ρ². With ρ = tanh τ, (a + ρ e) / (1 − ρ²)^{1/2} is a cosh τ + e sinh τ.
         log_sigma, tau = further
         e = (self.problem.y - fit) * np.exp(-log_sigma)
         result: FloatArray = log_ndtr(a * np.cosh(tau) + e * np.sinh(tau))

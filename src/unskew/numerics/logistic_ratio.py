@@ -89,12 +89,16 @@ class LogisticProblem:
         steps, norm, before = 0, np.inf, np.inf
         inverse: Callable[[FloatArray], FloatArray] | None = None
         while True:
+            # 1) The gradient: what selection by the model takes of each feature, less what the
+            #    sample has of it.
             chances = expit(scores)
             gradient = (self.shares * chances) @ self.features - rate * self.sample_means
             gradient += ridge * beta
             norm = float(np.abs(gradient).max())
             if norm <= tol or steps == MAX_STEPS:
                 break
+            # 2) With many features the Hessian costs most of a step. It is kept, also from earlier
+            #    penalties and rates, as long as steps with it halve the gradient.
             kept = width >= WIDE and (steps == 0 or norm < before / 2)
             if not kept or self._gram is None:
                 curvature = self.shares * chances * (1 - chances)
@@ -102,6 +106,8 @@ class LogisticProblem:
                 inverse = None
             inverse = inverse or _inverse(self._gram, ridge)
             direction, before = -inverse(gradient), norm
+            # 3) Halve the step until the objective falls by a share of what its slope promises
+            #    (Armijo), up to rounding. Scores are linear in the step: no product is needed.
             ahead = self.features @ direction
             promised = float(gradient @ direction)
             size = 1.0

@@ -90,6 +90,8 @@ class SelectionLikelihood(ABC):
 
     def derivatives(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the first two derivatives."""
+        # 1) Selected rows: the chain rule, by the columns on which a, the fit and each further
+        #    parameter depend.
         first, second = self.slopes(*self._terms(params))
         weight, matrices = self.problem.seen, self._matrices(params)
         parts = [matrix.T @ (weight * by) for matrix, by in zip(matrices, first, strict=True)]
@@ -100,6 +102,8 @@ class SelectionLikelihood(ABC):
             ]
             for i in range(len(matrices))
         ]
+        # 2) Rows that were not selected add log Φ(−zγ), which depends on γ alone: its derivative by
+        #    the index is −m for the inverse Mills ratio m(−zγ), and the second −m (m − zγ).
         away = -self._unseen_index(params)
         mills = inverse_mills(away)
         parts[0] -= self._unseen.T @ (self._unseen_weight * mills)
