@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,10 @@ _BOOSTING = {
 class Found(KnownProbability):
     """Automatic weights that were found before: three learners then share one fit of them."""
 
-    is_automatic = True
+    traits = replace(
+        KnownProbability.traits,
+        is_automatic=True,
+    )
 
     @classmethod
     def of(cls, weights: np.ndarray) -> Found:

@@ -30,8 +30,8 @@ def facts(name: str) -> Iterator[tuple[str, str]]:
 
     weighter = getattr(unskew, name)
     yield "Reference", f"{{py:obj}}`unskew.{name}`"
-    yield "It assumes that", weighter.assumes
-    yield "`uncovered_` is", weighter.uncovered_means
+    yield "It assumes that", weighter.traits.assumes
+    yield "`uncovered_` is", weighter.traits.uncovered_means
     yield "It weighs new rows", "yes" if issubclass(weighter, InductiveWeighter) else "no"
     methods = [f"`--method {method}`" for method, class_ in CLASSES.items() if class_ == name]
     assert set(PRESETS) <= set(CLASSES)

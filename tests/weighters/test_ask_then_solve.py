@@ -220,9 +220,9 @@ def public_weighters():
 
 @pytest.mark.parametrize("weighter", public_weighters())
 def test_weighters_describe_themselves(weighter):
-    for text in (weighter.assumes, weighter.uncovered_means):
+    for text in (weighter.traits.assumes, weighter.traits.uncovered_means):
         assert len(text.split()) > 4
-    assert weighter.judged_by in ("trees", "smooth")
+    assert weighter.traits.judged_by in ("trees", "smooth")
     parameters = inspect.signature(weighter).parameters
     assert list(parameters)[-4:] == ["columns", "total", "overlap", "random_state"]
     assert "<" not in weighter.__doc__.partition("Examples")[0].replace("<=", "")

@@ -19,6 +19,7 @@ from unskew.population.column_names import listing
 from unskew.population.doubtful_columns import Doubt
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
+from unskew.weighters.base import Traits
 from unskew.weighters.next_step import NextStep, leave_out
 
 _CORRECT = {
@@ -156,7 +157,7 @@ def with_next_step(verdict: Verdict, given: Circumstances) -> Verdict:
 def _more_even(reason: str, given: Circumstances) -> NextStep:
     return NextStep(
         reason,
-        settings=tuple(getattr(given.weighter, "smoothed_by", ())),
+        settings=getattr(given.weighter, "traits", Traits()).smoothed_by,
         weighters=given.other(_MOST_EVEN) if given.weighted else (),
         fewer_columns=True,
     )
@@ -209,7 +210,7 @@ def _better(cause: str, given: Circumstances) -> NextStep:
         )
     return NextStep(
         reason,
-        settings=given.not_yet_set(getattr(given.weighter, "sharpened_by", ())),
+        settings=given.not_yet_set(getattr(given.weighter, "traits", Traits()).sharpened_by),
         weighters=given.other(_CORRECT[cause])[:2],
         fewer_columns=given.only_margins,
         otherwise=elsewhere,

@@ -43,7 +43,7 @@ from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
 from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries
-from unskew.weighters.base import Family, Weighter
+from unskew.weighters.base import Family, Traits, Weighter
 
 EXAMINED_ROWS = 20_000
 
@@ -302,7 +302,7 @@ def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> 
     """Return the classifiers that judge: by default a family that did not make the weights."""
     if judge != "auto":
         return judge
-    return "trees" if weights is None else getattr(weighter, "judged_by", "smooth")
+    return "trees" if weights is None else getattr(weighter, "traits", Traits()).judged_by
 
 
 def _question(sample: Sample, examined_rows: int, seed: int) -> Summaries:

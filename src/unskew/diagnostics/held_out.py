@@ -73,7 +73,7 @@ def weights_to_judge(
     """
     if not isinstance(weighter, InductiveWeighter) or len(sample) < 2 * N_PARTS:
         return Judged(given, False, _SAME_ROWS)
-    if not weighter._estimates or not hasattr(weighter, "weigh"):
+    if not weighter.traits.estimates or not hasattr(weighter, "weigh"):
         return Judged(given, True, "")
     if weighter._is_cross_fitted:
         return Judged(given, True, _CROSS_FITTED)
@@ -145,7 +145,7 @@ def effective_without(
     The weighter is fitted with and without them; :class:`unskew.AutoWeights` in place of weights
     that are not estimated, or of an array.
     """
-    own = isinstance(weighter, InductiveWeighter) and weighter._estimates
+    own = isinstance(weighter, InductiveWeighter) and weighter.traits.estimates
     rows = np.random.RandomState(drawn.seed).permutation(len(sample))[:JUDGED_ROWS]
     all_names, sizes = sample.rows.table.column_names, []
     try:

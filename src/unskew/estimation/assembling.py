@@ -234,12 +234,12 @@ def uncovered_notes(
 def assumptions(weighed: Weighed, learner: str | None) -> tuple[str, ...]:
     """Return what must hold for the numbers to be right."""
     weighter = weighed.weighter
-    if not (weighter._estimates and weighter._corrects_columns):
-        first = [weighter.assumes]
+    if not (weighter.traits.estimates and weighter.traits.corrects_columns):
+        first = [weighter.traits.assumes]
     else:
         columns = weighter.columns_
         what = f"'{columns[0]}'" if len(columns) == 1 else f"the {len(columns)} columns"
-        first = [f"selection depends on {what} only", weighter.assumes]
+        first = [f"selection depends on {what} only", weighter.traits.assumes]
     if learner is not None:
         first.append("either the weights or the outcome model are right")
     if weighed.fit.target.about.margins is not None:

@@ -267,7 +267,7 @@ class _PseudoNumbers:
 
 def population_scale(weighed: Weighed) -> float:
     """Return the factor that makes weights inverse probabilities of selection."""
-    if weighed.weighter._inverts_probabilities:
+    if weighed.weighter.traits.inverts_probabilities:
         return 1.0 / weighed.weighter.scale_
     return weighed.mass() / float(weighed.weights.sum())
 
@@ -278,7 +278,7 @@ def balance_of(weighed: Weighed) -> Balance:
     known = None if line is None else line.balance()
     if known is not None:
         return known
-    if not weighed.weighter._corrects_columns:  # they say nothing of the columns
+    if not weighed.weighter.traits.corrects_columns:  # they say nothing of the columns
         return Balance(None, np.ones(1), np.zeros(len(weighed.weights), dtype=np.int64))
     # Weights that follow the columns keep the mean of every function of these, such as themselves.
     space, points = weighed.fit.sample.points("standard")
@@ -304,9 +304,9 @@ def odds_of_columns(
     population.
     """
     names = list(weighed.weighter.columns_)
-    if not weighed.weighter._corrects_columns:
+    if not weighed.weighter.traits.corrects_columns:
         return (), ("Weights that do not go by columns change with none that is left out.",)
-    if not weighed.weighter._estimates:
+    if not weighed.weighter.traits.estimates:
         return (), ("Known weights were not fitted to columns, so that none can be left out.",)
     try:
         known, whole = _population(weighed), weighed.weights
@@ -405,7 +405,7 @@ def analyse(
         notes.append(f"The sharp bounds are too wide by up to {gap:.1g}: the solver stopped early.")
     columns, unable = _odds_of_columns(basis, nested) if benchmark else ((), ())
     weighter = basis.weighed.weighter
-    by_columns = weighter._estimates and weighter._corrects_columns
+    by_columns = weighter.traits.estimates and weighter.traits.corrects_columns
     return Sensitivity(
         value=found.value,
         unweighted=found.unweighted,

@@ -208,7 +208,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             X = np.asarray(X)
         with watching(progress_of(population)):
             with pipelines_go_inside(X, "Reweighted"):
-                if folds and weighter.is_automatic:
+                if folds and weighter.traits.is_automatic:
                     given = open_sample(X, y, sample_weight)
                     leaves = _fit_beside_trees(weighter, given, population, folds)
                 else:
@@ -273,7 +273,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             weighter.set_params(overlap=self.overlap)
         if self.power is not None:
             return weighter, self.power
-        return weighter, "auto" if weighter.is_automatic else 1.0
+        return weighter, "auto" if weighter.traits.is_automatic else 1.0
 
     def _seed(self) -> int:
         return self.random_state if isinstance(self.random_state, int) else 0

@@ -40,6 +40,7 @@ from unskew.theory.regions import (
     parameter_region,
 )
 from unskew.theory.stability import PAPER, STABLE, lipschitz_constant
+from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
 
 FLIPPED = "share of the weighted sample whose prediction could flip"
@@ -179,7 +180,7 @@ def certificate(
     model = reweighted_model
     check_reweighted(model)
     weighter = model.weighter_
-    if getattr(weighter, "_matches_kernel_means", False):
+    if isinstance(weighter, Weighter) and weighter.traits.matches_kernel_means:
         return mean_certificate(model, read_kernel_model(model), delta, population)
     certified = CertifiedModel(model, X, y, population, delta, int(refits), random_state)
     if other_weights is not None:
@@ -196,7 +197,7 @@ def certificate(
                 random_state=random_state,
             )
         )
-    if isinstance(weighter, CellWeighter) or not weighter._has_parameters:
+    if isinstance(weighter, CellWeighter) or not weighter.traits.has_parameters:
         return certified.over_cells(int(coarse_cells))
     return certified.over(parameter_region(weighter, source, delta, rows))
 

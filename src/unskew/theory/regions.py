@@ -41,6 +41,7 @@ from unskew.theory.assumption_tests import (
 )
 from unskew.theory.bound import not_covered
 from unskew.theory.population_source import PopulationSource
+from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation, left_by
@@ -280,12 +281,12 @@ class BootstrapRegion(WeightRegion):
 def why_no_region(weighter: Any) -> str:
     """Return why neither counts nor parameters confine a weighter's weights, and what would."""
     name = type(weighter).__name__
-    why = getattr(weighter, "_not_certifiable", "") or (
+    why = (weighter.traits.not_certifiable if isinstance(weighter, Weighter) else "") or (
         f"{name} does not weigh by counts in cells, nor by kernel mean matching, nor by parameters "
         "whose covariance is known"
     )
     why = why.removesuffix(".")
-    if isinstance(weighter, InductiveWeighter) and weighter._estimates:
+    if isinstance(weighter, InductiveWeighter) and weighter.traits.estimates:
         return f'{why}. region="bootstrap" solves them again instead.'
     return f"{why}."
 
@@ -459,8 +460,8 @@ def bootstrap_region(
     order_statistic(replicates, delta)  # raises if there are too few
     if not isinstance(weighter, InductiveWeighter):
         not_covered(f"a bootstrap needs weights of rows that were not drawn; {name} has none.")
-    if not weighter._estimates:
-        not_covered(weighter._not_certifiable or f"{name} estimates nothing.")
+    if not weighter.traits.estimates:
+        not_covered(weighter.traits.not_certifiable or f"{name} estimates nothing.")
     if source.X is None or source.population is None:
         raise ParameterError("X and population are needed to solve the weights again: pass both.")
     known = Population.of(source.population) if source.has_rows else source.population

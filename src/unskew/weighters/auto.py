@@ -122,14 +122,17 @@ class AutoWeights(RatioWeighter):
     calibrate_to: Literal["means"] | None = None
     cv: int = 5
 
-    assumes = "selection depends on the columns alone, and the candidates can learn its odds"
-    is_automatic = True
-    sharpened_by = ('calibrate_to="means"',)
-    _not_certifiable = "automatic weights are not confined to a known region"
-    _saved_types = (
-        *RatioWeighter._saved_types,
-        "unskew.weighters.pool.Candidate",
-        "unskew.weighters.pool.Choice",
+    traits = replace(
+        RatioWeighter.traits,
+        assumes="selection depends on the columns alone, and the candidates can learn its odds",
+        is_automatic=True,
+        sharpened_by=('calibrate_to="means"',),
+        not_certifiable="automatic weights are not confined to a known region",
+        saved_types=(
+            *RatioWeighter.traits.saved_types,
+            "unskew.weighters.pool.Candidate",
+            "unskew.weighters.pool.Choice",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RatioWeighter._parameter_constraints,

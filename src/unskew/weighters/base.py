@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -61,6 +62,64 @@ Replicator = Callable[[Sample, Any], tuple["Weighter", FloatArray]]
 """Returns a fitted weighter and its weights of the sample."""
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What a weighter says of itself: nothing outside recognises one by its class.
+
+    Attributes
+    ----------
+    assumes : str
+        What must hold for the weights to be right, in a sentence.
+    uncovered_means : str
+        What ``uncovered_`` counts.
+    judged_by : {"smooth", "trees"}
+        The family of classifiers that judges the weights: one that has not made them.
+    is_automatic : bool
+        Whether it chooses among ways of weighing, so that a learner may choose their strength.
+    refused_above : float
+        The uncovered share above which weights mean nothing, so that ``overlap="warn"`` refuses.
+    smoothed_by, sharpened_by : tuple of str
+        Which parameters make the weights more even, or correct more, for example "a larger ridge".
+    estimates : bool
+        Whether weights are fitted to the sample's rows; otherwise they are known.
+    corrects_columns : bool
+        Whether it corrects selection by the columns; otherwise ``assumes`` says by what.
+    inverts_probabilities : bool
+        Whether weights over ``scale_`` are the inverse of probabilities of selection.
+    matches_kernel_means : bool
+        Whether the weighted sample matches the population's mean in a kernel's feature space.
+    has_parameters : bool
+        Whether weights may be smooth functions of parameters whose covariance is known.
+    not_certifiable : str
+        Why there is no certificate for a model with these weights; empty where there is one.
+    saved_types : tuple of str
+        The types, beside its own, that a saved file of this weighter holds.
+
+    Examples
+    --------
+    >>> from unskew import TreeWeights
+    >>> TreeWeights.traits.assumes
+    'within a leaf, every row is equally likely to be selected'
+    """
+
+    assumes: str = ""
+    uncovered_means: str = (
+        "the share of the population in regions without sample rows, if overlap is measured; else 0"
+    )
+    judged_by: Family = "smooth"
+    is_automatic: bool = False
+    refused_above: float = np.inf
+    smoothed_by: tuple[str, ...] = ()
+    sharpened_by: tuple[str, ...] = ()
+    estimates: bool = True
+    corrects_columns: bool = True
+    inverts_probabilities: bool = False
+    matches_kernel_means: bool = False
+    has_parameters: bool = False
+    not_certifiable: str = ""
+    saved_types: tuple[str, ...] = ()
+
+
 class Weighter(WithParameters, ABC):
     """Gives every row of a biased sample a weight, so that the sample represents the population.
 
@@ -101,37 +160,7 @@ class Weighter(WithParameters, ABC):
     overlap: OnUncovered = "warn"
     random_state: Any = 0
 
-    # A weighter describes itself; nothing outside recognises one by its class.
-    assumes: ClassVar[str]
-    """What must hold for the weights to be right, in a sentence."""
-    uncovered_means: ClassVar[str] = (
-        "the share of the population in regions without sample rows, if overlap is measured; else 0"
-    )
-    """What ``uncovered_`` counts."""
-    judged_by: ClassVar[Family] = "smooth"
-    """The family of classifiers that judges the weights: one that has not made them."""
-    is_automatic: ClassVar[bool] = False
-    """Whether it chooses among ways of weighing, so that a learner may choose their strength."""
-    refused_above: ClassVar[float] = np.inf
-    """The uncovered share above which weights mean nothing, so that ``overlap="warn"`` refuses."""
-    smoothed_by: ClassVar[tuple[str, ...]] = ()
-    """Which parameters make the weights more even, for example "a larger ridge"."""
-    sharpened_by: ClassVar[tuple[str, ...]] = ()
-    """Which parameters make the weights correct more, for example "a smaller ridge"."""
-    _saved_types: ClassVar[tuple[str, ...]] = ()
-    """The types, beside its own, that a saved file of this weighter holds."""
-    _matches_kernel_means: ClassVar[bool] = False
-    """Whether the weighted sample matches the population's mean in a kernel's feature space."""
-    _estimates: ClassVar[bool] = True
-    """Whether weights are fitted to the sample's rows; otherwise they are known."""
-    _corrects_columns: ClassVar[bool] = True
-    """Whether it corrects selection by the columns; otherwise ``assumes`` says by what."""
-    _inverts_probabilities: ClassVar[bool] = False
-    """Whether weights over ``scale_`` are the inverse of probabilities of selection."""
-    _not_certifiable: ClassVar[str] = ""
-    """Why there is no certificate for a model with these weights; empty where there is one."""
-    _has_parameters: ClassVar[bool] = False
-    """Whether weights may be smooth functions of parameters whose covariance is known."""
+    traits: ClassVar[Traits] = Traits()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "columns": [StrOptions({"shared"}), list, tuple, np.ndarray, None],
@@ -243,7 +272,7 @@ class Weighter(WithParameters, ABC):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
         given = self._open(X, y, sample_weight)
-        if population is None and not self._estimates:
+        if population is None and not self.traits.estimates:
             population = self._own_rows(given)
         known = population if isinstance(population, Margins) else Population.of(population)
         chosen = self._columns_to_choose(given, known)
@@ -251,7 +280,7 @@ class Weighter(WithParameters, ABC):
         self.columns_ = sample.rows.table.column_names
         search = self._search(sample, target)
         scales = None
-        if isinstance(target, Population) and self._estimates:
+        if isinstance(target, Population) and self.traits.estimates:
             scales = ScaleCheck(sample, target)
         drawn = [one for part in (search, scales) if part is not None for one in part.asked]
         question = self._checked_question(sample, target)
@@ -390,14 +419,14 @@ class Weighter(WithParameters, ABC):
         messages += [str(self.overlap_)] if share > limits[1] else []
         lacking = () if share > limits[1] or self.overlap_ is None else self.overlap_.lacking
         message, most = " ".join([*messages, *lacking]), max(own, share)
-        if messages and (self.overlap != "warn" or most > self.refused_above):
+        if messages and (self.overlap != "warn" or most > self.traits.refused_above):
             raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
         if message:
             warn_caller(OverlapWarning(message, most, rules))
 
     def _describe_uncovered(self) -> str:
         """Return what ``uncovered_`` means for this method, and what was done with it."""
-        return f"{self.uncovered_:.1%} of the population: {self.uncovered_means}."
+        return f"{self.uncovered_:.1%} of the population: {self.traits.uncovered_means}."
 
     def coverage_advice(self) -> NextStep | None:
         """Return how to leave less of the population uncovered; None if the method is not why."""

@@ -158,34 +158,37 @@ class CalibrationWeights(InductiveWeighter):
     on_infeasible: Literal["raise", "relax"] = "raise"
     negative: Literal["raise", "allow"] = "raise"
 
-    assumes = (
-        "selection depends on the columns alone, and the weights needed have the form of the "
-        "distance in the features"
-    )
-    uncovered_means = "the share of the population with values that no sample row has"
-    judged_by = "trees"
-    _has_parameters = True
-    _saved_types = (
-        "unskew.numerics.calibration.CalibrationCertificate",
-        "unskew.numerics.distances.Linear",
-        "unskew.numerics.distances.Logit",
-        "unskew.numerics.distances.Propensity",
-        "unskew.numerics.distances.Raking",
-        "unskew.numerics.distances.Truncated",
-        "unskew.weighters.tilt.Tilt",
-        *(
-            f"unskew.population.features.{name}"
-            for name in (
-                "Curve",
-                "FeatureSet",
-                "Levels",
-                "Missing",
-                "Number",
-                "Product",
-            )
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes=(
+            "selection depends on the columns alone, and the weights needed have the form of the "
+            "distance in the features"
         ),
-        "unskew.population.groupings.Bands",
-        "unskew.population.groupings.ValueGroups",
+        uncovered_means="the share of the population with values that no sample row has",
+        judged_by="trees",
+        has_parameters=True,
+        saved_types=(
+            "unskew.numerics.calibration.CalibrationCertificate",
+            "unskew.numerics.distances.Linear",
+            "unskew.numerics.distances.Logit",
+            "unskew.numerics.distances.Propensity",
+            "unskew.numerics.distances.Raking",
+            "unskew.numerics.distances.Truncated",
+            "unskew.weighters.tilt.Tilt",
+            *(
+                f"unskew.population.features.{name}"
+                for name in (
+                    "Curve",
+                    "FeatureSet",
+                    "Levels",
+                    "Missing",
+                    "Number",
+                    "Product",
+                )
+            ),
+            "unskew.population.groupings.Bands",
+            "unskew.population.groupings.ValueGroups",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -106,15 +107,18 @@ class CellWeighter(InductiveWeighter, ABC):
 
     empty: Empty = "merge"
 
-    assumes: ClassVar[str] = "within a cell, every row is equally likely to be selected"
-    uncovered_means: ClassVar[str] = (
-        "the share of the population in cells without sample rows, or with values that no sample "
-        "row has"
-    )
-    _saved_types: ClassVar[tuple[str, ...]] = (
-        "unskew.numerics.nearest_centre.NearestCentre",
-        "unskew.weighters.cells.CellLocator",
-        "unskew.weighters.merging.NearestGroups",
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes="within a cell, every row is equally likely to be selected",
+        uncovered_means=(
+            "the share of the population in cells without sample rows, or with values that no "
+            "sample row has"
+        ),
+        saved_types=(
+            "unskew.numerics.nearest_centre.NearestCentre",
+            "unskew.weighters.cells.CellLocator",
+            "unskew.weighters.merging.NearestGroups",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -143,14 +143,18 @@ class ClassifierWeights(RatioWeighter):
     hinges: bool = True
     max_weight: float | None = None
 
-    assumes = (
-        "selection depends on the columns alone, and the classifier can learn the odds of selection"
+    traits = replace(
+        RatioWeighter.traits,
+        assumes=(
+            "selection depends on the columns alone, and the classifier can learn the odds of "
+            "selection"
+        ),
+        not_certifiable=(
+            "the weights of a classifier are not confined to a known region, unless it is "
+            "logistic, without calibration and marks"
+        ),
+        has_parameters=True,
     )
-    _not_certifiable = (
-        "the weights of a classifier are not confined to a known region, unless it is logistic, "
-        "without calibration and marks"
-    )
-    _has_parameters = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RatioWeighter._parameter_constraints,
         "classifier": [StrOptions({"boosted", "logistic"}), HasMethods(["fit"]), None],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,10 +63,13 @@ class ClusterWeights(CellWeighter):
     clusterer: Any = field(default=None, kw_only=False)
     scaling: Scaling = "standard"
 
-    assumes = "within a cluster, every row is equally likely to be selected"
-    _saved_types = (
-        *CellWeighter._saved_types,
-        "unskew.weighters.cluster._ClusterPartition",
+    traits = replace(
+        CellWeighter.traits,
+        assumes="within a cluster, every row is equally likely to be selected",
+        saved_types=(
+            *CellWeighter.traits.saved_types,
+            "unskew.weighters.cluster._ClusterPartition",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,

@@ -161,14 +161,17 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     centres: None = None
     constrained: None = None
 
-    assumes = "selection depends on the columns alone, and the density ratio is smooth"
-    smoothed_by = ("a smaller bound",)
-    refused_above = np.inf
-    _saved_types = (
-        "unskew.numerics.density_ratio.KernelFunction",
-        "unskew.numerics.kernels.GaussianKernel",
-        "unskew.numerics.kernels.LaplaceKernel",
-        "unskew.numerics.kernels.TiltedKernel",
+    traits = replace(
+        KernelWeighter.traits,
+        assumes="selection depends on the columns alone, and the density ratio is smooth",
+        smoothed_by=("a smaller bound",),
+        refused_above=np.inf,
+        saved_types=(
+            "unskew.numerics.density_ratio.KernelFunction",
+            "unskew.numerics.kernels.GaussianKernel",
+            "unskew.numerics.kernels.LaplaceKernel",
+            "unskew.numerics.kernels.TiltedKernel",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unskew.population.sample import Sample
@@ -41,13 +43,16 @@ class FrequencyWeights(CellWeighter):
     array([0.75, 0.75, 1.5 ])
     """
 
-    assumes = "rows with equal values are equally likely to be selected"
-    uncovered_means = "the share of the population at points that no sample row has"
-    _saved_types = (
-        *CellWeighter._saved_types,
-        "unskew.numerics.distinct_rows.DistinctRows",
-        "unskew.weighters.grid.GridPartition",
-        "unskew.weighters.grid.Values",
+    traits = replace(
+        CellWeighter.traits,
+        assumes="rows with equal values are equally likely to be selected",
+        uncovered_means="the share of the population at points that no sample row has",
+        saved_types=(
+            *CellWeighter.traits.saved_types,
+            "unskew.numerics.distinct_rows.DistinctRows",
+            "unskew.weighters.grid.GridPartition",
+            "unskew.weighters.grid.Values",
+        ),
     )
 
     def _partition_assumption(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -66,10 +67,13 @@ class HistogramWeights(CellWeighter):
     buckets: int | Mapping[Any, int | Sequence[Any]] = DEFAULT_BUCKETS
     strategy: Literal["quantile", "width"] = "quantile"
 
-    uncovered_means = "the share of the population in cells that hold no sample row"
-    smoothed_by = ("fewer buckets",)
-    sharpened_by = ("more buckets",)
-    _saved_types = (*FrequencyWeights._saved_types, "unskew.weighters.grid.Buckets")
+    traits = replace(
+        CellWeighter.traits,
+        uncovered_means="the share of the population in cells that hold no sample row",
+        smoothed_by=("fewer buckets",),
+        sharpened_by=("more buckets",),
+        saved_types=(*FrequencyWeights.traits.saved_types, "unskew.weighters.grid.Buckets"),
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "buckets": [Interval(Integral, 1, None, closed="left"), Mapping],

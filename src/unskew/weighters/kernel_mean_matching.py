@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -144,12 +145,15 @@ class KernelMeanMatching(KernelWeighter):
     memory: float = 2**31
     max_iterations: int = 5000
 
-    assumes = (
-        "selection depends on the columns alone, and the kernel's feature space holds the true "
-        "weights"
+    traits = replace(
+        KernelWeighter.traits,
+        assumes=(
+            "selection depends on the columns alone, and the kernel's feature space holds the true "
+            "weights"
+        ),
+        smoothed_by=("a larger ridge", "a smaller bound"),
+        sharpened_by=("a smaller ridge",),
     )
-    smoothed_by = ("a larger ridge", "a smaller bound")
-    sharpened_by = ("a smaller ridge",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelWeighter._parameter_constraints,
         "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],

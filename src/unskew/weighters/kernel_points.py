@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -165,12 +165,15 @@ class KernelWeighter(Weighter):
     bound: float = 1000.0
     precision: Literal["single", "double"] = "single"
 
-    uncovered_means = (
-        "the share of the population that holds unseen values, or at which the kernel of every "
-        "sample row is below 0.01"
+    traits = replace(
+        Weighter.traits,
+        uncovered_means=(
+            "the share of the population that holds unseen values, or at which the kernel of every "
+            "sample row is below 0.01"
+        ),
+        judged_by="trees",
+        matches_kernel_means=True,
     )
-    judged_by = "trees"
-    _matches_kernel_means = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Weighter._parameter_constraints,
         "scaling": [StrOptions({"standard", "range"}), None],

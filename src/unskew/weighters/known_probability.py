@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -62,12 +62,15 @@ class KnownProbability(InductiveWeighter):
     probability: ArrayLike | str | Callable[[Any], ArrayLike] = field(kw_only=False)
     overlap: OnUncovered = "ignore"
 
-    assumes = "the probabilities of selection are right"
-    _estimates = False
-    _inverts_probabilities = True
-    _not_certifiable = (
-        "KnownProbability estimates nothing: its weights are as right as the probabilities that "
-        "were given."
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes="the probabilities of selection are right",
+        estimates=False,
+        inverts_probabilities=True,
+        not_certifiable=(
+            "KnownProbability estimates nothing: its weights are as right as the probabilities "
+            "that were given."
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,

@@ -458,11 +458,15 @@ class LabelShiftWeights(Weighter):
     population_rows: int = 20_000
     overlap: OnUncovered = "ignore"
 
-    assumes = "selection depends on the label alone: p(x | y) is the same in the population"
-    uncovered_means = "nothing: selection by the label leaves no part of the columns uncovered"
-    _corrects_columns = False
-    _not_certifiable = (
-        "LabelShiftWeights corrects selection by the label; the bounds are about selection by x."
+    traits = replace(
+        Weighter.traits,
+        assumes="selection depends on the label alone: p(x | y) is the same in the population",
+        uncovered_means="nothing: selection by the label leaves no part of the columns uncovered",
+        corrects_columns=False,
+        not_certifiable=(
+            "LabelShiftWeights corrects selection by the label; the bounds are about selection by "
+            "x."
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Weighter._parameter_constraints,

@@ -17,6 +17,7 @@ population and in the sample. It is estimated in four steps:
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -64,29 +65,32 @@ class RatioWeighter(InductiveWeighter):
 
     population_rows: int | Literal["auto"] = "auto"
 
-    uncovered_means = "the share of the population with values that no sample row has"
-    refused_above = 0.99
-    smoothed_by = ("a smaller max_weight",)
-    _saved_types: ClassVar[tuple[str, ...]] = (
-        "functools.partial",  # boosted trees with categories keep a check of their input
-        "sklearn.compose._column_transformer._RemainderColsList",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.utils.validation.check_array",
-        "unskew.numerics.ratio_loss.ScoreMap",
-        "unskew.numerics.value_folds.ValueFolds",
-        "unskew.population.about.About",
-        "unskew.population.rows.Form",
-        "unskew.weighters.boosted_models.BoostedModels",
-        "unskew.weighters.boosted_models.ScoreTilt",
-        "unskew.weighters.boosted_models.TreeBins",
-        "unskew.weighters.level_models.LevelBlock",
-        "unskew.weighters.level_models.LevelModels",
-        "unskew.weighters.level_models.LevelTilt",
-        "unskew.weighters.logistic_models.LogisticModels",
-        "unskew.weighters.ratio_models.ClassifierModels",
-        "unskew.weighters.ratio_models.WeighterModels",
-        "unskew.weighters.selection_features.LevelCodes",
-        "unskew.weighters.selection_features.SelectionFeatures",
+    traits = replace(
+        InductiveWeighter.traits,
+        uncovered_means="the share of the population with values that no sample row has",
+        refused_above=0.99,
+        smoothed_by=("a smaller max_weight",),
+        saved_types=(
+            "functools.partial",  # boosted trees with categories keep a check of their input
+            "sklearn.compose._column_transformer._RemainderColsList",
+            "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+            "sklearn.utils.validation.check_array",
+            "unskew.numerics.ratio_loss.ScoreMap",
+            "unskew.numerics.value_folds.ValueFolds",
+            "unskew.population.about.About",
+            "unskew.population.rows.Form",
+            "unskew.weighters.boosted_models.BoostedModels",
+            "unskew.weighters.boosted_models.ScoreTilt",
+            "unskew.weighters.boosted_models.TreeBins",
+            "unskew.weighters.level_models.LevelBlock",
+            "unskew.weighters.level_models.LevelModels",
+            "unskew.weighters.level_models.LevelTilt",
+            "unskew.weighters.logistic_models.LogisticModels",
+            "unskew.weighters.ratio_models.ClassifierModels",
+            "unskew.weighters.ratio_models.WeighterModels",
+            "unskew.weighters.selection_features.LevelCodes",
+            "unskew.weighters.selection_features.SelectionFeatures",
+        ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,

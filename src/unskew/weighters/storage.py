@@ -50,7 +50,7 @@ def _trusted() -> set[str]:
     for name in unskew.__all__:
         weighter = getattr(unskew, name)
         if isinstance(weighter, type) and issubclass(weighter, InductiveWeighter):
-            trusted |= {f"{weighter.__module__}.{name}", *weighter._saved_types}
+            trusted |= {f"{weighter.__module__}.{name}", *weighter.traits.saved_types}
     return trusted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -70,8 +70,11 @@ class Tempered(InductiveWeighter):
     power: float = 1.0
     max_weight: float | None = None
 
-    assumes = "what its weighter assumes, apart from the strength of the correction"
-    _not_certifiable = "tempered weights are not those of the counts"
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes="what its weighter assumes, apart from the strength of the correction",
+        not_certifiable="tempered weights are not those of the counts",
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
         "weighter": [Weighter],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -100,15 +100,18 @@ class TreeWeights(CellWeighter):
     task: Literal["auto", "regression", "classification"] = "auto"
     honest: bool = False
 
-    assumes = "within a leaf, every row is equally likely to be selected"
-    _saved_types = (
-        *CellWeighter._saved_types,
-        "sklearn.tree._tree.Tree",  # its nodes are checked when it is loaded
-        "unskew.numerics.tree_routing.TreeRouting",  # likewise
-        "unskew.weighters.tree._TreePartition",
+    traits = replace(
+        CellWeighter.traits,
+        assumes="within a leaf, every row is equally likely to be selected",
+        saved_types=(
+            *CellWeighter.traits.saved_types,
+            "sklearn.tree._tree.Tree",  # its nodes are checked when it is loaded
+            "unskew.numerics.tree_routing.TreeRouting",  # likewise
+            "unskew.weighters.tree._TreePartition",
+        ),
+        smoothed_by=("a larger min_samples_leaf",),
+        sharpened_by=("a smaller min_samples_leaf",),
     )
-    smoothed_by = ("a larger min_samples_leaf",)
-    sharpened_by = ("a smaller min_samples_leaf",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CellWeighter._parameter_constraints,
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],

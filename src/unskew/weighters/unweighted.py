@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,13 @@ class Unweighted(InductiveWeighter):
 
     overlap: OnUncovered = "ignore"
 
-    assumes = "the sample was drawn uniformly at random from the population"
-    _estimates = False
-    _not_certifiable = (
-        "Unweighted makes no correction, so there is no estimate whose error could be bounded."
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes="the sample was drawn uniformly at random from the population",
+        estimates=False,
+        not_certifiable=(
+            "Unweighted makes no correction, so there is no estimate whose error could be bounded."
+        ),
     )
 
     def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
