@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from tests.weighters.shifts import shifted
 
-from unskew import DensityRatioWeights, OverlapWarning, ParameterError, Population
+from unskew import DensityRatioWeights, OverlapWarning, ParameterError, Population, diagnose
 
 FORMS = {
     "squared": DensityRatioWeights(),
@@ -243,3 +243,12 @@ def test_neither_the_order_nor_the_scale_of_columns_matters():
     sample, population = (3.0 - 2.0 * rows[:, ::-1] for rows in (sample, population))
     again = DensityRatioWeights(overlap="ignore").fit(sample, population=population).weights_
     assert again == pytest.approx(found, rel=1e-4)
+
+
+def test_weights_are_judged_on_rows_held_out_and_a_saved_file_holds_no_folds():
+    random = np.random.default_rng(1)
+    sample, population = random.normal(size=(200, 2)), random.normal(0.4, 1, size=(600, 2))
+    weighter = DensityRatioWeights().fit(sample, population=population)
+    diagnosis = diagnose(sample, population=population, weights=weighter)
+    assert "each fifth of the sample" in str(diagnosis.to_dict())
+    assert not len(weighter.folds_.held_out)

@@ -242,7 +242,8 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         few.merge(drawn)
         question = self._ask_sums(points, [plain], 0, random)
         few.answer(question)
-        self.codes_ = points.space.codes
+        # One function of all rows weighs them: folds have only chosen it.
+        self.codes_, self.folds_ = points.space.codes, rows.folds.none()
         return self._finish(sample, question, weights)
 
     def _bases(self, points: FloatArray, random: np.random.RandomState) -> list[RatioBasis]:
@@ -269,9 +270,8 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         return found.coefficients
 
     def _task(self, n_folds: int) -> RatioTask:
-        smoothings = SMOOTHINGS if self.smoothing == "cv" else np.array([float(self.smoothing)])
-        if self.loss == "kl":
-            smoothings = np.zeros(1)
+        given = 0.0 if self.loss == "kl" else self.smoothing
+        smoothings = SMOOTHINGS if given == "cv" else np.array([float(given)])
         return RatioTask(self.loss, self.relative, smoothings, n_folds)
 
     def _kernels(self, points: FloatArray, random: np.random.RandomState) -> list[Kernel]:
