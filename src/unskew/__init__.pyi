@@ -43,8 +43,8 @@ from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.learning.reweighted import Reweighted as Reweighted
 from unskew.learning.risk import weighted_risk as weighted_risk
 from unskew.learning.split import split_labelled as split_labelled
-from unskew.numerics.trimming import trim_weights as trim_weights
 from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
+from unskew.numerics.weight_vectors import trim_weights as trim_weights
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
 from unskew.population.margin_levels import CollapsedLevelsWarning as CollapsedLevelsWarning

@@ -11,7 +11,7 @@ import unskew
 from unskew import Population, diagnose
 from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.sides import Sides
-from unskew.numerics.shared_rows import have_rows_in_common, pair_rows
+from unskew.numerics.row_keys import have_rows_in_common, pair_rows
 from unskew.population.reservoir import Reservoir
 from unskew.population.rows import as_rows
 from unskew.population.sample import Sample

@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 
 from unskew.diagnostics.discrepancy import N_RESAMPLES, MaximumMeanDiscrepancy
 from unskew.diagnostics.discrimination import classifier_two_sample_test
-from unskew.numerics.auc import weighted_auc
+from unskew.numerics.ratio_loss import weighted_auc
 
 
 def sides_of(m, r):

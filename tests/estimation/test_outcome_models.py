@@ -11,7 +11,7 @@ from unskew import (
     Unweighted,
     estimate,
 )
-from unskew.numerics.intervals import half_width
+from unskew.numerics.design_variance import half_width
 
 
 def test_a_linear_model_of_matched_features_changes_nothing(data):

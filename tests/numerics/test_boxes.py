@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unskew.numerics.boxes import Condition, Features, Held, all_hold
+from unskew.numerics.empty_boxes import Condition, Features, Held, all_hold
 
 
 def test_held_follows_every_change_of_a_box():

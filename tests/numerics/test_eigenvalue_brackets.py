@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.eigenvalue_brackets import (
+from unskew.numerics.kernel_matrix import (
     gaussian_product,
     largest_eigenvalue,
     smallest_eigenvalue,

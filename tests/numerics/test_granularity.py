@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
+from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
 from unskew.theory import worst_case_distance
 
 

@@ -6,8 +6,15 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal, norm
 from tests.numerics.heckman_problem import problem
 
-from unskew.numerics.heckman import Basis, Problem, condition_number, sandwich, two_step
-from unskew.numerics.heckman_likelihood import Likelihood, maximise
+from unskew.numerics.heckman import (
+    Basis,
+    LinearLikelihood,
+    Problem,
+    condition_number,
+    maximise_linear,
+    sandwich,
+    two_step,
+)
 from unskew.numerics.newton import minimise
 from unskew.numerics.probit import fit_probit, inverse_mills
 
@@ -76,12 +83,12 @@ class TestLikelihood:
             total += np.log(np.trapezoid(density, grid))
         params = np.concatenate([gamma, beta, [np.log(sigma), np.arctanh(rho)]])
         assert len(params) == n_selection + n_outcome + 2
-        assert Likelihood(one).value(params) == pytest.approx(total, rel=1e-6)
+        assert LinearLikelihood(one).value(params) == pytest.approx(total, rel=1e-6)
 
     @pytest.mark.parametrize("tau", [-1.5, 0.0, 0.4])
     def test_derivatives_are_those_of_the_value(self, tau):
         weight = np.random.default_rng(2).uniform(0.5, 2, 400)
-        likelihood = Likelihood(problem(weight=weight))
+        likelihood = LinearLikelihood(problem(weight=weight))
         params = np.array([0.3, -0.5, 0.8, 0.5, 1.0, 0.2, tau])
         gradient = likelihood.gradient(params)
         np.testing.assert_allclose(
@@ -96,8 +103,8 @@ class TestLikelihood:
     @pytest.mark.parametrize("rho", [-0.9, 0.0, 0.7])
     def test_no_other_solver_gets_higher(self, rho):
         one = problem(rho=rho, seed=3)
-        found = maximise(one, two_step(one))
-        likelihood = Likelihood(one)
+        found = maximise_linear(one, two_step(one))
+        likelihood = LinearLikelihood(one)
         start = np.append(two_step(one).params[:-1], [0.0, 0.0])
         other = minimize(lambda p: -likelihood.value(p), start, method="BFGS")
         assert found.certificate.converged
@@ -111,7 +118,7 @@ class TestLikelihood:
         y = z[selected]  # the outcome is the selection index itself: ρ is one
         Z = np.column_stack([np.ones(60), random.normal(size=60)])
         one = Problem(Basis.of(Z), Basis.of(Z[selected]), selected, y, np.ones(60))
-        found = maximise(one, two_step(one))
+        found = maximise_linear(one, two_step(one))
         assert found.at_boundary
         assert not found.certificate.converged
 

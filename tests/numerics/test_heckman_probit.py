@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal, norm
 from tests.numerics.heckman_problem import problem
 
-from unskew.numerics.heckman_probit import ProbitLikelihood, maximise, outcome_probit
+from unskew.numerics.heckman import ProbitLikelihood, maximise_probit, outcome_probit
 
 
 def test_it_is_the_probability_of_what_is_seen():
@@ -43,7 +43,7 @@ def test_derivatives_are_those_of_the_value(tau):
 @pytest.mark.parametrize("rho", [-0.9, 0.0, 0.7])
 def test_no_other_solver_gets_higher(rho):
     one = problem(n=1000, rho=rho, seed=3, classes=True)
-    found = maximise(one, outcome_probit(one))
+    found = maximise_probit(one, outcome_probit(one))
     likelihood = ProbitLikelihood(one)
     other = minimize(
         lambda p: -likelihood.value(p),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm, t
 
-from unskew.numerics.intervals import half_width, heavy_tail, share_interval, skewed_ends
+from unskew.numerics.design_variance import half_width, heavy_tail, share_interval, skewed_ends
 
 
 @pytest.mark.parametrize(("bias", "degrees"), [(0.0, 5.0), (0.4, 5.0), (2.0, np.inf)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from unskew.numerics.density_ratio import solve_kliep
 from unskew.numerics.kernels import GaussianKernel
-from unskew.numerics.kliep import solve_kliep
 
 
 def bases(bandwidth, d=1, n_centres=15, seed=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.numerics.ordering import distinct_points, order_by
+from unskew.numerics.row_keys import distinct_points, order_by
 
 
 @pytest.mark.parametrize("seed", range(20))

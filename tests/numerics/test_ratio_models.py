@@ -8,17 +8,18 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
 from unskew.numerics.ratio_loss import (
+    LogisticProblem,
     Sided,
     isotonic_map,
+    log_ratio_of,
     lowers_loss,
     pool_exponents,
     ratio_loss,
     sigmoid_map,
     without_own_fold,
 )
-from unskew.numerics.trimming import ratio_cap
+from unskew.numerics.weight_vectors import ratio_cap
 
 
 def shifted(seed=0, m=300, n=400):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.numerics import reach
-from unskew.numerics.reach import farthest_mean, smallest_imbalance
+from unskew.numerics import calibration
+from unskew.numerics.calibration import farthest_mean, smallest_imbalance
 
 
 def test_one_feature_out_of_reach():
@@ -27,7 +27,7 @@ def test_rows_are_added_until_none_helps(monkeypatch, largest_share):
     features[:, 0] += 2.5
     bounds = np.zeros(600), np.full(600, largest_share)
     whole = smallest_imbalance(features, *bounds, np.zeros(6))
-    monkeypatch.setattr(reach, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(calibration, "MAX_ENTRIES", 100)
     parts = smallest_imbalance(features, *bounds, np.zeros(6))
     assert parts.slack == pytest.approx(whole.slack, rel=1e-9)
     if largest_share == 1.0:  # every row lies beyond the target, in that direction

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from unskew.errors import InputError, InputTypeError
-from unskew.numerics.row_hash import HashedText, hash_rows, hash_text
+from unskew.numerics.row_keys import HashedText, hash_rows, hash_text
 
 
 def hash_in_plain_python(row, seed=0):
@@ -177,7 +177,7 @@ def test_every_bit_depends_on_every_column():
 
 def test_another_process_agrees():
     code = (
-        "import numpy as np; from unskew.numerics.row_hash import hash_rows, hash_text; "
+        "import numpy as np; from unskew.numerics.row_keys import hash_rows, hash_text; "
         "print(hash_rows([np.arange(3), hash_text(['a', None, 'c'])]).tolist())"
     )
     answers = {

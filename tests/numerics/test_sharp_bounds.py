@@ -11,9 +11,9 @@ from unskew.numerics.sharp_bounds import (
     FeatureProgram,
     MeanProgram,
     factors_between,
+    proxy_moments,
     quantile_regression,
 )
-from unskew.numerics.survey_bias import proxy_moments
 
 
 def rows_of(kind, m, width, seed=0):

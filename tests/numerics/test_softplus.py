@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unskew.numerics.softplus import softplus
+from unskew.numerics.ratio_loss import softplus
 
 
 def test_it_is_the_logarithm_of_a_sum_at_every_size():

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from unskew.numerics.calibration import CalibrationProblem
+from unskew.numerics.calibration import CalibrationProblem, tilts_without_folds
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures
-from unskew.numerics.tilt_folds import tilts_without_folds
 
 
 def solved(features, shares, target, ridge):

@@ -11,7 +11,7 @@ from tests.report.examples import HOSTILE, example, page_of
 from tests.report.test_charts import fields
 
 from unskew import CalibrationWeights, ClassifierWeights, Margins, diagnose, estimate
-from unskew.numerics.intervals import skewed_ends
+from unskew.numerics.design_variance import skewed_ends
 from unskew.report import charts, to_html, to_markdown
 from unskew.report.answers import TITLE
 

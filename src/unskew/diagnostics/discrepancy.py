@@ -16,8 +16,8 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from unskew.diagnostics.diagnosis import Comparison
+from unskew.numerics.far_rows import count_matches, narrow
 from unskew.numerics.kernels import GaussianKernel
-from unskew.numerics.matches import count_matches, narrow
 from unskew.numerics.typing import FloatArray, IntArray
 
 MAX_ROWS = 1500

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.stats import norm
 
 from unskew.diagnostics.diagnosis import Comparison
-from unskew.numerics.auc import weighted_auc
 from unskew.numerics.cores import available_cores, one_thread
-from unskew.numerics.ordering import quantile_borders
+from unskew.numerics.ratio_loss import weighted_auc
+from unskew.numerics.row_keys import quantile_borders
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import balanced
 from unskew.weighters.base import Family

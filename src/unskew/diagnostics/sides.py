@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from unskew.diagnostics.columns import centre_and_scale
-from unskew.numerics.row_hash import hash_rows
-from unskew.numerics.shared_rows import have_rows_in_common, pair_rows
+from unskew.numerics.row_keys import hash_rows, have_rows_in_common, pair_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap import align, bounded
 from unskew.population.encode import ColumnCodes

@@ -15,8 +15,7 @@ from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.statistics import Target, Uncertainty
 from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
 from unskew.estimation.weighing import Weighed
-from unskew.numerics.design_variance import Design
-from unskew.numerics.intervals import half_width
+from unskew.numerics.design_variance import Design, half_width
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap
 from unskew.population.column_names import listing

@@ -33,16 +33,15 @@ from unskew.estimation.sensitivity import ColumnOdds, OddsBounds, Sensitivity, S
 from unskew.estimation.statistics import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import NOISE_ROWS, Weighed
-from unskew.numerics.design_variance import Design, Entries
-from unskew.numerics.intervals import skewed_ends
+from unskew.numerics.design_variance import Design, Entries, skewed_ends
 from unskew.numerics.sharp_bounds import (
     CellProgram,
     FeatureProgram,
     MeanProgram,
     OddsProgram,
     SharpBound,
+    proxy_moments,
 )
-from unskew.numerics.survey_bias import proxy_moments
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.margins import Margins

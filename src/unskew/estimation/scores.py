@@ -34,7 +34,7 @@ from unskew.estimation.results import FEW_ROWS, Estimate
 from unskew.estimation.weighing import weigh
 from unskew.learning.trainer import aligned, train
 from unskew.numerics.design_variance import Design
-from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.encode import ColumnCodes

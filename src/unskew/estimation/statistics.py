@@ -32,8 +32,13 @@ from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.estimation.inputs import Groups, LabelColumns
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.results import FEW_ROWS
-from unskew.numerics.design_variance import Entries, weighted_quantile
-from unskew.numerics.intervals import ROUNDING, share_interval, skewed_ends
+from unskew.numerics.design_variance import (
+    ROUNDING,
+    Entries,
+    share_interval,
+    skewed_ends,
+    weighted_quantile,
+)
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sizes
 

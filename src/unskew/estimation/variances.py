@@ -15,8 +15,7 @@ from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.statistics import Statistic
 from unskew.estimation.weighing import Weighed
-from unskew.numerics.design_variance import Design, Entries, Spread
-from unskew.numerics.intervals import heavy_tail
+from unskew.numerics.design_variance import Design, Entries, Spread, heavy_tail
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes
 from unskew.population.margins import Margins

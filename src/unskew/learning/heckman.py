@@ -24,17 +24,18 @@ from unskew.learning.selection_model import (
     SelectionModel,
     refuse_separation,
 )
-from unskew.numerics import heckman_likelihood, heckman_probit
-from unskew.numerics.bivariate_normal import log_bivariate_ndtr
 from unskew.numerics.heckman import (
+    Maximum,
     Problem,
     TwoStep,
     condition_number,
     independent_log_likelihood,
+    maximise_linear,
+    maximise_probit,
+    outcome_probit,
     two_step,
 )
-from unskew.numerics.probit import inverse_mills
-from unskew.numerics.selection_likelihood import Maximum
+from unskew.numerics.probit import inverse_mills, log_bivariate_ndtr
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.labels import is_labelled
 
@@ -129,7 +130,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
                     "likelihood has no maximum. Leave out the column that determines it, by "
                     "outcome=[...]."
                 )
-            found = heckman_likelihood.maximise(problem, start)
+            found = maximise_linear(problem, start)
             self.sigma_ = float(np.exp(found.params[-2]))
             self.rho_ = float(np.tanh(found.params[-1]))
             self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
@@ -267,12 +268,12 @@ class HeckmanClassifier(ClassifierMixin, SelectionModel):
 
     def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
         self._check_selection(problem, columns.selection)
-        outcome = heckman_probit.outcome_probit(problem)
+        outcome = outcome_probit(problem)
         mass, names = float(problem.seen.sum()), self._outcome.names
         refuse_separation(outcome, problem.y > 0, mass, columns.outcome, names, "outcome")
         mills = inverse_mills(problem.z @ problem.probit.coef)
         self.condition_number_ = condition_number(problem, mills)
-        found = heckman_probit.maximise(problem, outcome)
+        found = maximise_probit(problem, outcome)
         self.rho_ = float(np.tanh(found.params[-1]))
         self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
         self._independent = problem.probit.log_likelihood + outcome.log_likelihood

@@ -28,10 +28,9 @@ from unskew.learning.heckman_summary import (
     summary_row,
     transformed_row,
 )
-from unskew.numerics.heckman import Basis, Problem, TwoStep, sandwich
+from unskew.numerics.heckman import Basis, Maximum, Problem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
 from unskew.numerics.probit import Probit
-from unskew.numerics.selection_likelihood import Maximum
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import warn_of_unseen

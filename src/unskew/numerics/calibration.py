@@ -15,28 +15,51 @@ survey sampling", JASA 87, 1992, equations 2.3 to 2.6)
 
 A slack :math:`\delta_j` allows feature j an imbalance of that many standard deviations (the dual of
 Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly instead.
+
+Weights that match the targets exist only if these lie in the convex hull of the sample's features
+(within bounds: in a part of it). A linear program says how far outside they are, and its
+multipliers in which direction (Farkas' lemma): :func:`smallest_imbalance`.
+
+:func:`tilts_without_folds` gives the tilts :math:`e^{\lambda^\top \varphi}` of a sample to targets,
+each without one of its folds. With shares p, a target t and a ridge r, a tilt minimises
+
+.. math:: \log \sum_i p_i e^{\lambda^\top \varphi_i} - \lambda^\top t + r \|\lambda\|^2 / 2,
+
+whose gradient is the mean under the tilted shares less t, and whose second derivative is the
+covariance under them, each plus the ridge's. Folds differ little from one another: second
+derivatives at the tilt of all rows, less what each fold adds to them, serve all steps, and the
+steps of all folds are two matrix products.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
+from scipy.optimize import linprog
 from scipy.sparse.linalg import LinearOperator, cg
 
 from unskew.numerics.distances import Curves, Distance
 from unskew.numerics.row_features import RowFeatures, WeightedMoments
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-10
 MAX_STEPS = 60
 MAX_CONJUGATE = 500
 COLLINEAR = 1e-11
 """A feature is collinear if others leave less than this share of its variance unexplained."""
+
+
+FOLD_TOLERANCE = 1e-7
+"""The largest gradient, in the features' unit, and the order of errors of a loss of the tilt."""
+MAX_FOLD_STEPS = 12
+"""Of either kind: more mean that the folds differ too much, and each is to be solved by itself."""
+MAX_ENTRIES = 1_000_000
+"""Programs with more entries than this are solved by adding the rows that matter, in rounds."""
 
 
 @dataclass(frozen=True)
@@ -369,3 +392,225 @@ def independent(covariance: FloatArray) -> BoolArray:
             kept[j] = True
             left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j], left[j, j + 1 :] / left[j, j])
     return kept
+
+
+def tilts_without_folds(
+    features: FloatArray, shares: FloatArray, targets: FloatArray, ridge: float, start: FloatArray
+) -> FloatArray | None:
+    """Return the tilt without each fold, or None where this method does not get there.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        Rows belong to the folds 0, 1, …, k − 1, 0, 1, … in turn.
+    shares : ndarray of shape (n_rows,)
+        Positive; they sum to one.
+    targets : ndarray of shape (k, n_features)
+    ridge : float
+    start : ndarray of shape (n_features,)
+        Near the tilt of all rows to the mean target.
+
+    Returns
+    -------
+    ndarray of shape (k, n_features), or None
+
+    Examples
+    --------
+    >>> line = np.linspace(-1, 1, 10)[:, None]
+    >>> found = tilts_without_folds(line, np.full(10, 0.1), np.full((2, 1), 0.3), 0.0, np.zeros(1))
+    >>> kept = line[1::2, 0]  # without the first fold
+    >>> print(np.average(kept, weights=np.exp(found[0] * kept)).round(6))
+    0.3
+    """
+    n_folds, width = targets.shape
+    n_rows = -(-len(features) // n_folds) * n_folds  # rows that fill the last turn count nothing
+    padded, mine = np.zeros((n_rows, width)), np.zeros((1, n_rows))
+    padded[: len(features)], mine[0, : len(features)] = features, shares
+    across = np.ascontiguousarray(padded.T)
+    centre = _all_rows(across, padded, mine, targets.mean(axis=0, keepdims=True), ridge, start)
+    if centre is None:
+        return None
+    tilted, _ = _tilted(across, padded, mine, centre)
+    try:
+        inverse = _inverse_without_folds(padded, tilted[0], n_folds, ridge)
+    except np.linalg.LinAlgError:
+        return None
+    without = mine * (np.arange(n_rows) % n_folds != np.arange(n_folds)[:, None])
+    tilts = np.repeat(centre, n_folds, axis=0)
+    for _ in range(MAX_FOLD_STEPS):
+        _, means = _tilted(across, padded, without, tilts)
+        gradient = means - targets + ridge * tilts
+        largest = np.abs(gradient).max()
+        if largest <= FOLD_TOLERANCE:
+            return tilts
+        if not np.isfinite(largest):
+            break
+        tilts = tilts - (inverse @ gradient[:, :, None])[:, :, 0]
+    return None
+
+
+def _tilted(
+    across: FloatArray, features: FloatArray, shares: FloatArray, tilts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the tilted shares, a row for each tilt that sums to one, and the features' means.
+
+    Scores that overflow give means that are not finite, and no tilt.
+    """
+    tilted = tilts @ across
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.exp(tilted, out=tilted)
+        tilted *= shares
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        return tilted, tilted @ features
+
+
+def _all_rows(
+    across: FloatArray,
+    features: FloatArray,
+    shares: FloatArray,
+    target: FloatArray,
+    ridge: float,
+    start: FloatArray,
+) -> FloatArray | None:
+    """Return the tilt of all rows by Newton's method: it need not be exact."""
+    tilt = start[None, :]
+    for _ in range(MAX_FOLD_STEPS):
+        tilted, mean = _tilted(across, features, shares, tilt)
+        gradient = mean - target + ridge * tilt
+        largest = np.abs(gradient).max()
+        if largest <= np.sqrt(FOLD_TOLERANCE):
+            return tilt
+        if not np.isfinite(largest):
+            break
+        second = (across * tilted) @ features - mean.T @ mean
+        second.flat[:: len(second) + 1] += ridge
+        try:
+            tilt = tilt - np.linalg.solve(second, gradient[0])
+        except np.linalg.LinAlgError:
+            break
+    return None
+
+
+def _inverse_without_folds(
+    features: FloatArray, tilted: FloatArray, n_folds: int, ridge: float
+) -> FloatArray:
+    """Return the inverse of each fold's second derivatives, at one tilt."""
+    by_fold = features.reshape(-1, n_folds, features.shape[1]).transpose(1, 0, 2)
+    masses = tilted.reshape(-1, n_folds).T
+    counted = by_fold * masses[:, :, None]
+    products, sums = counted.transpose(0, 2, 1) @ by_fold, counted.sum(axis=1)
+    mass = 1.0 - masses.sum(axis=1)  # of the other folds
+    products = (products.sum(axis=0) - products) / mass[:, None, None]
+    means = (sums.sum(axis=0) - sums) / mass[:, None]
+    second = products - means[:, :, None] * means[:, None, :]
+    return np.linalg.inv(second + ridge * np.eye(second.shape[-1]))
+
+
+class Reach(NamedTuple):
+    """The nearest that any weights come."""
+
+    slack: float
+    """The smallest largest imbalance, beyond what is allowed."""
+    direction: FloatArray
+    """Where every sample row lies: features times direction is at least the slack."""
+
+
+def smallest_imbalance(
+    features: FloatArray, low: FloatArray, high: FloatArray, allowed: FloatArray
+) -> Reach:
+    """Return how near weighted means of features can come to zero.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        Centred at their targets, and scaled.
+    low, high : ndarray of shape (n_rows,)
+        The bounds of each row's share of the total weight.
+    allowed : ndarray of shape (n_features,)
+        An imbalance that does not count.
+
+    Examples
+    --------
+    >>> none = np.zeros(3)
+    >>> reach = smallest_imbalance(np.array([[1.0], [2.0], [3.0]]), none, none + 1, none[:1])
+    >>> reach.slack, reach.direction
+    (1.0, array([1.]))
+    """
+    # A target far beyond all rows would leave the program's other numbers no digits.
+    beyond = np.maximum(features.min(axis=0), -features.max(axis=0)) - allowed
+    farthest = int(beyond.argmax())
+    unit = max(1.0, float(beyond[farthest]))
+    features, allowed = features / unit, allowed / unit
+    rows = _first_rows(features, low, high)
+    while True:
+        program = _solve(features, low, high, allowed, rows)
+        if program.status != 0:  # what one feature alone proves
+            direction = np.zeros(len(beyond))
+            direction[farthest] = 1.0 if features[0, farthest] > 0 else -1.0
+            return Reach(max(float(beyond[farthest]), 0.0), direction)
+        up, down = np.split(program.ineqlin.marginals, 2)
+        direction = down - up
+        # A row helps if, at its lower bound, more of it would lower the imbalance.
+        gains = program.eqlin.marginals[0] - features @ direction
+        gains[rows] = -np.inf
+        helpful = np.flatnonzero(gains > 1e-9)
+        if not len(helpful):
+            return Reach(unit * float(program.fun), direction)
+        best = helpful[np.argsort(-gains[helpful], kind="stable")[:1000]]
+        rows = np.union1d(rows, best)
+
+
+def farthest_mean(
+    features: FloatArray, position: int, sign: float, low: FloatArray, high: FloatArray
+) -> float | None:
+    """Return the largest (or smallest) mean of one feature while the others are balanced.
+
+    None if they cannot be balanced, or if the program is too large to be solved for a message.
+    """
+    n_rows, n_features = features.shape
+    if features.size > MAX_ENTRIES:
+        return None
+    others = np.delete(features, position, axis=1)
+    equal = np.vstack([others.T, np.ones(n_rows)])
+    goal = np.zeros(n_features)
+    goal[-1] = 1.0
+    program: Any = linprog(  # type: ignore[call-overload]  # its stubs want tuples
+        -sign * features[:, position],
+        A_eq=equal,
+        b_eq=goal,
+        bounds=np.column_stack([low, high]),
+        method="highs",
+    )
+    return float(-sign * program.fun) if program.status == 0 else None
+
+
+def _first_rows(features: FloatArray, low: FloatArray, high: FloatArray) -> IntArray:
+    """Return rows to begin with: all, or extreme ones and enough to hold the whole weight."""
+    if features.size <= MAX_ENTRIES:
+        return np.arange(len(features))
+    extremes = [features.argmin(axis=0), features.argmax(axis=0)]
+    spread = np.random.RandomState(0).permutation(len(features))
+    room = np.cumsum((high - low)[spread])
+    enough = int(np.searchsorted(room, 1.0 - low.sum())) + 1
+    count = max(enough, MAX_ENTRIES // (10 * features.shape[1]))
+    return np.unique(np.concatenate([*extremes, spread[:count]]))
+
+
+def _solve(
+    features: FloatArray, low: FloatArray, high: FloatArray, allowed: FloatArray, rows: IntArray
+) -> Any:
+    """Minimise δ with all means within δ of zero; rows that are left out stay at their lowest."""
+    out = np.ones(len(features), dtype=bool)
+    out[rows] = False
+    fixed = low[out] @ features[out]
+    means = features[rows].T
+    ones = np.ones((len(means), 1))
+    return linprog(  # type: ignore[call-overload]
+        np.concatenate([np.zeros(len(rows)), [1.0]]),
+        A_ub=np.block([[means, -ones], [-means, -ones]]),
+        b_ub=np.concatenate([allowed - fixed, allowed + fixed]),
+        A_eq=np.concatenate([np.ones(len(rows)), [0.0]])[None, :],
+        b_eq=[1.0 - low[out].sum()],
+        bounds=np.vstack([np.column_stack([low[rows], high[rows]]), [[0.0, np.inf]]]),
+        method="highs",
+    )

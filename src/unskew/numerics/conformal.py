@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.numerics.row_hash import hash_rows
+from unskew.numerics.row_keys import hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 
 ROUNDING = 1e-10

@@ -1,4 +1,12 @@
-"""Points that are farther from all of a set than the set's points are from one another."""
+"""Points that are farther from all of a set than the set's points are from one another.
+
+The distance from a point of a set to its nearest neighbour in it says how densely the set lies
+there. With the distances of m points in order, a row is far if its own nearest point is more than
+``FAR_FACTOR`` times as far away as the k-th largest of them, and if more mass lies there than would
+by chance: for draws from one distribution, the share beyond the k-th largest is a draw of
+Beta(k, m + 1 − k). Rows have numbers and categories; categories count by the number of columns in
+which two rows agree (:func:`count_matches`).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +14,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import blocks
-from unskew.numerics.matches import count_matches
-from unskew.numerics.ordering import order_by
+from unskew.numerics.row_keys import order_by
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 OUTERMOST = 0.005
@@ -31,6 +39,10 @@ take long. A smaller one is on the safe side."""
 _FIRST_POINTS = 64
 _TREE_COLUMNS = 3
 """Up to so many columns a k-d tree is faster than comparing all pairs."""
+
+
+_AT_ONCE = 255
+"""Columns that one byte can count."""
 
 
 class MixedPoints:
@@ -227,3 +239,42 @@ def _any_within(rows: MixedPoints, points: MixedPoints, limit: float) -> BoolArr
     if unsure.any():
         near[unsure] = rows.take(unsure).distances(points).min(axis=1) <= limit
     return near
+
+
+def narrow(codes: IntArray) -> list[NDArray[Any]]:
+    """Return columns of non-negative codes, each in the smallest type that holds them."""
+    return [np.ascontiguousarray(c, np.min_scalar_type(c.max(initial=0))) for c in codes.T]
+
+
+def count_matches(
+    columns: list[NDArray[Any]], others: list[NDArray[Any]] | None = None, *parts: Any
+) -> NDArray[np.float32]:
+    """Return in how many columns each row agrees with each of the others.
+
+    For one-hot columns this is the matrix of inner products, at a cost that does not depend on the
+    number of categories.
+
+    Parameters
+    ----------
+    columns, others : list of ndarray
+        Of equal types, column by column; by default the others are the rows themselves.
+    *parts : slice or ndarray of int
+        Two: which rows, and which of the others; all by default.
+
+    Examples
+    --------
+    >>> rows = narrow(np.array([[1, 7], [1, 8]]))
+    >>> count_matches(rows)
+    array([[2., 1.], [1., 2.]], dtype=float32)
+    """
+    first, second = parts or (slice(None), slice(None))
+    others = columns if others is None else others
+    total: Any = 0.0
+    for start in range(0, len(columns), _AT_ONCE):
+        pairs = zip(columns[start : start + _AT_ONCE], others[start:], strict=False)
+        count: Any = None
+        for mine, theirs in pairs:
+            equal = (mine[first, None] == theirs[second]).view(np.uint8)
+            count = equal if count is None else np.add(count, equal, out=count)
+        total = total + count.astype(np.float32)
+    return np.asarray(total, dtype=np.float32)

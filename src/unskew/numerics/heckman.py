@@ -1,25 +1,51 @@
-"""Heckman's selection model: a linear outcome that is seen only where a probit says so.
+r"""Heckman's selection model: an outcome that is seen only where a probit says so.
 
-The outcome is y = xᵀβ + ε and is seen where zᵀγ + ν > 0; (ε, ν) are normal with standard deviations
-σ and 1 and correlation ρ. Here is the two-step estimator of Heckman (Econometrica 47, 1979), with
-the covariance of Greene (International Economic Review 22, 1981); maximum likelihood is in
-``heckman_likelihood``. Both work in orthonormal columns, so that the columns' scale has no
-influence.
+The outcome is :math:`y = x^\top\beta + \varepsilon` and is seen where :math:`z^\top\gamma + \nu >
+0`; :math:`(\varepsilon, \nu)` are normal with standard deviations σ and 1 and correlation ρ.
+
+1. **Two steps** (Heckman, Econometrica 47, 1979; covariance of Greene, International Economic
+   Review 22, 1981): a probit gives :math:`a = z^\top\gamma`; then y is regressed on x and λ(a):
+
+   .. math:: E[y \mid \text{seen}] = x^\top\beta + \rho\sigma\, \lambda(z^\top\gamma).     \tag{1}
+
+2. **Maximum likelihood.** A row that is not selected adds :math:`\log\Phi(-a)`. With
+   :math:`s = \log\sigma`, :math:`\tau = \operatorname{atanh}\rho`, of which any value is allowed,
+   and :math:`e = (y - x^\top\beta) / \sigma`, a selected row adds
+
+   .. math:: \log\Phi(a \cosh\tau + e \sinh\tau) - e^2/2 - s - \tfrac12 \log 2\pi.        \tag{2}
+
+3. **An outcome of 0 or 1**, one where :math:`x^\top\beta + \varepsilon > 0` with σ = 1 (van de Ven
+   and van Praag, Journal of Econometrics 17, 1981). With q = 1 for one and −1 for zero, a selected
+   row adds :math:`\log\Phi_2(a, q\,x^\top\beta; q\rho)`.                                  (3)
+
+All work in orthonormal columns, so that the columns' scale has no influence.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
+from scipy.special import log_ndtr
 
-from unskew.numerics.probit import Probit, fit_probit, inverse_mills, scores
+from unskew.numerics.newton import Certificate, NewtonSolution, minimise
+from unskew.numerics.probit import Probit, fit_probit, inverse_mills, log_bivariate_ndtr, scores
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 _DEPENDENT = 1e-10
 """The share of a column's length outside of earlier columns below which it depends on them."""
+
+
+BOUNDARY = 6.0
+"""The |atanh ρ| beyond which ρ, then above 0.99998, counts as one."""
+_STARTS = (0.0, -0.5, 0.5, -0.85, 0.85)
+"""The correlations from which to start where the first leads nowhere."""
+_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+_LOG_2PI = np.log(2 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -275,3 +301,274 @@ def sandwich(influence: FloatArray, groups: IntArray | None = None) -> FloatArra
         influence = sums
     n = len(influence)
     return influence.T @ influence * (n / (n - 1))
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """The maximum likelihood estimates, in the basis of a problem.
+
+    Attributes
+    ----------
+    params : ndarray
+        γ, β and the further parameters.
+    covariance : ndarray
+        Of ``params``: the inverse of the observed information.
+    influence : ndarray of shape (n_rows, n_params)
+        How much each row moves ``params``.
+    log_likelihood : float
+    certificate : Certificate
+    at_boundary : bool
+        Whether the likelihood still rises at |ρ| = 1.
+    """
+
+    params: FloatArray
+    covariance: FloatArray
+    influence: FloatArray
+    log_likelihood: float
+    certificate: Certificate
+    at_boundary: bool
+
+
+class SelectionLikelihood(ABC):
+    """The log-likelihood of a problem, as a function of γ, β and further parameters."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._unseen = problem.selection.columns[~problem.selected]
+        self._unseen_weight = problem.weight[~problem.selected]
+
+    @abstractmethod
+    def rows(self, a: FloatArray, fit: FloatArray, further: FloatArray) -> FloatArray:
+        """Return what each selected row adds."""
+
+    @abstractmethod
+    def slopes(
+        self, a: FloatArray, fit: FloatArray, further: FloatArray
+    ) -> tuple[list[FloatArray], list[list[FloatArray]]]:
+        """Return its derivatives by a, fit and each further parameter.
+
+        The second ones are the lower triangle of a matrix, row by row.
+        """
+
+    def value(self, params: FloatArray) -> float:
+        """Return the log-likelihood."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = self.rows(*self._terms(params))
+            unseen = log_ndtr(-self._unseen_index(params))
+            return float(self.problem.seen @ seen + self._unseen_weight @ unseen)
+
+    def gradient(self, params: FloatArray) -> FloatArray:
+        """Return the derivative."""
+        return self.derivatives(params)[0]
+
+    def hessian(self, params: FloatArray) -> FloatArray:
+        """Return the second derivative."""
+        return self.derivatives(params)[1]
+
+    def derivatives(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the first two derivatives."""
+        # 1) Selected rows: the chain rule, by the columns on which a, the fit and each further
+        #    parameter depend.
+        first, second = self.slopes(*self._terms(params))
+        weight, matrices = self.problem.seen, self._matrices(params)
+        parts = [matrix.T @ (weight * by) for matrix, by in zip(matrices, first, strict=True)]
+        blocks = [
+            [
+                (matrices[i].T * (weight * second[max(i, j)][min(i, j)])) @ matrices[j]
+                for j in range(len(matrices))
+            ]
+            for i in range(len(matrices))
+        ]
+        # 2) Rows that were not selected add log Φ(−zγ), which depends on γ alone: its derivative by
+        #    the index is −m for the inverse Mills ratio m(−zγ), and the second −m (m − zγ).
+        away = -self._unseen_index(params)
+        mills = inverse_mills(away)
+        parts[0] -= self._unseen.T @ (self._unseen_weight * mills)
+        bend = self._unseen_weight * mills * (mills + away)
+        blocks[0][0] -= (self._unseen.T * bend) @ self._unseen
+        return np.concatenate(parts), np.block(blocks)
+
+    def scores(self, params: FloatArray) -> FloatArray:
+        """Return each row's part of the derivative."""
+        first, _ = self.slopes(*self._terms(params))
+        selected = self.problem.selected
+        rows = np.zeros((len(selected), len(params)))
+        rows[selected] = self.problem.seen[:, None] * np.hstack(
+            [matrix * by[:, None] for matrix, by in zip(self._matrices(params), first, strict=True)]
+        )
+        mills = inverse_mills(-self._unseen_index(params))
+        n_selection, _ = self.problem.sizes
+        rows[~selected, :n_selection] = -self._unseen * (self._unseen_weight * mills)[:, None]
+        return rows
+
+    def maximum(self, start: Callable[[float], FloatArray], first: float) -> Maximum:
+        """Return the maximum that Newton's method finds.
+
+        Parameters
+        ----------
+        start : function
+            Returns the parameters to start from, for a correlation.
+        first : float
+            The correlation to try first. Where that leads to no maximum, others are tried, and the
+            largest of what they find is returned.
+        """
+        n_coefficients = sum(self.problem.sizes)
+
+        def from_correlation(rho: float) -> NewtonSolution:
+            return minimise(
+                lambda params: -self.value(params),
+                self._curvature,
+                start(rho),
+                limit=lambda move: float(np.abs(move[n_coefficients:]).max()),  # at most by one
+                outside=lambda params: bool(abs(params[-1]) >= BOUNDARY),
+            )
+
+        best = from_correlation(first)
+        if not best.certificate.converged:
+            tries = [best, *map(from_correlation, _STARTS)]
+            best = max(tries, key=lambda one: (round(-one.value, 6), one.certificate.converged))
+        params, value, certificate = best
+        covariance = np.linalg.pinv(-self.hessian(params), hermitian=True)
+        influence = self.scores(params) @ covariance
+        at_boundary = bool(abs(params[-1]) >= BOUNDARY)
+        return Maximum(params, covariance, influence, -value, certificate, at_boundary)
+
+    def _curvature(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
+        gradient, hessian = self.derivatives(params)
+        return -gradient, -hessian
+
+    def _terms(self, params: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return a and the fit of the selected rows, and the further parameters."""
+        n_selection, n_outcome = self.problem.sizes
+        end = n_selection + n_outcome
+        fit = self.problem.outcome.columns @ params[n_selection:end]
+        return self.problem.z @ params[:n_selection], fit, params[end:]
+
+    def _matrices(self, params: FloatArray) -> list[FloatArray]:
+        """Return the columns that belong to a, to the fit and to each further parameter."""
+        ones = np.ones((len(self.problem.y), 1))
+        n_further = len(params) - sum(self.problem.sizes)
+        return [self.problem.z, self.problem.outcome.columns, *[ones] * n_further]
+
+    def _unseen_index(self, params: FloatArray) -> FloatArray:
+        return self._unseen @ params[: self.problem.sizes[0]]
+
+
+def maximise_linear(problem: Problem, start: TwoStep) -> Maximum:
+    """Return the maximum likelihood estimates, from the two-step estimates."""
+    # In units of the two-step σ, so that all parameters are of the size of one; log σ then moves by
+    # its logarithm, and the density of y by as much for each row.
+    n_selection, n_outcome = problem.sizes
+    unit = np.ones(n_selection + n_outcome + 2)  # of each parameter, where σ is about one
+    unit[n_selection:-2] = start.sigma
+    likelihood = LinearLikelihood(replace(problem, y=problem.y / start.sigma))
+    coefficients = start.params[:-1] / unit[:-2]
+    found = likelihood.maximum(
+        lambda rho: np.concatenate([coefficients, [0.0, np.arctanh(rho)]]),
+        float(np.clip(start.rho, -0.95, 0.95)),
+    )
+    shift = np.log(start.sigma)
+    params = found.params * unit
+    params[-2] += shift
+    return replace(
+        found,
+        params=params,
+        covariance=found.covariance * unit[:, None] * unit,
+        influence=found.influence * unit,
+        log_likelihood=float(found.log_likelihood - shift * problem.seen.sum()),
+    )
+
+
+class LinearLikelihood(SelectionLikelihood):
+    """The log-likelihood of a problem, as a function of γ, β, log σ and atanh ρ."""
+
+    def rows(self, a: FloatArray, fit: FloatArray, further: FloatArray) -> FloatArray:
+        """Return what each selected row adds."""
+        # Given the residual e in units of σ, the selection index is normal with mean a + ρ e and
+        # variance 1 − ρ². With ρ = tanh τ, (a + ρ e) / (1 − ρ²)^{1/2} is a cosh τ + e sinh τ.
+        log_sigma, tau = further
+        e = (self.problem.y - fit) * np.exp(-log_sigma)
+        result: FloatArray = log_ndtr(a * np.cosh(tau) + e * np.sinh(tau))
+        result += -0.5 * e**2 - log_sigma - _HALF_LOG_2PI
+        return result
+
+    def slopes(
+        self, a: FloatArray, fit: FloatArray, further: FloatArray
+    ) -> tuple[list[FloatArray], list[list[FloatArray]]]:
+        """Return its derivatives."""
+        log_sigma, tau = further
+        per_sigma = np.exp(-log_sigma)
+        e = (self.problem.y - fit) * per_sigma
+        cosh, sinh = np.cosh(tau), np.sinh(tau)
+        inner = a * cosh + e * sinh
+        turn = a * sinh + e * cosh  # its derivative by τ
+        mills = inverse_mills(inner)
+        bend = mills * (mills + inner)  # −d mills / d inner
+        pull = e - mills * sinh
+        slope = 1.0 + bend * sinh**2  # d pull / de
+        by_tau = bend * turn * sinh - mills * cosh  # d pull / dτ
+        across = bend * cosh * sinh
+        first = [mills * cosh, pull * per_sigma, pull * e - 1.0, mills * turn]
+        second = [
+            [-bend * cosh**2],
+            [across * per_sigma, -slope * per_sigma**2],
+            [across * e, -(pull + e * slope) * per_sigma, -e * (pull + e * slope)],
+            [
+                mills * sinh - bend * cosh * turn,
+                by_tau * per_sigma,
+                e * by_tau,
+                mills * inner - bend * turn**2,
+            ],
+        ]
+        return first, second
+
+
+def outcome_probit(problem: Problem) -> Probit:
+    """Return the outcome equation by itself, on the selected rows: what ρ = 0 would make of it."""
+    return fit_probit(problem.outcome.columns, problem.y > 0, problem.seen)
+
+
+def maximise_probit(problem: Problem, outcome: Probit) -> Maximum:
+    """Return the maximum likelihood estimates, from the two probits by themselves."""
+    coefficients = np.append(problem.probit.coef, outcome.coef)
+    likelihood = ProbitLikelihood(problem)
+    return likelihood.maximum(lambda rho: np.append(coefficients, np.arctanh(rho)), 0.0)
+
+
+class ProbitLikelihood(SelectionLikelihood):
+    """The log-likelihood of a problem with outcomes 0 and 1, as a function of γ, β and atanh ρ."""
+
+    def rows(self, a: FloatArray, fit: FloatArray, further: FloatArray) -> FloatArray:
+        """Return what each selected row adds."""
+        sign = 2 * self.problem.y - 1
+        return log_bivariate_ndtr(a, sign * fit, sign * np.tanh(further[0]))
+
+    def slopes(
+        self, a: FloatArray, fit: FloatArray, further: FloatArray
+    ) -> tuple[list[FloatArray], list[list[FloatArray]]]:
+        """Return its derivatives: those of Φ₂ are Φ of a line times φ, and the density."""
+        sign = 2 * self.problem.y - 1
+        b, r = sign * fit, sign * np.tanh(further[0])
+        cosh = np.cosh(further[0])
+        left = 1 / cosh**2  # 1 − ρ²
+        log_value = log_bivariate_ndtr(a, b, r)
+
+        def edge(one: FloatArray, other: FloatArray) -> FloatArray:
+            log_slope = -0.5 * one**2 - 0.5 * _LOG_2PI + log_ndtr((other - r * one) * cosh)
+            return np.exp(log_slope - log_value)
+
+        by_a, by_b = edge(a, b), edge(b, a)
+        square = (a - r * b) ** 2 * cosh**2 + b**2
+        density = np.exp(-0.5 * square - _LOG_2PI + np.log(cosh) - log_value)
+        first = [by_a, sign * by_b, sign * density * left]
+        second = [
+            [-a * by_a - r * density - by_a**2],
+            [sign * (density - by_a * by_b), -b * by_b - r * density - by_b**2],
+            [
+                sign * density * (r * b - a - by_a * left),
+                density * (r * a - b - by_b * left),
+                density * (a * b * (1 + r**2) - r * (a**2 + b**2) - r * left)
+                - (density * left) ** 2,
+            ],
+        ]
+        return first, second

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
-from unskew.numerics.kliep import solve_kliep
+from unskew.numerics.density_ratio import solve_kliep
 from unskew.numerics.newton import minimise
 from unskew.numerics.typing import FloatArray, IntArray
 
@@ -93,7 +93,7 @@ def most_likely_shares(
     """Return the population's class shares, by Newton's method.
 
     The mean of log Σ_y p(y|x) π_y/π⁰_y is concave in π, and π is to a mixture of the p(y|x)/π⁰_y
-    what KLIEP's coefficients are to one of kernels: the same program, of :mod:`.kliep`.
+    what KLIEP's coefficients are to one of kernels: the same program, of :mod:`.density_ratio`.
 
     Parameters
     ----------

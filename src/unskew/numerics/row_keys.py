@@ -1,15 +1,33 @@
-"""Random keys for rows that depend only on the row's number.
+r"""Keys of rows: random ones by their number, stable ones by their values, and an order.
 
-A reservoir that keeps the rows with the smallest keys is the same however the rows
-are split and on however many threads they are read.
+**By number.** A reservoir that keeps the rows with the smallest keys is the same however the rows
+are split and on however many threads they are read, if a key depends on the row's number alone.
+
+**By value.** Equal rows have equal hashes in every process, on every platform and in every version
+of Python, so that the hash can decide what must be decided alike in many places: a row's fold, or
+which rows of a population are rows of the sample. Each value becomes a 64-bit word, a number the
+bits of its float64, a text a digest of its bytes; the words of a row are mixed one after the other.
+
+**Rows of two tables.** A given value occurs exactly once among r independent rows with probability
+:math:`r p (1 - p)^{r - 1} \le (1 - 1/r)^{r - 1} \approx 1/e`, whatever its frequency p. So if far
+more than 37 % of the distinct rows of the first table occur exactly once in the second, the tables
+have rows in common. Where the second is a part of a larger table, fewer are found; then chance is
+judged by how many of its rows have a twin in the second itself, and the first table may have those
+``MAX_RATIO`` times as often.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.numerics.typing import IntArray
+from unskew.errors import InputError, InputTypeError
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 # The constants of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
 # generators", OOPSLA 2014, figure 14 (the finalising mix is Stafford's thirteenth variant).
@@ -24,6 +42,26 @@ _HIGHEST_KEY = np.uint64(2**64 - 1)
 _ROWS_AT_ONCE = 65_536
 """So many keys stay in the cache until they are mixed. Measured on 4 million rows: 1.9 ns a row;
 with 16,384 or 262,144 2.2 to 2.5 ns, all at once 7.3 ns."""
+
+
+_MISSING = np.uint64(0x7FF8000000000000)
+"""The word of every missing value: the bits of the quiet NaN without a payload."""
+_EXACT = 2**53
+"""float64 holds every whole number up to here, and beyond it only some."""
+# Beyond, whole numbers that float64 does not hold keep their own bits, mixed with one of these so
+# that they are not taken for the bits of a float. Any two different constants would do: these are
+# the first 64 bits of the fractional parts of the square roots of 2 and 3.
+_POSITIVE = np.uint64(0x6A09E667F3BCC908)
+_NEGATIVE = np.uint64(0xBB67AE8584CAA73B)
+_BLOCK = 1 << 15
+"""Rows hashed at a time, so that their words stay in the cache. Measured on a million rows of 8
+float columns: 34 ms, against 48 ms in one block."""
+MAX_RATIO = 10
+"""How many times as frequent a repeated row may be in the first table."""
+CHANCE = 1e-6
+"""The probability of taking rows that are equal by chance for the same rows."""
+_UNSEEN_TWINS = 10
+"""Added to the count of twins: a count of none does not prove that there are none."""
 
 
 def row_keys(seed: int, start: int, n_rows: int) -> NDArray[np.uint64]:
@@ -98,3 +136,273 @@ def _mix_but_last_step(bits: NDArray[np.uint64], room: NDArray[np.uint64]) -> No
             np.right_shift(bits, np.uint64(shift), out=room)
             bits ^= room
             bits *= factor
+
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class HashedText:
+    """A column of texts, each replaced by a 64-bit word.
+
+    Attributes
+    ----------
+    words : ndarray of uint64 of shape (n_rows,)
+    """
+
+    words: Words
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def take(self, codes: NDArray[np.integer]) -> HashedText:
+        """Return the column of these codes; a negative code is a missing value.
+
+        For a column that is stored as codes into its distinct values: hash those once, then take.
+
+        Examples
+        --------
+        >>> column = hash_text(["north", "south"]).take(np.array([1, 0, -1]))
+        >>> bool((column.words == hash_text(["south", "north", None]).words).all())
+        True
+        """
+        return HashedText(np.append(self.words, _MISSING)[np.maximum(codes.astype(np.int64), -1)])
+
+
+def hash_text(values: Sequence[str | bytes | None]) -> HashedText:
+    """Return the words of texts: a digest of their UTF-8 bytes, made once for each distinct text.
+
+    Bytes have the word of the text that they encode, and None that of any missing value.
+
+    Examples
+    --------
+    >>> hash_text(["a", b"a", "b", None]).words.tolist()
+    [3405396810240292928, 3405396810240292928, 8453121595177857668, 9221120237041090560]
+    """
+    words = {value: _text_word(value) for value in dict.fromkeys(values)}
+    return HashedText(np.array([words[value] for value in values], dtype=np.uint64))
+
+
+def hash_rows(columns: Sequence[NDArray[Any] | HashedText], *, seed: int = 0) -> Words:
+    """Return a 64-bit hash of each row.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray or HashedText
+        All of one length, in an order that both sides of a comparison agree on. Arrays hold
+        floats, integers or booleans; texts go through :func:`hash_text` first. The type does not
+        matter, the value does: 1, 1.0 and True are equal, so are 0.0 and -0.0, all NaN, and a
+        float32 and the float64 that it widens to.
+    seed : int
+        Each seed gives a different hash.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n_rows,)
+
+    Examples
+    --------
+    >>> ages, names = np.array([31, 45]), hash_text(["Ada", "Emmy"])
+    >>> hash_rows([ages, names]).tolist()
+    [17297676653245531737, 6333690613775593591]
+    >>> bool((hash_rows([ages.astype(float), names]) == hash_rows([ages, names])).all())
+    True
+    """
+    if not columns:
+        raise InputError("hash_rows needs at least one column.")
+    lengths = sorted({len(column) for column in columns})
+    if len(lengths) > 1:
+        raise InputError(f"The columns of a row hash must have one length; got {lengths}.")
+    hashes: Words = np.empty(lengths[0], dtype=np.uint64)
+    first = mix(np.array([seed % 2**64], dtype=np.uint64) ^ GOLDEN_GAMMA)
+    for begin in range(0, len(hashes), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        mixed = first
+        for column in columns:
+            # mix is a bijection, so two rows that differ in one column never collide.
+            mixed = mix(mixed ^ _words_of(column, block)) + GOLDEN_GAMMA
+        hashes[block] = mixed
+    return hashes
+
+
+def _text_word(value: Any) -> int:
+    if value is None:
+        return int(_MISSING)
+    if not isinstance(value, str | bytes):
+        raise InputTypeError(f"hash_text takes str, bytes and None; got {type(value).__name__}.")
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def _words_of(column: NDArray[Any] | HashedText, block: slice) -> Words:
+    if isinstance(column, HashedText):
+        return column.words[block]
+    kind, size = column.dtype.kind, column.dtype.itemsize
+    if column.ndim != 1 or kind not in "fiub" or size > 8:
+        raise InputTypeError(
+            "A column of a row hash must be a one-dimensional array of floats, integers or "
+            f"booleans, or hashed text; got {column.dtype} of shape {column.shape}."
+        )
+    values = column[block]
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        numbers = values.astype(np.float64)
+        numbers += 0.0  # -0.0 becomes 0.0
+    words = numbers.view(np.uint64)
+    if kind == "f":
+        words[np.isnan(numbers)] = _MISSING
+    elif size == 8:
+        _keep_wide(words, values)
+    return words
+
+
+def _keep_wide(words: Words, values: NDArray[np.integer]) -> None:
+    """Replace the words of whole numbers that float64 had to round."""
+    wide = np.flatnonzero((values > _EXACT) | (values < -_EXACT))
+    if not len(wide):
+        return
+    some = values[wide]
+    negative = some < 0
+    bits = some.astype(np.uint64)
+    with np.errstate(over="ignore"):
+        magnitude: Words = np.where(negative, -bits, bits)
+        odd_part = magnitude // (magnitude & -magnitude)
+    rounded = odd_part > _EXACT
+    tag: Words = np.where(negative, _NEGATIVE, _POSITIVE)
+    words[wide[rounded]] = mix(magnitude ^ tag)[rounded]
+
+
+def have_rows_in_common(first: Words, second: Words) -> bool:
+    """Return whether two tables have too many equal rows to be independent.
+
+    Parameters
+    ----------
+    first, second : ndarray of uint64
+        The hashes of their rows.
+
+    Examples
+    --------
+    >>> rows = np.arange(100, dtype=np.uint64)
+    >>> have_rows_in_common(rows[:30], rows), have_rows_in_common(rows[:30], rows + np.uint64(200))
+    (True, False)
+
+    Rows of two values are equal by chance:
+
+    >>> have_rows_in_common(rows[:30] % np.uint64(2), rows % np.uint64(2))
+    False
+    """
+    if not len(first) or not len(second):
+        return False
+    # Imported here: the keys travel to machines without SciPy.
+    from scipy.stats import binom
+
+    contents, counts = np.unique(second, return_counts=True)
+    distinct = np.unique(first)
+    once = int(np.isin(distinct, contents[counts == 1]).sum())
+    twins = int(counts[counts > 1].sum())
+    by_chance = min(np.exp(-1), MAX_RATIO * (twins + _UNSEEN_TWINS) / len(second))
+    return bool(binom.sf(once - 1, len(distinct), by_chance) < CHANCE)
+
+
+def pair_rows(first: Words, second: Words, marked: BoolArray | None = None) -> IntArray:
+    """Pair equal rows of two tables, each with at most one of the other.
+
+    Parameters
+    ----------
+    first, second : ndarray of uint64
+        The hashes of their rows.
+    marked : ndarray of bool, optional
+        Rows of the second table that are known to be rows of the first; others are not paired. A
+        marked row without an equal one, whose values were rounded or changed, is paired with the
+        next row of the first table that is left.
+
+    Returns
+    -------
+    ndarray of int
+        For each row of the second table its row of the first; -1 for none.
+
+    Examples
+    --------
+    >>> first, second = np.array([7, 8, 7], np.uint64), np.array([9, 7, 7, 7], np.uint64)
+    >>> pair_rows(first, second).tolist()
+    [-1, 0, 2, -1]
+    >>> pair_rows(first, second, np.array([True, False, False, True])).tolist()
+    [1, -1, -1, 0]
+    """
+    among = np.arange(len(second)) if marked is None else np.flatnonzero(marked)
+    pairs = np.full(len(second), -1, dtype=np.int64)
+    # The first of equal rows is paired with the first, the second with the second.
+    _, left, right = np.intersect1d(_numbered(first), _numbered(second[among]), return_indices=True)
+    pairs[among[right]] = left
+    if marked is not None:
+        rest = among[pairs[among] < 0]
+        free = np.delete(np.arange(len(first)), left)[: len(rest)]
+        pairs[rest[: len(free)]] = free
+    return pairs
+
+
+def _numbered(hashes: Words) -> Words:
+    """Return hashes in which equal rows differ by their number among the equal ones."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    number = np.empty(len(hashes), dtype=np.uint64)
+    number[order] = np.arange(len(hashes)) - np.searchsorted(ordered, ordered)
+    return mix(hashes ^ mix(number))
+
+
+def order_by(keys: Sequence[NDArray[Any]]) -> IntArray:
+    """Return the permutation of ``numpy.lexsort``, in which the last key decides first.
+
+    Keys are looked at only as long as they leave ties, which for numbers is mostly one.
+
+    Examples
+    --------
+    >>> order_by([np.array([2.0, 1.0, 3.0]), np.array([1.0, 1.0, 0.0])])
+    array([2, 1, 0])
+    """
+    order = np.arange(len(keys[-1]))
+    group = np.zeros(len(order), dtype=np.int64)  # rows of one group are tied so far
+    for key in reversed(keys):
+        order = order[np.lexsort((key[order], group))]  # groups stay where they are
+        key = key[order]
+        equal = (key[1:] == key[:-1]) | ((key[1:] != key[1:]) & (key[:-1] != key[:-1]))  # or NaN
+        rises = (group[1:] != group[:-1]) | ~equal
+        group = np.cumsum(np.concatenate([[False], rises]))[: len(order)]
+        if rises.all():
+            break
+    return order
+
+
+def distinct_points(points: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct rows of a matrix in rising order, and which of them each row is.
+
+    As ``numpy.unique`` of rows, which takes several times as long.
+
+    Examples
+    --------
+    >>> distinct_points(np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0]]))
+    (array([[0., 3.], [2., 1.]]), array([1, 0, 1]))
+    """
+    order = order_by(list(points.T[::-1]))
+    ordered = points[order]
+    rises = np.ones(len(order), dtype=bool)
+    rises[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(rises) - 1
+    return ordered[rises], place
+
+
+def quantile_borders(values: FloatArray, most: int) -> FloatArray:
+    """Return the distinct values that are present, or of many, about as many quantiles.
+
+    Each is a share of 1 / ``most`` of the values after the one before.
+
+    Examples
+    --------
+    >>> quantile_borders(np.array([3.0, 1.0, np.nan, 1.0]), 9), quantile_borders(np.arange(9.0), 3)
+    (array([1., 3.]), array([3., 6.]))
+    """
+    ordered = np.sort(values[~np.isnan(values)])
+    borders = np.unique(ordered)
+    if len(borders) <= most:
+        return borders
+    return np.unique(ordered[np.arange(1, most) * len(ordered) // most])

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 
 FREQUENT = 20

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unskew.numerics.boxes import Features
 from unskew.numerics.chance_gaps import EvenDraw
-from unskew.numerics.empty_boxes import empty_boxes
+from unskew.numerics.empty_boxes import Features, empty_boxes
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.kernels import FARTHEST
 from unskew.numerics.typing import BoolArray, FloatArray

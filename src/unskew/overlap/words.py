@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import UnseenValueWarning
-from unskew.numerics.boxes import Box, Condition
+from unskew.numerics.empty_boxes import Box, Condition
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.encode import ColumnCodes
 from unskew.population.kinds import Kind

@@ -19,8 +19,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from unskew.errors import InputError, OverlapError
-from unskew.numerics.ordering import order_by
-from unskew.numerics.row_keys import row_keys
+from unskew.numerics.row_keys import order_by, row_keys
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
 from unskew.population.encode import ColumnCodes

@@ -14,10 +14,10 @@ Lemma 3: the error of every estimated probability of selection at once.
 
 from __future__ import annotations
 
-from unskew.numerics.eigenvalue_brackets import Bracket as Bracket
-from unskew.numerics.eigenvalue_brackets import gaussian_product as gaussian_product
-from unskew.numerics.eigenvalue_brackets import largest_eigenvalue as largest_eigenvalue
-from unskew.numerics.eigenvalue_brackets import smallest_eigenvalue as smallest_eigenvalue
+from unskew.numerics.kernel_matrix import Bracket as Bracket
+from unskew.numerics.kernel_matrix import gaussian_product as gaussian_product
+from unskew.numerics.kernel_matrix import largest_eigenvalue as largest_eigenvalue
+from unskew.numerics.kernel_matrix import smallest_eigenvalue as smallest_eigenvalue
 from unskew.theory.bound import Bound as Bound
 from unskew.theory.cell_bounds import Intervals as Intervals
 from unskew.theory.cell_bounds import cell_intervals as cell_intervals

@@ -11,11 +11,13 @@ from unskew.errors import InputError, OverlapError, ParameterError
 from unskew.numerics.calibration import (
     CalibrationCertificate,
     CalibrationProblem,
+    Reach,
     Solution,
+    farthest_mean,
     independent,
+    smallest_imbalance,
 )
 from unskew.numerics.distances import Distance, Truncated
-from unskew.numerics.reach import Reach, farthest_mean, smallest_imbalance
 from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.weighters.tilt import Tilt

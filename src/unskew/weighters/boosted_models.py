@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from unskew.numerics.cores import one_thread
-from unskew.numerics.logistic_ratio import LogisticProblem
-from unskew.numerics.ordering import quantile_borders
-from unskew.numerics.ratio_loss import ratio_loss
-from unskew.numerics.softplus import softplus
+from unskew.numerics.ratio_loss import LogisticProblem, ratio_loss, softplus
+from unskew.numerics.row_keys import quantile_borders
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kinds import Kind
 from unskew.population.progress import tell

@@ -14,6 +14,7 @@ from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapError, ParameterError, refuse_removed, warn_caller
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.density_ratio import (
+    KLIEP_TOLERANCE,
     MOST_COLUMNS_TILTED,
     SMOOTHINGS,
     KernelFunction,
@@ -28,7 +29,6 @@ from unskew.numerics.density_ratio import (
     tilt_towards,
 )
 from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
-from unskew.numerics.kliep import TOLERANCE
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.feature_space import FeatureSpace
@@ -263,7 +263,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
             warn_caller(
                 ConvergenceWarning(
                     f"The likelihood was maximised to a duality gap of {found.gap:.2g} in "
-                    f"{found.iterations} steps, short of {TOLERANCE:.0e}. Use fewer centres "
+                    f"{found.iterations} steps, short of {KLIEP_TOLERANCE:.0e}. Use fewer centres "
                     "(n_centres=) or a larger bandwidth=."
                 )
             )

@@ -10,10 +10,10 @@ from unskew.numerics.calibration import (
     CalibrationProblem,
     independent,
     solve_psd,
+    tilts_without_folds,
 )
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures, weighted_spread
-from unskew.numerics.tilt_folds import tilts_without_folds
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.feature_rules import ROWS_PER_FEATURE
 from unskew.weighters.outcome_features import COST, MAX_ROWS, OutcomeRegression

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from unskew._compat import StrOptions
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
-from unskew.numerics.ordering import distinct_points
+from unskew.numerics.row_keys import distinct_points
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.kernel_sums import KernelSums, sum_of_waves

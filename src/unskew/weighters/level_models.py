@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit
 
 from unskew.numerics.ratio_loss import lowers_loss, ratio_loss
-from unskew.numerics.row_hash import Words
+from unskew.numerics.row_keys import Words
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.two_samples import TwoSamples, hash_values

@@ -1,6 +1,6 @@
 r"""The logistic model of selection on the columns' features, and how its weights follow the rows.
 
-The model (:mod:`unskew.numerics.logistic_ratio`) has the density ratio :math:`k (1 + e^{-g(x)})`
+The model (:mod:`unskew.numerics.ratio_loss`) has the density ratio :math:`k (1 + e^{-g(x)})`
 with :math:`g = \varphi^\top \beta`, one β for each fold. Its penalty and k are chosen by the
 held-out loss. A row moves the β of the models that it trains by :math:`-H^{-1}` times its share of
 the estimating equations, and these move the weights of all rows.
@@ -20,8 +20,7 @@ from unskew.errors import ParameterError
 from unskew.numerics.calibration import pseudo_inverse
 from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.design_variance import Entries
-from unskew.numerics.logistic_ratio import LogisticProblem, log_ratio_of
-from unskew.numerics.ratio_loss import ratio_loss
+from unskew.numerics.ratio_loss import LogisticProblem, log_ratio_of, ratio_loss
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import AVERAGE
 from unskew.population.progress import tell
@@ -45,7 +44,7 @@ class LogisticModels(RatioModels):
     ----------
     penalty : float or "cv"
     rate : float, "cv" or "odds"
-        The k of :mod:`unskew.numerics.logistic_ratio`. "odds" is the ordinary logistic regression
+        The k of :mod:`unskew.numerics.ratio_loss`. "odds" is the ordinary logistic regression
         of sample against population: :math:`r \propto e^{-g}`.
     hinges : bool
         Whether numbers get hinges.

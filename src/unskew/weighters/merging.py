@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.nearest_centre import NearestCentre
-from unskew.numerics.row_hash import hash_rows
+from unskew.numerics.row_keys import hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.feature_space import FeatureSpace
 from unskew.population.sample import Sample

@@ -25,8 +25,8 @@ import numpy as np
 
 from unskew._compat import Interval, StrOptions
 from unskew.numerics.ratio_loss import Sided
-from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import ratio_cap
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir

@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from unskew._compat import Interval, validate_parameters
 from unskew.errors import ParameterError
-from unskew.numerics.trimming import ratio_cap
 from unskew.numerics.typing import FloatArray
+from unskew.numerics.weight_vectors import ratio_cap
 from unskew.population.about import About
 from unskew.population.encode import ColumnCodes
 from unskew.population.sample import Sample

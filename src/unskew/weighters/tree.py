@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
-from unskew.numerics.granularity import choose_granularity, estimation_bound, expected_noise
+from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.progress import tell
@@ -44,7 +44,7 @@ class TreeWeights(CellWeighter):
         leaves lower the variance of the weights and raise their bias. "bound" grows trees with at
         least 4, 8, 16, ... rows a leaf, counts them all in one pass, and keeps the one with the
         smallest sum of a bound on the estimation error of its counts and an estimate of its
-        smoothing bias (:mod:`unskew.numerics.granularity`).
+        smoothing bias (:mod:`unskew.numerics.joint_region`).
     max_leaf_nodes : int, optional
         The largest number of leaves.
     max_depth : int, optional

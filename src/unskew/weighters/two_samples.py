@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 
 from unskew.errors import OverlapError
 from unskew.numerics.ratio_loss import Sided
-from unskew.numerics.row_hash import Words, hash_rows
+from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import ValueFolds, row_ranks
 from unskew.numerics.weight_vectors import balanced
