@@ -57,14 +57,14 @@ class RatioModels(ABC):
         """Return rows, given as codes and as they are, as the models take them."""
         return codes
 
-    def held_out(self, rows: TwoSamples, encoded: Any) -> FloatArray:
-        """Return the logarithm of each row's ratio, by the model that has not seen it."""
-        log_ratio = np.zeros(len(rows.values))
+    def by_number(self, numbers: IntArray, encoded: Any) -> FloatArray:
+        """Return the logarithm of each row's ratio, by the model of this number."""
+        found = np.zeros(len(numbers))
         for number in range(self.n_models):
-            inside = rows.inside(number)
-            if len(inside):
-                log_ratio[inside] = self.predict(number, take(encoded, inside))
-        return log_ratio
+            own = np.flatnonzero(numbers == number)
+            if len(own):
+                found[own] = self.predict(number, take(encoded, own))
+        return found
 
     def log_ratio(self, codes: FloatArray, table: pa.Table, numbers: IntArray) -> FloatArray:
         """Return the logarithm of the ratio by the model of this number, or their average."""
@@ -75,11 +75,7 @@ class RatioModels(ABC):
                 [self.log_ratio(codes[p], table.slice(p.start, BLOCK), numbers[p]) for p in parts]
             )
         encoded = self.encode(codes, table)
-        found = np.zeros(len(codes))
-        for number in range(self.n_models):
-            own = np.flatnonzero(numbers == number)
-            if len(own):
-                found[own] = self.predict(number, take(encoded, own))
+        found = self.by_number(numbers, encoded)
         rest = np.flatnonzero(numbers == AVERAGE)
         if len(rest):
             others = take(encoded, rest)
@@ -131,7 +127,7 @@ class ClassifierModels(RatioModels):
             )
             model = clone(self.classifier)
             self.models.append(trained(model, take(frame, train), labels, weight[train], task))
-        return self.held_out(rows, frame)
+        return self.by_number(rows.fold, frame)
 
     def encode(self, codes: FloatArray, table: pa.Table) -> Any:  # noqa: ARG002
         """Return the rows as the caller gave X."""
@@ -167,7 +163,7 @@ class WeighterModels(RatioModels):
         self.n_models, self.models, self.scales = rows.n_folds, list[Any](), list[float]()
         for number in range(rows.n_folds):
             self._fit_one(rows, rows.outside(number))
-        return self.held_out(rows, rows.joined_table)
+        return self.by_number(rows.fold, rows.joined_table)
 
     def _fit_one(self, rows: TwoSamples, train: IntArray) -> None:
         own, other = train[train < rows.n_sample], train[train >= rows.n_sample] - rows.n_sample
