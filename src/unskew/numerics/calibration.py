@@ -99,6 +99,15 @@ class Solution(NamedTuple):
     certificate: CalibrationCertificate
 
 
+class _Point(NamedTuple):
+    """The multipliers, and the dual there."""
+
+    point: FloatArray
+    scores: FloatArray
+    curves: Curves
+    value: float
+
+
 @dataclass(frozen=True)
 class CalibrationProblem:
     """A calibration problem whose features are centred at their targets, and scaled.
@@ -139,15 +148,26 @@ class CalibrationProblem:
         """
         if start is None:
             start = self.distance.start(self.ratio), np.zeros(self.features.width)
-        at, steps = newton.descend(self._at(np.append(*start)), max_steps=MAX_STEPS)
-        factors, violation = at.curves.factors, at.violation
+        first, violation = self._at(np.append(*start)), np.inf
+
+        def step(at: _Point) -> newton.Step[_Point] | None:
+            nonlocal violation
+            gradient = self._gradient(at)
+            violation = self._violation(at.point, gradient)
+            if violation <= TOLERANCE or not np.isfinite(at.value) or self._separates(at):
+                return None
+            direction = self._direction(at, gradient)
+            return self._step(at, direction, gradient) if np.isfinite(direction).all() else None
+
+        at, _, steps = newton.descend(first, first.value, step, max_steps=MAX_STEPS)
+        factors = at.curves.factors
         imbalance = np.abs(self.imbalances(factors)).max(initial=0.0)
         certificate = CalibrationCertificate(
             float(imbalance), violation, steps, TOLERANCE, violation <= TOLERANCE
         )
         return Solution(float(at.point[0]), at.point[1:], factors, certificate)
 
-    def _at(self, point: FloatArray) -> _DualPoint:
+    def _at(self, point: FloatArray) -> _Point:
         """Return the dual at a point."""
         scores = self.features.scores(point[1:]) + point[0]
         penalty = self.slack @ np.abs(point[1:]) + self.ridge @ point[1:] ** 2 / 2
@@ -155,7 +175,16 @@ class CalibrationProblem:
             curves = self.distance.curves(scores)
             potential = self.shares @ curves.potential
         value = float(potential - self.ratio * point[0] + self.ratio * penalty)
-        return _DualPoint(self, point, scores, curves, value)
+        return _Point(point, scores, curves, value)
+
+    def _separates(self, at: _Point) -> bool:
+        """Whether multipliers prove that no positive weights balance the features.
+
+        Without slack and ridge, all rows then lie on one side of the target.
+        """
+        if self.slack.any() or self.ridge.any() or not at.point[1:].any():
+            return False
+        return bool(self.distance.lowest >= 0 and (at.scores < at.point[0]).all())
 
     def imbalances(self, factors: FloatArray) -> FloatArray:
         """Return the weighted means of the features, which are to be zero."""
@@ -177,110 +206,76 @@ class CalibrationProblem:
         """The moments of the features under the design weights."""
         return self.features.moments(self.shares)
 
+    def _gradient(self, at: _Point) -> FloatArray:
+        """Return the gradient without the slack, in standard deviations of a mean."""
+        counted = self.shares * at.curves.factors
+        smooth = self.features.sums(counted) / self.ratio + self.ridge * at.point[1:]
+        return np.concatenate([[counted.sum() / self.ratio - 1.0], smooth])
 
-@dataclass(frozen=True)
-class _DualPoint:
-    """The multipliers, and the dual there: a place of Newton's method."""
+    def _violation(self, point: FloatArray, gradient: FloatArray) -> float:
+        inner, multipliers = gradient[1:], point[1:]
+        at_zero = np.maximum(np.abs(inner) - self.slack, 0.0)
+        away = np.abs(inner + self.slack * np.sign(multipliers))
+        violations = np.where((multipliers == 0.0) & (self.slack > 0), at_zero, away)
+        return float(max(abs(gradient[0]), violations.max(initial=0.0)))
 
-    problem: CalibrationProblem
-    point: FloatArray
-    scores: FloatArray
-    curves: Curves
-    value: float
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        """The gradient without the slack, in standard deviations of a mean."""
-        problem = self.problem
-        counted = problem.shares * self.curves.factors
-        smooth = problem.features.sums(counted) / problem.ratio + problem.ridge * self.point[1:]
-        return np.concatenate([[counted.sum() / problem.ratio - 1.0], smooth])
-
-    @cached_property
-    def violation(self) -> float:
-        """The largest violation of the optimality conditions.
-
-        Where a multiplier with slack is zero, any gradient within the slack is optimal.
-        """
-        inner, multipliers, slack = self.gradient[1:], self.point[1:], self.problem.slack
-        at_zero = np.maximum(np.abs(inner) - slack, 0.0)
-        away = np.abs(inner + slack * np.sign(multipliers))
-        violations = np.where((multipliers == 0.0) & (slack > 0), at_zero, away)
-        return float(max(abs(self.gradient[0]), violations.max(initial=0.0)))
-
-    @property
-    def done(self) -> bool:
-        return self.violation <= TOLERANCE
-
-    def step(self) -> newton.Step[_DualPoint] | None:
-        """Return where the second-order model of the dual is smallest; None without a minimum."""
-        if not np.isfinite(self.value) or self._separates():
-            return None
-        direction = self._direction()
-        if not np.isfinite(direction).all():
-            return None
-        # With slack the promised decrease includes that of the absolute values.
-        problem, point = self.problem, self.point
-        kinks = np.abs(point[1:] + direction[1:]) - np.abs(point[1:])
-        slope = problem.ratio * float(self.gradient @ direction + problem.slack @ kinks)
-        return newton.Step(lambda share: problem._at(point + share * direction), slope)
-
-    def _separates(self) -> bool:
-        """Whether multipliers prove that no positive weights balance the features.
-
-        Without slack and ridge, all rows then lie on one side of the target.
-        """
-        problem = self.problem
-        if problem.slack.any() or problem.ridge.any() or not self.point[1:].any():
-            return False
-        return bool(problem.distance.lowest >= 0 and (self.scores < self.point[0]).all())
-
-    def _direction(self) -> FloatArray:
+    def _direction(self, at: _Point, gradient: FloatArray) -> FloatArray:
         """Return where the second-order model of the dual is smallest."""
-        problem, point, gradient = self.problem, self.point, self.gradient
-        slopes = self.curves.slopes / problem.ratio
-        if problem.features.wide and not problem.slack.any():
-            return self._conjugate_direction(problem.shares * slopes)
+        point = at.point
+        slopes = at.curves.slopes / self.ratio
+        if self.features.wide and not self.slack.any():
+            return self._conjugate_direction(self.shares * slopes, gradient)
         hessian = np.empty((len(point), len(point)))
         if (slopes == slopes[0]).all():  # as they are at the start
-            hessian[1:, 1:] = problem.design_moments.gram * slopes[0]
-            hessian[0, 1:] = problem.design_moments.sums * slopes[0]
+            hessian[1:, 1:] = self.design_moments.gram * slopes[0]
+            hessian[0, 1:] = self.design_moments.sums * slopes[0]
         else:
-            hessian[0, 1:], hessian[1:, 1:] = problem.features.moments(problem.shares * slopes)
+            hessian[0, 1:], hessian[1:, 1:] = self.features.moments(self.shares * slopes)
         hessian[1:, 0] = hessian[0, 1:]
-        hessian[0, 0] = problem.shares @ slopes
-        hessian[1:, 1:].flat[:: len(point)] += problem.ridge
-        if problem.slack.any():
-            slack = np.concatenate([[0.0], problem.slack])
+        hessian[0, 0] = self.shares @ slopes
+        hessian[1:, 1:].flat[:: len(point)] += self.ridge
+        if self.slack.any():
+            slack = np.concatenate([[0.0], self.slack])
             return minimise_model(hessian, gradient, slack, point) - point
         direction = -solve_psd(hessian, gradient)
         left = np.abs(hessian @ direction + gradient).max()
         if left > 1e-6 * np.abs(gradient).max():  # rows at their limits say nothing of the rest
-            hessian[1:, 1:] += problem.design_moments.gram
+            hessian[1:, 1:] += self.design_moments.gram
             hessian[0, 0] += 1.0
             direction = -solve_psd(hessian, gradient)
         return direction
 
-    def _conjugate_direction(self, weights: FloatArray) -> FloatArray:
+    def _conjugate_direction(self, weights: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return Newton's direction by conjugate gradients, without the matrix.
 
         Levels of one column hardly meet those of another: scaled by its diagonal, the matrix is
         near the identity, and few steps of the cost of the rows are enough.
         """
-        features, ridge = self.problem.features, self.problem.ridge
-        diagonal = np.append(weights.sum(), features.squares(weights) + ridge)
+        features = self.features
+        diagonal = np.append(weights.sum(), features.squares(weights) + self.ridge)
         scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
 
         def product(direction: FloatArray) -> FloatArray:
             own = direction * scale
             moved = weights * (features.scores(own[1:]) + own[0])
-            back = np.append(moved.sum(), features.sums(moved) + ridge * own[1:])
+            back = np.append(moved.sum(), features.sums(moved) + self.ridge * own[1:])
             # All levels and the intercept are collinear: rounding must not go that way.
             return back * scale + 1e-9 * direction
 
         system = LinearOperator((len(scale),) * 2, matvec=product, dtype=float)
-        found, _ = cg(system, -self.gradient * scale, rtol=1e-8, maxiter=MAX_CONJUGATE)
+        found, _ = cg(system, -gradient * scale, rtol=1e-8, maxiter=MAX_CONJUGATE)
         return np.asarray(found * scale)
+
+    def _step(self, at: _Point, direction: FloatArray, gradient: FloatArray) -> newton.Step[_Point]:
+        # With slack the promised decrease includes that of the absolute values.
+        kinks = np.abs(at.point[1:] + direction[1:]) - np.abs(at.point[1:])
+        promised = self.ratio * float(gradient @ direction + self.slack @ kinks)
+
+        def after(share: float) -> tuple[_Point, float]:
+            new = self._at(at.point + share * direction)
+            return new, new.value
+
+        return newton.Step(after, promised)
 
 
 def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:

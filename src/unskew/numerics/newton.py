@@ -9,19 +9,17 @@ and is halved until the function falls by a share of what the slope promises (Ar
 .. math:: f(x + s d) < f(x) + c\, s\, g^\top d + \text{rounding}.                     \tag{2}
 
 Calibration, the logistic model and pools of ratios know how to solve (1) for themselves, and what
-of a place serves the next one: each is a :class:`Place`, and :func:`descend` goes from one to the
-next. For functions of few parameters with two derivatives there is :func:`minimise`. Where H has
-negative eigenvalues, which a likelihood far from its maximum may have, their absolute values take
-their place: the step then leads down in any case. For a log-likelihood, minimise its negative: the
-Newton decrement :math:`\sqrt{g^\top H^{-1} g}` is then the gradient in units of standard errors.
+of a place serves the next one: :func:`descend` asks them for steps. For functions of few parameters
+with two derivatives there is :func:`minimise`. Where H has negative eigenvalues, which a likelihood
+far from its maximum may have, their absolute values take their place: the step then leads down in
+any case. For a log-likelihood, minimise its negative: the Newton decrement :math:`\sqrt{g^\top
+H^{-1} g}` is then the gradient in units of standard errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -46,49 +44,40 @@ class Certificate(NamedTuple):
     converged: bool
 
 
-PlaceType = TypeVar("PlaceType", bound="Place")
+PlaceType = TypeVar("PlaceType")
 
 
 class Step(NamedTuple, Generic[PlaceType]):
     """A way down from a place."""
 
-    along: Callable[[float], PlaceType]
-    """The place after this share of the whole step."""
+    along: Callable[[float], tuple[PlaceType, float]]
+    """The place after this share of the whole step, and the function there."""
     slope: float
     """Of the function along the step: negative."""
     whole: bool = False
     """Whether to take all of it, whatever the function's last digits say."""
 
 
-class Place(Protocol):
-    """Parameters, and what the function to minimise is there."""
-
-    @property
-    def value(self) -> float:
-        """The function."""
-
-    @property
-    def done(self) -> bool:
-        """Whether no further step is wanted."""
-
-    def step(self) -> Step[Self] | None:
-        """Return Newton's step; None where there is none."""
-
-
 def descend(
     place: PlaceType,
+    value: float,
+    step: Callable[[PlaceType], Step[PlaceType] | None],
     *,
     max_steps: int,
     armijo: float = 1e-4,
     rounding: float = 1e-14,
     shortest: float = 1e-12,
-) -> tuple[PlaceType, int]:
-    """Return the place where Newton's steps end, and their number.
+) -> tuple[PlaceType, float, int]:
+    """Return where Newton's steps end, the function there, and the number of steps.
 
     Parameters
     ----------
-    place : Place
-        Where to start.
+    place
+        Where to start: parameters, and what else a step needs.
+    value : float
+        The function there.
+    step : function of a place
+        Returns Newton's step from there; None to stay. It is asked at the last place, too.
     max_steps : int
     armijo : float
         The share of the promised fall that a step must have: c in equation (2).
@@ -98,19 +87,19 @@ def descend(
     shortest : float
         The share of a step below which halving it is given up.
     """
-    for steps in range(max_steps):
-        step = None if place.done else place.step()
-        if step is None:
-            return place, steps
-        allowed = place.value + rounding * max(abs(place.value), 1.0)
-        share, new = 1.0, step.along(1.0)
-        while not step.whole and not new.value < allowed + armijo * share * step.slope:
+    for steps in range(max_steps + 1):
+        found = step(place)
+        if found is None or steps == max_steps:
+            break
+        allowed = value + rounding * max(abs(value), 1.0)
+        share, (new, reached) = 1.0, found.along(1.0)
+        while not found.whole and not reached < allowed + armijo * share * found.slope:
             share /= 2
             if share < shortest:
-                return place, steps
-            new = step.along(share)
-        place = new
-    return place, max_steps
+                return place, value, steps
+            new, reached = found.along(share)
+        place, value = new, reached
+    return place, value, steps
 
 
 class NewtonSolution(NamedTuple):
@@ -150,79 +139,41 @@ def minimise(
     >>> end.params, end.certificate.converged
     (array([3.]), True)
     """
-    function = _Function(value, derivatives, limit, outside)
-    first = _Point(function, start, value(start), np.inf, np.inf)
-    end, steps = descend(first, max_steps=MAX_STEPS, armijo=0.0, rounding=0.0)
-    # Outside, the curvature may be no number: the last decrement is the one before.
-    gone = bool(steps) and outside(end.params)
-    certificate = Certificate(steps, end.before if gone else end.decrement, not gone and end.done)
-    return NewtonSolution(end.params, end.value, certificate)
+    best = decrement = np.inf
+    converged = False
 
-
-class _Function(NamedTuple):
-    value: Callable[[FloatArray], float]
-    derivatives: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-    limit: Callable[[FloatArray], float]
-    outside: Callable[[FloatArray], bool]
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A place of a function with two derivatives."""
-
-    function: _Function
-    params: FloatArray
-    value: float
-    before: float
-    """The decrement at the place before."""
-    best: float
-    """The same, if the step from there was whole; infinite otherwise."""
-
-    @cached_property
-    def _axes(self) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-        """The curvature along its axes, these, the gradient along them, and whether it is convex.
-
-        Directions that are flat or bend down get their absolute size.
-        """
-        gradient, curvature = self.function.derivatives(self.params)
+    def step(params: FloatArray) -> Step[FloatArray] | None:
+        nonlocal best, decrement, converged
+        if np.isfinite(decrement) and outside(params):
+            return None
+        # 1) The curvature's axes; directions that are flat or bend down get their absolute size.
+        gradient, curvature = derivatives(params)
         sizes, axes = np.linalg.eigh(curvature)
         convex = bool(sizes[0] > _FLAT * sizes[-1])
         sizes = np.maximum(np.abs(sizes), 1e-12 * np.abs(sizes).max())
-        return sizes, axes, axes.T @ gradient, convex
-
-    @cached_property
-    def decrement(self) -> float:
-        sizes, _, along, _ = self._axes
-        return float(np.sqrt((along**2 / sizes).sum()))
-
-    @property
-    def _near(self) -> bool:
-        return self._axes[-1] and self.decrement < _NEAR
-
-    @property
-    def _stalled(self) -> bool:
-        """Newton's method squares a small error: what does not shrink any more is rounding."""
-        return self._near and self.decrement > self.best / 2
-
-    @property
-    def done(self) -> bool:
-        if np.isfinite(self.before) and self.function.outside(self.params):
-            return True
-        reached = self.decrement < 1e-10 or (self._stalled and self.decrement < CONVERGED)
-        return self._axes[-1] and reached
-
-    def step(self) -> Step[_Point]:
-        sizes, axes, along, _ = self._axes
+        along = axes.T @ gradient
+        decrement = float(np.sqrt((along**2 / sizes).sum()))
+        # 2) Newton's method squares a small error: what does not shrink any more is rounding.
+        near = convex and decrement < _NEAR
+        stalled = near and decrement > best / 2
+        converged = convex and (decrement < 1e-10 or (stalled and decrement < CONVERGED))
+        if converged:
+            return None
+        # 3) Near the minimum the last digits of the function would reject steps that are right; but
+        #    on a flat ridge whole steps may go too far.
+        whole = near and not stalled
+        best = decrement if whole else np.inf
         move = -(axes @ (along / sizes))
-        move = move / max(1.0, self.function.limit(move))
-        # Near the minimum the last digits of the function would reject steps that are right; but on
-        # a flat ridge whole steps may go too far.
-        whole = self._near and not self._stalled
-        best = self.decrement if whole else np.inf
+        move = move / max(1.0, limit(move))
 
-        def after(share: float) -> _Point:
-            params = self.params + share * move
-            value = self.function.value(params)
-            return _Point(self.function, params, value, self.decrement, best)
+        def after(share: float) -> tuple[FloatArray, float]:
+            new = params + share * move
+            return new, value(new)
 
-        return Step(after, -(self.decrement**2), whole)
+        return Step(after, -(decrement**2), whole)
+
+    # Any fall is enough: what a likelihood that is not concave promises is not to be relied on.
+    end, height, steps = descend(
+        start, value(start), step, max_steps=MAX_STEPS, armijo=0.0, rounding=0.0
+    )
+    return NewtonSolution(end, height, Certificate(steps, decrement, converged))

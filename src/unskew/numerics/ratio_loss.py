@@ -27,8 +27,6 @@ serves both, and needs no knowledge of which population rows are in the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +36,7 @@ from scipy.special import expit
 from unskew.numerics import newton
 from unskew.numerics.calibration import solve_psd
 from unskew.numerics.row_features import weighted_moments
-from unskew.numerics.typing import BoolArray, FloatArray
+from unskew.numerics.typing import FloatArray
 
 MAX_STEPS = 100
 
@@ -138,58 +136,38 @@ def pool_exponents(candidates: list[Sided], shares: Sided) -> FloatArray:
     sample, population = (np.column_stack(side) for side in zip(*candidates, strict=True))
     exponents = np.full(sample.shape[1], 1.0 / sample.shape[1])
 
-    first = _Exponents(sample, population, shares, exponents)
-    end, _ = newton.descend(first, max_steps=MAX_STEPS, armijo=0.0, rounding=0.0, shortest=1e-10)
-    return end.exponents
+    def value(at: FloatArray) -> float:
+        return ratio_loss(Sided(sample @ at, population @ at), shares).value
 
+    def step(at: FloatArray) -> newton.Step[FloatArray] | None:
+        # L'(θ) = mean_S σ(s) s − mean_U σ(−s) s with the score s = Σ θ_j log r_j, each halved.
+        high, low = expit(sample @ at), expit(-population @ at)
+        slope = (shares.sample * high) @ sample - (shares.population * low) @ population
+        # An exponent at zero is free only if the loss falls where it grows.
+        free = (at > 0) | (slope < 0)
+        if np.abs(np.where(free, slope, 0.0)).max(initial=0.0) < 1e-10:
+            return None
+        hessian = (sample.T * (shares.sample * high * (1 - high))) @ sample
+        hessian += (population.T * (shares.population * low * (1 - low))) @ population
+        direction = np.zeros_like(at)
+        direction[free] = -solve_psd(hessian[np.ix_(free, free)], slope[free])
 
-@dataclass(frozen=True)
-class _Exponents:
-    """Exponents of a pool that are not negative, a place of Newton's method on equation (1)."""
+        def after(share: float) -> tuple[FloatArray, float]:
+            new = np.maximum(at + share * direction, 0.0)
+            return new, value(new)
 
-    sample: FloatArray
-    population: FloatArray
-    shares: Sided
-    exponents: FloatArray
+        return newton.Step(after, float(slope @ direction))
 
-    @cached_property
-    def scores(self) -> Sided:
-        return Sided(self.sample @ self.exponents, self.population @ self.exponents)
-
-    @cached_property
-    def value(self) -> float:
-        return ratio_loss(self.scores, self.shares).value
-
-    @cached_property
-    def chances(self) -> Sided:
-        return Sided(expit(self.scores.sample), expit(-self.scores.population))
-
-    @cached_property
-    def slope(self) -> FloatArray:
-        """Twice L'(θ), mean_S σ(s) s − mean_U σ(−s) s with the score s = Σ θ_j log r_j."""
-        high, low = self.shares.map(np.multiply, self.chances)
-        return np.asarray(high @ self.sample - low @ self.population)
-
-    @property
-    def free(self) -> BoolArray:
-        """An exponent at zero is free only if the loss falls where it grows."""
-        return (self.exponents > 0) | (self.slope < 0)
-
-    @property
-    def done(self) -> bool:
-        return bool(np.abs(np.where(self.free, self.slope, 0.0)).max(initial=0.0) < 1e-10)
-
-    def step(self) -> newton.Step[_Exponents]:
-        free, direction = self.free, np.zeros_like(self.exponents)
-        high, low = self.shares.map(lambda share, one: share * one * (1 - one), self.chances)
-        hessian = (self.sample.T * high) @ self.sample
-        hessian += (self.population.T * low) @ self.population
-        direction[free] = -solve_psd(hessian[np.ix_(free, free)], self.slope[free])
-
-        def after(share: float) -> _Exponents:
-            return replace(self, exponents=np.maximum(self.exponents + share * direction, 0.0))
-
-        return newton.Step(after, float(self.slope @ direction))
+    # What the slope promises does not hold for steps that end at zero: any fall is enough.
+    return newton.descend(
+        exponents,
+        value(exponents),
+        step,
+        max_steps=MAX_STEPS,
+        armijo=0.0,
+        rounding=0.0,
+        shortest=1e-10,
+    )[0]
 
 
 def pool_ratios(candidates: list[Sided], exponents: FloatArray) -> Sided:
@@ -372,6 +350,10 @@ def softplus(scores: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(np.exp(-np.abs(scores))) + np.maximum(scores, 0.0))
 
 
+_Scored = tuple[FloatArray, FloatArray]
+"""Coefficients, and the scores of the population's rows."""
+
+
 class LogisticProblem:
     """Selection by the features, with mean features of the sample and rows of the population.
 
@@ -403,7 +385,7 @@ class LogisticProblem:
         self.shares = shares
         self.sample_means = sample_means
         self.n_free = n_free
-        self.gram: FloatArray | None = None  # of the features, under the last curvature
+        self._gram: FloatArray | None = None
 
     def solve(
         self, rate: float, penalty: float, start: FloatArray | None = None, tol: float = TOLERANCE
@@ -415,11 +397,41 @@ class LogisticProblem:
         if start is None:
             start = np.zeros(width)
             start[0] = np.log(rate / (1 - rate))
-        scores = self.features @ start
-        value = self._value(start, scores, rate, ridge)
-        first = _Coefficients(self, rate, ridge, tol, start, scores, value)
-        end, steps = newton.descend(first, max_steps=MAX_STEPS, shortest=1e-10)
-        return end.beta, newton.Certificate(steps, end.norm, end.done)
+        norm = before = np.inf
+        inverse: Callable[[FloatArray], FloatArray] | None = None
+
+        def step(place: _Scored) -> newton.Step[_Scored] | None:
+            nonlocal norm, before, inverse
+            beta, scores = place
+            # 1) The gradient: what selection by the model takes of each feature, less what the
+            #    sample has of it.
+            chances = expit(scores)
+            gradient = (self.shares * chances) @ self.features - rate * self.sample_means
+            gradient += ridge * beta
+            norm = float(np.abs(gradient).max())
+            if norm <= tol:
+                return None
+            # 2) With many features the Hessian costs most of a step. It is kept, also from earlier
+            #    penalties and rates, as long as steps with it halve the gradient.
+            if width < WIDE or norm >= before / 2 or self._gram is None:
+                curvature = self.shares * chances * (1 - chances)
+                self._gram = weighted_moments(self.features, curvature).gram
+                inverse = None
+            inverse = inverse or _inverse(self._gram, ridge)
+            direction, before = -inverse(gradient), norm
+            # 3) Scores are linear in the step: halving it needs no product with the features.
+            ahead = self.features @ direction
+
+            def after(share: float) -> tuple[_Scored, float]:
+                new = beta + share * direction, scores + share * ahead
+                return new, self._value(*new, rate, ridge)
+
+            return newton.Step(after, float(gradient @ direction))
+
+        first: _Scored = start, self.features @ start
+        value = self._value(*first, rate, ridge)
+        end, _, steps = newton.descend(first, value, step, max_steps=MAX_STEPS, shortest=1e-10)
+        return end[0], newton.Certificate(steps, norm, norm <= tol)
 
     def curvature(self, beta: FloatArray, penalty: float) -> FloatArray:
         """Return the Hessian at coefficients."""
@@ -431,68 +443,6 @@ class LogisticProblem:
     def _value(self, beta: FloatArray, scores: FloatArray, rate: float, ridge: FloatArray) -> float:
         fit = self.shares @ softplus(scores) - rate * float(self.sample_means @ beta)
         return float(fit + ridge @ beta**2 / 2)
-
-
-@dataclass(frozen=True)
-class _Coefficients:
-    """Coefficients of the logistic model, a place of Newton's method on equation (2)."""
-
-    problem: LogisticProblem
-    rate: float
-    ridge: FloatArray
-    tol: float
-    beta: FloatArray
-    scores: FloatArray
-    value: float
-    before: float = np.inf
-    """The largest entry of the gradient at the place before."""
-    inverse: Callable[[FloatArray], FloatArray] | None = None
-    """Of the Hessian at the place before."""
-
-    @cached_property
-    def chances(self) -> FloatArray:
-        return np.asarray(expit(self.scores))
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        """What selection by the model takes of each feature, less what the sample has of it."""
-        problem = self.problem
-        gradient = (problem.shares * self.chances) @ problem.features
-        return np.asarray(gradient - self.rate * problem.sample_means + self.ridge * self.beta)
-
-    @cached_property
-    def norm(self) -> float:
-        return float(np.abs(self.gradient).max())
-
-    @property
-    def done(self) -> bool:
-        return self.norm <= self.tol
-
-    def step(self) -> newton.Step[_Coefficients]:
-        """Return Newton's step.
-
-        With many features the Hessian costs most of it. It is kept, also from earlier penalties and
-        rates, as long as steps with it halve the gradient.
-        """
-        problem, inverse = self.problem, self.inverse
-        kept = len(self.beta) >= WIDE and self.norm < self.before / 2
-        if not kept or problem.gram is None:
-            curvature = problem.shares * self.chances * (1 - self.chances)
-            problem.gram = weighted_moments(problem.features, curvature).gram
-            inverse = None
-        inverse = inverse or _inverse(problem.gram, self.ridge)
-        direction = -inverse(self.gradient)
-        # Scores are linear in the step: halving it needs no product with the features.
-        ahead = problem.features @ direction
-
-        def after(share: float) -> _Coefficients:
-            beta, scores = self.beta + share * direction, self.scores + share * ahead
-            value = problem._value(beta, scores, self.rate, self.ridge)
-            return _Coefficients(
-                problem, self.rate, self.ridge, self.tol, beta, scores, value, self.norm, inverse
-            )
-
-        return newton.Step(after, float(self.gradient @ direction))
 
 
 def _inverse(gram: FloatArray, ridge: FloatArray) -> Callable[[FloatArray], FloatArray]:
