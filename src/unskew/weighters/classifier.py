@@ -57,9 +57,10 @@ class ClassifierWeights(RatioWeighter):
     classifier : estimator, "boosted" or "logistic", default=None
         Any scikit-learn classifier, also at the end of a pipeline; it gets rows as X has them. None
         is "boosted": histogram gradient boosting with as many trees, up to 80, as give the least
-        held-out loss; of more than 200 columns, each model takes the 200 that differ most. Effects
-        of the levels of categories, with a ridge, are pooled with them, and weights are brought
-        nearer to the population's shares of levels where these tell of selection.
+        held-out loss; of more than 200 columns, each model takes the 200 that differ most. Where
+        levels of categories tell of selection by two standard errors of the held-out loss, their
+        effects, with a ridge, are pooled with the trees, and weights are brought nearer to the
+        population's shares of levels.
         "logistic" is a ridge logistic model of selection on standardised numbers with hinges,
         categories and missing flags; see ``penalty`` and ``rate``.
     cv : int or None, default=5
@@ -227,8 +228,8 @@ class ClassifierWeights(RatioWeighter):
         elif isinstance(models, BoostedModels):
             self.n_trees_ = models.n_trees
         self._refuse_separation(scores, rows)
-        self.exponents_: FloatArray = np.ones(1)
-        if len(held_out) > 1:
+        self.exponents_: FloatArray = np.eye(len(held_out))[0]
+        if getattr(named.get("levels"), "matters", False):
             self.exponents_ = pool_exponents(held_out, rows.shares)
             scores = without_own_fold(learn_pool, held_out, rows.shares, rows.split(rows.fold))
         scores = self._calibrate(scores, rows)
