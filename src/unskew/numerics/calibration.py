@@ -318,6 +318,7 @@ def minimise_model(
     slope = gradient.copy()  # of the quadratic part, at `new`
     diagonal = np.maximum(np.diag(hessian), np.finfo(float).tiny)
     for _ in range(200):
+        # 1) One round over the entries: each takes its own minimum, the soft threshold.
         _leave_flat_directions(new, slope, hessian, slack)
         largest = 0.0
         for j in range(len(new)):
@@ -330,6 +331,8 @@ def minimise_model(
                 largest = max(largest, abs(change) * np.sqrt(diagonal[j]))
         if largest < 1e-9:
             break
+        # 2) Given the signs, the absolute values are linear: H (x − x₀) = −g − δ sign(x). If its
+        #    solution keeps the signs, it is the minimum, up to entries that are still zero.
         free = (new != 0) | (slack == 0)
         goal = hessian[np.ix_(free, free)] @ point[free] - gradient[free]
         goal += hessian[np.ix_(free, ~free)] @ point[~free] - (slack * np.sign(new))[free]

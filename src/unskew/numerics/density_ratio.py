@@ -504,10 +504,14 @@ class _Likelihood(NamedTuple):
 
     def maximise(self, tolerance: float, max_iterations: int) -> tuple[FloatArray, float, int]:
         """Return the proportions, the duality gap and the number of steps."""
+        # 1) A step of EM multiplies each p by its gradient Σ v ψ/w: it never lowers the likelihood
+        #    and soon shows which proportions are small.
         proportions = self.start
         for _ in range(_EM_STEPS):
             proportions = proportions * self._gradient(self.values(proportions))
         proportions = self._pruned(proportions / proportions.sum())
+        # 2) Newton steps until the duality gap, the largest gradient less one, is small. It may
+        #    rise while the likelihood does not fall: the place with the smallest is returned.
         best, gap, steps = proportions, np.inf, 0
         while True:
             values = self.values(proportions)
@@ -558,6 +562,9 @@ class _Likelihood(NamedTuple):
 
     def _newton(self, support: IntArray, values: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the maximiser of the second-order model over non-negative p on the support."""
+        # The log likelihood has the gradient g = Σ v ψ/w and the curvature −R with R = Σ v ψψᵀ/w².
+        # At p, R p = g: the model of the likelihood less Σ q at q is (2g − 1)ᵀq − ½ qᵀR q, and with
+        # R = UᵀU its maximum over q ≥ 0 is the least squares problem |U q − U⁻ᵀ(2g − 1)|.
         relative = self.basis[:, support] * self.scale[support]
         relative *= (np.sqrt(self.shares) / values)[:, None]
         hessian = relative.T @ relative

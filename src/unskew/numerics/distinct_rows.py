@@ -45,6 +45,8 @@ class DistinctRows:
         self._bases = codes.max(axis=0) + 1
         self._levels: list[IntArray] = []
         self._tables: list[IntArray | None] = []
+        # The pair (prefix, code) is the number prefix · base + code. As prefixes that occur are
+        # numbered anew after every column, it stays below rows · base and cannot overflow.
         prefix, n_prefixes = np.zeros(len(codes), dtype=np.int64), 1
         for base, column in zip(self._bases, codes.T, strict=True):
             pairs, prefix = np.unique(prefix * base + column, return_inverse=True)
@@ -68,6 +70,7 @@ class DistinctRows:
             self._bases, self._levels, self._tables, codes.T, strict=True
         ):
             known &= (column >= 0) & (column < base)
+            # A code beyond the base would be another prefix's pair: such rows look up pair 0.
             pair = np.where(known, prefix * base + column, 0)
             if table is not None:
                 prefix = table[pair]

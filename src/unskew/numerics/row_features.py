@@ -217,10 +217,13 @@ class RowFeatures:
         """Return the weighted sums of the features and of the products of all pairs of them."""
         if self.wide:
             return weighted_moments(self.dense(), weights)
+        # 1) Columns of the matrix among themselves: one product.
         sums, gram = np.empty(self.width), np.empty((self.width, self.width))
         if len(self.columns):
             inner = np.ix_(self.columns, self.columns)
             sums[self.columns], gram[inner] = weighted_moments(self.matrix, weights)
+        # 2) A table's features V with itself, Vᵀ diag(mass) V, and with the matrix, by sums over
+        #    its cells: rows of a cell have the same values.
         for one in self.tables:
             mass = one.masses(weights)
             sums[one.columns] = mass @ one.values
@@ -228,6 +231,7 @@ class RowFeatures:
             if len(self.columns):
                 joint = one.values.T @ _sums_by_cell(one, self.matrix, weights)
                 _set_both(gram, one.columns, self.columns, joint)
+        # 3) Two tables: the weight of each pair of cells is all that their products need.
         for (one, other), cells in zip(_pairs(self.tables), self._pair_cells, strict=True):
             shape = len(one.values), len(other.values)
             counts = _counted(cells, weights, shape[0] * shape[1]).reshape(shape)

@@ -75,17 +75,21 @@ class ValueFolds(NamedTuple):
         >>> folds.number(np.array([200], dtype=np.uint64))
         array([-1])
         """
+        # 1) Frequent values: of many sample rows, or of which the population lets one expect many.
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         counts = np.bincount(inverse[:n_sample], minlength=len(values))
         shared = np.bincount(inverse[n_sample:], shares[n_sample:], len(values))
         often = n_sample * shared >= expected * (1 - 1e-9)
         frequent = (counts >= FREQUENT) | ((counts > 0) & often)
+        # 2) The other values that the sample has decide how many folds there can be.
         rare = np.sort(keys[first[(counts > 0) & ~frequent]])
         n_folds = n_folds or 1
         if len(rare) < 2 * n_folds and not frequent.any():
             n_folds = max(1, len(rare) // 2)
         if n_folds == 1:
             return cls.none()
+        # 3) Borders between keys with as many rare values in every fold; keys are uniform, so that
+        #    even borders serve where there are too few of these.
         steps = np.arange(1, n_folds)
         borders = np.array([2**64 // n_folds * step for step in steps.tolist()], dtype=np.uint64)
         if len(rare) >= 2 * n_folds:
