@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from unskew import Estimate, Sensitivity, estimate
+from unskew import estimate
+from unskew.results import Estimate, Sensitivity
 
 IMAGE = Path(__file__).with_name("images") / "sensitivity.svg"
 

@@ -8,16 +8,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 
-from unskew import (
-    ColumnWarning,
-    FrequencyWeights,
-    HistogramWeights,
-    InputError,
-    OverlapWarning,
-    Population,
-    Reweighted,
-)
-from unskew.errors import plain, warn_caller
+from unskew import FrequencyWeights, HistogramWeights, Population, Reweighted
+from unskew.errors import ColumnWarning, InputError, OverlapWarning, plain, warn_caller
 
 
 def test_the_warning_points_at_the_callers_line():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import unskew
-from unskew import theory
+from unskew import errors, results, theory
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 MADE = {"gallery", "generated", "examples", "_made", "table-1"}
 PAGES = [page for page in sorted(DOCS.glob("**/*.md")) if not set(page.parts) & MADE]
 GUIDE = [page for page in PAGES if page.name not in ("changelog.md", "contributing.md")]
-NAMES = [name for name in unskew.__all__ if name != "theory"]
+NAMES = [name for name in unskew.__all__ if name not in {"errors", "results", "theory"}]
 
 
 def module(name: str):
@@ -42,19 +42,25 @@ def listed(groups) -> list[str]:
 def test_the_reference_has_every_public_name_once():
     reference = module("docs.building.reference")
     assert listed(reference.public_names()) == NAMES
+    assert listed(reference.result_names()) == results.__all__
+    assert listed(reference.error_names()) == errors.__all__
     assert listed(reference.theory_names()) == theory.__all__
 
 
-@pytest.mark.parametrize("home", [unskew, theory], ids=["unskew", "theory"])
+@pytest.mark.parametrize("home", [unskew, errors, results, theory], ids=lambda home: home.__name__)
 def test_every_public_name_has_an_example(home):
-    without = [name for name in home.__all__ if ">>>" not in inspect.getdoc(getattr(home, name))]
-    assert not without
+    names = NAMES if home is unskew else home.__all__
+    assert not [name for name in names if ">>>" not in inspect.getdoc(getattr(home, name))]
 
 
 def test_every_public_name_is_in_the_guide():
     text = " ".join(page.read_text(encoding="utf-8") for page in GUIDE)
     words = set(re.findall(r"\w+", text))
-    missing = [name for name in (*NAMES, *theory.__all__) if name not in words]
+    missing = [
+        name
+        for name in (*NAMES, *errors.__all__, *results.__all__, *theory.__all__)
+        if name not in words
+    ]
     assert not missing
 
 

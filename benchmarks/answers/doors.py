@@ -15,7 +15,8 @@ import pandas as pd
 
 from benchmarks.answers.designs import Draw
 from benchmarks.answers.measure import default_weights, draw_of
-from unskew import UnskewError, estimate
+from unskew import estimate
+from unskew.errors import UnskewError
 
 
 def same(design: str, seed: int) -> dict[str, str]:

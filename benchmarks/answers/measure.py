@@ -21,10 +21,10 @@ from unskew import (
     HistogramWeights,
     KernelMeanMatching,
     TreeWeights,
-    UnskewError,
     Unweighted,
     estimate,
 )
+from unskew.errors import UnskewError
 
 BESIDE: dict[str, Callable[[], Any]] = {
     "unweighted": lambda: Unweighted(overlap="ignore"),

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.estimation.scenarios import scenarios
-from unskew import CalibrationWeights, UnskewError, estimate
+from unskew import CalibrationWeights, estimate
+from unskew.errors import UnskewError
 
 RESULTS = Path(__file__).with_name("results.json")
 CALIBRATION = CalibrationWeights(overlap="ignore")

@@ -79,7 +79,7 @@ def fit(name: str, data: Any, **options: Any) -> Any:
     sample, labels = number_sample(columns)
     population = unskew.Population(data, columns=columns, **options)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", unskew.OverlapWarning)
+        warnings.simplefilter("ignore", unskew.errors.OverlapWarning)
         return make().fit(sample, labels, population=population)
 
 

@@ -16,6 +16,8 @@ def make() -> None:
     """Write the reference's lists of names, and the report that the front page shows."""
     for name, module, groups in (
         ("unskew", "unskew", reference.public_names()),
+        ("results", "unskew.results", reference.result_names()),
+        ("errors", "unskew.errors", reference.error_names()),
         ("theory", "unskew.theory", reference.theory_names()),
     ):
         write_if_new(DOCS / "api" / f"{name}.rst", reference.page(module, groups))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 Groups = dict[str, tuple[str, list[str]]]
 
-WEIGHTERS, ERRORS = "Weighters", "Errors and warnings"
+WEIGHTERS = "Weighters"
+MODULES = {"errors", "results", "theory"}
+"""Public modules, each with a page of its own."""
 PURPOSES = {
     WEIGHTERS: "Make a weight for each row of the sample.",
     "Population and sample": "What a weighter weighs against.",
@@ -16,7 +18,6 @@ PURPOSES = {
     "Learning": "Train and judge models for the population.",
     "Diagnosis": "Is there bias, is there overlap, did the weights help?",
     "Weights and fitted weighters": "Functions of any weights, and files of fitted weighters.",
-    ERRORS: "What can be caught; all errors derive from :class:`unskew.UnskewError`.",
 }
 FOLDERS = {
     "diagnostics": "Diagnosis",
@@ -68,9 +69,24 @@ def public_names() -> Groups:
 
     groups: Groups = {title: (purpose, []) for title, purpose in PURPOSES.items()}
     for name in unskew.__all__:
-        if name != "theory":
+        if name not in MODULES:
             groups[group_of(getattr(unskew, name))][1].append(name)
     return groups
+
+
+def result_names() -> Groups:
+    """Return the names of ``unskew.results``."""
+    from unskew import results
+
+    return {"Results": ("What functions return, to print and to read.", results.__all__)}
+
+
+def error_names() -> Groups:
+    """Return the names of ``unskew.errors`` that users may catch."""
+    from unskew import errors
+
+    purpose = "What can be caught; all errors derive from :class:`UnskewError`."
+    return {"Errors and warnings": (purpose, errors.__all__)}
 
 
 def theory_names() -> Groups:
@@ -87,8 +103,6 @@ def group_of(thing: object) -> str:
     """Return the group of a public class or function."""
     from unskew.weighters.base import Weighter
 
-    if isinstance(thing, type) and issubclass(thing, Exception):
-        return ERRORS
     if isinstance(thing, type) and issubclass(thing, Weighter):
         return WEIGHTERS
     return FOLDERS[thing.__module__.split(".")[1]]

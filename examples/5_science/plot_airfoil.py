@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
-from unskew import ClassifierWeights, ConformalRegressor, InfiniteIntervalWarning, Unweighted
+from unskew import ClassifierWeights, ConformalRegressor, Unweighted
+from unskew.errors import InfiniteIntervalWarning
 
 warnings.simplefilter("ignore", InfiniteIntervalWarning)
 rows = pd.read_parquet("../../../shared/references/airfoil.parquet")

@@ -14,6 +14,26 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+__all__ = [
+    "CollapsedLevelsWarning",
+    "ColumnWarning",
+    "EstimateWarning",
+    "InfiniteIntervalWarning",
+    "InputError",
+    "InputFileError",
+    "InputTypeError",
+    "LabelShiftWarning",
+    "LearnerError",
+    "OverlapError",
+    "OverlapWarning",
+    "ParameterError",
+    "RoundingWarning",
+    "SkippedFilesWarning",
+    "UnreadableFileError",
+    "UnseenValueWarning",
+    "UnskewError",
+]
+
 
 def plain(text: object, *, lines: bool = False) -> str:
     r"""Return text in which characters that a terminal obeys, or does not show, are escape codes.
@@ -44,7 +64,8 @@ class UnskewError(Exception):
 
     Examples
     --------
-    >>> from unskew import TreeWeights, UnskewError
+    >>> from unskew import TreeWeights
+    >>> from unskew.errors import UnskewError
     >>> try:
     ...     TreeWeights(min_samples_leaf=0).fit([[1.0]], [1.0], population=[[1.0]])
     ... except UnskewError as error:
@@ -61,7 +82,8 @@ class InputError(UnskewError, ValueError):
 
     Examples
     --------
-    >>> from unskew import FrequencyWeights, InputError
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import InputError
     >>> try:
     ...     FrequencyWeights().fit([[float("inf")]], population=[[1.0]])
     ... except InputError as error:
@@ -75,7 +97,8 @@ class InputTypeError(InputError, TypeError):
 
     Examples
     --------
-    >>> from unskew import FrequencyWeights, InputTypeError
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import InputTypeError
     >>> try:
     ...     FrequencyWeights().fit([["north"]], population=[[1.0]])
     ... except InputTypeError as error:
@@ -97,7 +120,8 @@ class InputFileError(InputError, FileNotFoundError):
 
     Examples
     --------
-    >>> from unskew import InputFileError, Population
+    >>> from unskew import Population
+    >>> from unskew.errors import InputFileError
     >>> try:
     ...     Population("no-such-folder/people.parquet")
     ... except InputFileError as error:
@@ -113,7 +137,8 @@ class UnreadableFileError(InputError, OSError):
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from unskew import FrequencyWeights, UnreadableFileError
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import UnreadableFileError
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "people.parquet"
     ...     _ = path.write_bytes(b"no Parquet")
@@ -130,7 +155,8 @@ class ParameterError(UnskewError, ValueError):
 
     Examples
     --------
-    >>> from unskew import ParameterError, trim_weights
+    >>> from unskew import trim_weights
+    >>> from unskew.errors import ParameterError
     >>> try:
     ...     trim_weights([1.0, 2.0], max_weight=0.5)
     ... except ParameterError as error:
@@ -145,7 +171,8 @@ class LearnerError(UnskewError, TypeError):
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsRegressor
-    >>> from unskew import LearnerError, Reweighted, Unweighted
+    >>> from unskew import Reweighted, Unweighted
+    >>> from unskew.errors import LearnerError
     >>> try:
     ...     Reweighted(KNeighborsRegressor(), Unweighted()).fit([[1.0]], [1.0], population=[[1.0]])
     ... except LearnerError as error:
@@ -180,7 +207,8 @@ class OverlapError(_WithShare, UnskewError, ValueError):
 
     Examples
     --------
-    >>> from unskew import FrequencyWeights, OverlapError
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import OverlapError
     >>> try:
     ...     FrequencyWeights(empty="raise").fit([["a"]], population=[["a"], ["b"]])
     ... except OverlapError as error:
@@ -202,7 +230,8 @@ class OverlapWarning(_WithShare, UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from unskew import FrequencyWeights, OverlapWarning
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import OverlapWarning
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     weighter = FrequencyWeights(empty="drop").fit([["a"]], population=[["a"], ["b"]])
@@ -217,7 +246,8 @@ class EstimateWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from unskew import EstimateWarning, Unweighted, estimate
+    >>> from unskew import Unweighted, estimate
+    >>> from unskew.errors import EstimateWarning
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     found = estimate([[1.0], [2.0]], [1.0, 3.0], population=[[1.0]], weighter=Unweighted())
@@ -239,7 +269,8 @@ class InfiniteIntervalWarning(UserWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
-    >>> from unskew import ConformalRegressor, InfiniteIntervalWarning, Unweighted
+    >>> from unskew import ConformalRegressor, Unweighted
+    >>> from unskew.errors import InfiniteIntervalWarning
     >>> X = np.arange(8.0)[:, None]
     >>> model = ConformalRegressor(LinearRegression(), Unweighted()).fit(X, X[:, 0], population=X)
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -268,7 +299,8 @@ class ColumnWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from unskew import ColumnWarning, FrequencyWeights
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import ColumnWarning
     >>> names = [[f"customer {number}"] for number in range(100)]
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
@@ -294,13 +326,33 @@ class RoundingWarning(UserWarning):
     --------
     >>> import warnings
     >>> import numpy as np
-    >>> from unskew import ClassifierWeights, RoundingWarning
+    >>> from unskew import ClassifierWeights
+    >>> from unskew.errors import RoundingWarning
     >>> incomes = np.random.default_rng(0).lognormal(8, 0.5, size=(2000, 1))
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     weighter = ClassifierWeights().fit(incomes[:500], population=incomes.round(-2))
     >>> [warning.category.__name__ for warning in caught]
     ['RoundingWarning']
+    """
+
+
+class CollapsedLevelsWarning(UserWarning):
+    """Levels of a margin with few sample rows were merged with others.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> from unskew import CalibrationWeights, Margins
+    >>> from unskew.errors import CollapsedLevelsWarning
+    >>> survey = pd.DataFrame({"town": ["Ulm"] * 12 + ["Bonn"] * 12 + ["Trier"]})
+    >>> census = Margins({"town": {"Ulm": 50, "Bonn": 40, "Trier": 10}}, collapse=5)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     weighter = CalibrationWeights().fit(survey, population=census)
+    >>> any(warning.category is CollapsedLevelsWarning for warning in caught)
+    True
     """
 
 
@@ -311,7 +363,8 @@ class LabelShiftWarning(UserWarning):
     --------
     >>> import warnings
     >>> import numpy as np
-    >>> from unskew import LabelShiftWarning, LabelShiftWeights
+    >>> from unskew import LabelShiftWeights
+    >>> from unskew.errors import LabelShiftWarning
     >>> random = np.random.default_rng(0)
     >>> y = random.uniform(size=500) < 0.5
     >>> X, moved = random.normal(y[:, None] * 2.0), random.normal(5, 1, (500, 1))
@@ -338,7 +391,8 @@ class SkippedFilesWarning(UserWarning):
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow as pa
     >>> import pyarrow.parquet as pq
-    >>> from unskew import FrequencyWeights, Population, SkippedFilesWarning
+    >>> from unskew import FrequencyWeights, Population
+    >>> from unskew.errors import SkippedFilesWarning
     >>> with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     pq.write_table(pa.table({"a": [1.0, 2.0]}), Path(folder) / "one.parquet")
@@ -369,7 +423,8 @@ class UnseenValueWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from unskew import FrequencyWeights, UnseenValueWarning
+    >>> from unskew import FrequencyWeights
+    >>> from unskew.errors import UnseenValueWarning
     >>> weighter = FrequencyWeights().fit([["a"], ["b"]], population=[["a"], ["b"]])
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")

@@ -258,7 +258,7 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_one_clear_message_and_no_file(unskew, survey, case):
     case.prepare()
     before = tree(survey)

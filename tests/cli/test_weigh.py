@@ -124,7 +124,7 @@ def test_every_method_is_its_class_with_its_defaults_to_the_last_bit(unskew, ste
         ("frequency", [], FrequencyWeights()),
     ],
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_every_method_with_its_parameters(unskew, survey, answers, method, settings, weighter):
     columns = ["age", "town"] if method == "frequency" else FEATURES
     given = [word for setting in settings for word in ("--set", setting)]
@@ -362,8 +362,8 @@ def test_progress_on_a_terminal_and_elsewhere(monkeypatch):
 
     from rich.console import Console
 
-    from unskew import Progress
     from unskew.cli import progress
+    from unskew.results import Progress
 
     updates = [
         Progress(250, 1000, 0, None, 3.0),
@@ -395,8 +395,8 @@ def test_what_takes_long_is_named_where_there_is_no_terminal(monkeypatch):
 
     from rich.console import Console
 
-    from unskew import Progress
     from unskew.cli import progress
+    from unskew.results import Progress
 
     monkeypatch.setattr(progress, "NAMED_AFTER", 0.1)
     file = io.StringIO()

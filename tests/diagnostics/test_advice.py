@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import HistogramWeights, OverlapError, TreeWeights, diagnose
+from unskew import HistogramWeights, TreeWeights, diagnose
 from unskew.cli.phrases import OPTIONS
+from unskew.errors import OverlapError
 from unskew.weighters.next_step import NextStep
 
 

@@ -10,18 +10,17 @@ from scipy import stats
 import unskew
 from unskew import (
     FrequencyWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
-    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
     diagnose,
 )
+from unskew.errors import InputError, ParameterError
 
 # Selection is strong and samples are small: the warnings of uncovered regions are right.
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 
 def selected(slope=1.5, n=6000, seed=0, d=3):
@@ -145,7 +144,7 @@ class TestEdges:
         found = diagnose(sample, population, sample_weight=counts)
         truth = (population > 0.3).mean()
         assert found.overlap.uncovered == pytest.approx(truth, abs=0.01)
-        with pytest.warns(unskew.OverlapWarning) as caught:
+        with pytest.warns(unskew.errors.OverlapWarning) as caught:
             TreeWeights().fit(sample, sample[:, 0], population=population, sample_weight=counts)
         assert caught[0].message.share == pytest.approx(truth, abs=0.05)
 
@@ -189,7 +188,7 @@ class TestEdges:
 
     def test_a_range_beyond_floating_point_is_refused_by_name(self):
         rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 1)) * 1.5e308
-        with pytest.raises(unskew.InputError, match="'x0' spans more than floating point"):
+        with pytest.raises(unskew.errors.InputError, match="'x0' spans more than floating point"):
             diagnose(rows, rows)
 
     def test_labels_that_are_dates_are_left_out(self):

@@ -17,7 +17,7 @@ def selected(slope, seed, n=3000):
     return people[taken], people, 1 / chance[taken]
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 @pytest.mark.parametrize(("slope", "power"), [(1.5, 1.0), (2.5, 1.0), (1.5, 0.3)])
 def test_verdict_and_plot_agree(slope, power):
     sample, people, weights = selected(slope, seed=1)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import CalibrationWeights, HistogramWeights, InputError, Population, diagnose
+from unskew import CalibrationWeights, HistogramWeights, Population, diagnose
 from unskew.diagnostics.diagnose import FitToDiagnose
+from unskew.errors import InputError
 
 
 @pytest.mark.parametrize("overlap", ["ignore", "warn", 1.0])

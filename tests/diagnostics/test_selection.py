@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew import InputError, compare_selection
+from unskew import compare_selection
+from unskew.errors import InputError
 
 
 def rows(labels, seed):

@@ -272,7 +272,7 @@ class TestOverfittedWeights:
         assert sum(fitted) == 4 * 500
         assert not found.bias_left
 
-    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
     def test_leaves_of_single_rows_fit_no_others(self):
         # Weights that are the population's counts of each row's own surroundings.
         random = np.random.default_rng(1)

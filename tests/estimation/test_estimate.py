@@ -9,15 +9,8 @@ import pytest
 from sklearn.base import clone
 from tests.estimation.helpers import MEANS, QUIET
 
-from unskew import (
-    CalibrationWeights,
-    InputError,
-    Margins,
-    Population,
-    Unweighted,
-    diagnose,
-    estimate,
-)
+from unskew import CalibrationWeights, Margins, Population, Unweighted, diagnose, estimate
+from unskew.errors import InputError
 
 
 def test_it_corrects_the_mean_and_says_so(data):

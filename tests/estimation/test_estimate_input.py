@@ -6,19 +6,8 @@ from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsRegressor
 from tests.estimation.helpers import MEANS, QUIET
 
-from unskew import (
-    CalibrationWeights,
-    EstimateWarning,
-    InputError,
-    LearnerError,
-    Margins,
-    OverlapWarning,
-    ParameterError,
-    SparkSample,
-    Unweighted,
-    diagnose,
-    estimate,
-)
+from unskew import CalibrationWeights, Margins, SparkSample, Unweighted, diagnose, estimate
+from unskew.errors import EstimateWarning, InputError, LearnerError, OverlapWarning, ParameterError
 
 
 def test_constant_labels_say_that_the_error_says_nothing(data):

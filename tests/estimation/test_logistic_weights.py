@@ -7,7 +7,8 @@ from sklearn.linear_model import LinearRegression
 from tests.estimation.helpers import dummies
 from tests.references import reference
 
-from unskew import ClassifierWeights, ParameterError, Population, Unweighted, estimate
+from unskew import ClassifierWeights, Population, Unweighted, estimate
+from unskew.errors import ParameterError
 
 LALONDE = ["age", "educ", "race", "married", "nodegree", "re74", "re75"]
 VACANCIES = ["private", "size", "nace", "region"]

@@ -8,7 +8,6 @@ from tests.references import reference
 
 from unskew import (
     CalibrationWeights,
-    EstimateWarning,
     FrequencyWeights,
     KnownProbability,
     Margins,
@@ -16,6 +15,7 @@ from unskew import (
     Unweighted,
     estimate,
 )
+from unskew.errors import EstimateWarning
 
 # R survey 4.1 on apisrs: mean of api00, its standard error, total of enroll, its standard error.
 APISRS = {

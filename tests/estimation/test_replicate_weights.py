@@ -7,15 +7,14 @@ from tests.estimation.helpers import MEANS
 
 from unskew import (
     CalibrationWeights,
-    EstimateWarning,
     Margins,
-    ParameterError,
     Population,
     TreeWeights,
     Unweighted,
     estimate,
     replicate_weights,
 )
+from unskew.errors import EstimateWarning, ParameterError
 
 
 @pytest.fixture(scope="module")

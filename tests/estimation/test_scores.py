@@ -11,17 +11,15 @@ from tests.estimation.helpers import MEANS
 
 from unskew import (
     CalibrationWeights,
-    EstimateWarning,
-    InputError,
     KernelMeanMatching,
     Margins,
-    ParameterError,
     Population,
     Reweighted,
     estimate,
     estimate_score,
     population_scorer,
 )
+from unskew.errors import EstimateWarning, InputError, ParameterError
 
 
 @pytest.fixture(scope="module")

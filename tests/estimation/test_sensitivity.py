@@ -12,17 +12,16 @@ from tests.references import reference
 from unskew import (
     CalibrationWeights,
     FrequencyWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
     LabelShiftWeights,
     Margins,
-    ParameterError,
     Population,
     Unweighted,
     estimate,
     estimate_score,
 )
+from unskew.errors import InputError, ParameterError
 
 MEANS = CalibrationWeights(features="means", overlap="ignore")
 LALONDE = ["age", "educ", "race", "married", "nodegree", "re74", "re75"]
@@ -268,7 +267,7 @@ def test_wrong_parameters(survey, options, message):
         made(survey).sensitivity(**options)
 
 
-@pytest.mark.filterwarnings("ignore::unskew.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.EstimateWarning")
 def test_what_has_no_sensitivity(survey):
     with pytest.raises(InputError, match="share of rows below a number"):
         made(survey, statistic="quantile", q=0.5).sensitivity()

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from unskew import CalibrationWeights, Estimate, estimate
+from unskew import CalibrationWeights, estimate
+from unskew.results import Estimate
 
 KINDS = {"ratio": False, "nested": True}
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import Mean, ParameterError, Proportion, Quantile, Total, Unweighted, estimate
+from unskew import Mean, Proportion, Quantile, Total, Unweighted, estimate
+from unskew.errors import ParameterError
 from unskew.estimation.inputs import LabelColumns
 
 

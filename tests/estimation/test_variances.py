@@ -12,17 +12,15 @@ from tests.estimation.helpers import MEANS, QUIET
 from unskew import (
     AutoWeights,
     CalibrationWeights,
-    EstimateWarning,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     Margins,
-    ParameterError,
     TreeWeights,
     Unweighted,
     estimate,
 )
+from unskew.errors import EstimateWarning, InputError, ParameterError
 from unskew.numerics.design_variance import Design
 
 

@@ -29,7 +29,7 @@ def selected(seed=0, n=1500, slope=2.0):
     return population, labels, chosen
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_a_line_through_a_curve_is_weighted():
     population, labels, chosen = selected()
     sample, own = population[chosen], labels[chosen]
@@ -49,7 +49,7 @@ def test_a_line_through_a_curve_is_weighted():
     }
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_a_learner_that_fits_the_truth_is_not_weighted():
     population, _, chosen = selected(1)
     truth = population @ [1.0, 1.0] + np.random.default_rng(0).normal(0, 0.3, len(population))
@@ -88,7 +88,7 @@ def test_a_named_weighter_is_used_as_it_is():
     assert (none.weights_ == 1).all()
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_the_choice_may_go_by_a_score():
     population, labels, chosen = selected(4, n=800)
     model = Reweighted(
@@ -103,7 +103,7 @@ def test_the_choice_may_go_by_a_score():
     assert all(-1 <= loss <= 0 for loss in model.choice_scores_.values())
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_a_population_that_can_be_read_once_is_enough():
     population, labels, chosen = selected(5, n=600)
     once = Population(iter([population[:300], population[300:]]))
@@ -113,7 +113,7 @@ def test_a_population_that_can_be_read_once_is_enough():
     assert model.choice_scores_ == pytest.approx(again.choice_scores_)
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_a_learner_without_weights_chooses_by_resampling():
     population, labels, chosen = selected(6, n=500)
     model = Reweighted(KNeighborsRegressor(), resample="multiplicity", random_state=0)
@@ -131,7 +131,7 @@ def test_margins_are_calibrated_to():
     assert model.weights_[:2] == pytest.approx([2.0, 2 / 3])
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_it_works_in_cross_validation_and_searches_and_weighs_new_rows():
     population, labels, chosen = selected(7, n=300, slope=1.0)
     U = Population(population)

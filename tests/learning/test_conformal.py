@@ -20,15 +20,14 @@ from unskew import (
     CalibrationWeights,
     ConformalRegressor,
     FrequencyWeights,
-    InfiniteIntervalWarning,
     KnownProbability,
     Margins,
-    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InfiniteIntervalWarning, ParameterError
 
 
 def chance(X):
@@ -70,7 +69,7 @@ def test_without_weights_the_width_is_an_order_statistic_of_residuals():
     assert model.infinite_share_ == 0
 
 
-@pytest.mark.filterwarnings("ignore::unskew.InfiniteIntervalWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.InfiniteIntervalWarning")
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_known_weights_keep_the_coverage_on_the_population(method):
     found = {"plain": [], "weighted": []}
@@ -86,7 +85,7 @@ def test_known_weights_keep_the_coverage_on_the_population(method):
     assert np.mean(found["plain"]) < 0.86
 
 
-@pytest.mark.filterwarnings("ignore::unskew.InfiniteIntervalWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.InfiniteIntervalWarning")
 def test_only_ratios_of_weights_matter():
     U, y, s = draw(1)
     weight = np.random.default_rng(0).uniform(0.5, 2, s.sum())

@@ -8,14 +8,8 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from unskew import (
-    ConformalClassifier,
-    FrequencyWeights,
-    InfiniteIntervalWarning,
-    KnownProbability,
-    Population,
-    Unweighted,
-)
+from unskew import ConformalClassifier, FrequencyWeights, KnownProbability, Population, Unweighted
+from unskew.errors import InfiniteIntervalWarning
 from unskew.numerics.conformal import adaptive_scores
 
 
@@ -71,7 +65,7 @@ def _ends(n_folds, n_rows):
     return np.cumsum(sizes)[:-1]
 
 
-@pytest.mark.filterwarnings("ignore::unskew.InfiniteIntervalWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.InfiniteIntervalWarning")
 @pytest.mark.parametrize("score", ["lac", "aps"])
 def test_known_weights_keep_the_coverage_on_the_population(score):
     found = {"plain": [], "weighted": []}

@@ -20,16 +20,14 @@ from unskew import (
     CalibrationWeights,
     ConformalClassifier,
     ConformalRegressor,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
-    LearnerError,
-    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.weighters.base import Weighter
 
 
@@ -56,7 +54,7 @@ def checks_that_cannot_apply(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 @parametrize_with_checks(
     [
         CheckedRegressor(LinearRegression(), TreeWeights()),

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from tests.learning.heckman_data import simulated
 
-from unskew import HeckmanRegressor, InputError, ParameterError, Population, UnseenValueWarning
+from unskew import HeckmanRegressor, Population
+from unskew.errors import InputError, ParameterError, UnseenValueWarning
 
 
 class TestPredicting:

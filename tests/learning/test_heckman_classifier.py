@@ -13,7 +13,8 @@ from tests.learning.heckman_data import simulated_classes
 from tests.r_random import RRandom
 from tests.references import reference
 
-from unskew import HeckmanClassifier, InputError, Population
+from unskew import HeckmanClassifier, Population
+from unskew.errors import InputError
 
 
 @pytest.fixture(scope="module")

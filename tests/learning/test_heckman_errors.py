@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.learning.heckman_data import simulated
 
-from unskew import HeckmanRegressor, InputError, ParameterError, Population
+from unskew import HeckmanRegressor, Population
+from unskew.errors import InputError, ParameterError
 from unskew.weighters import two_samples
 
 

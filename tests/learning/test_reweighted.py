@@ -33,18 +33,18 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from unskew import (
     ConformalRegressor,
-    InputError,
     KnownProbability,
-    LearnerError,
-    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InputError, LearnerError, ParameterError
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
-pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* not covered by the sample:unskew.errors.OverlapWarning"
+)
 
 REGRESSORS = [
     SVR(),

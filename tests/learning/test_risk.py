@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew import InputError, ParameterError, weighted_risk
+from unskew import weighted_risk
+from unskew.errors import InputError, ParameterError
 
 
 def test_risk_of_known_numbers():

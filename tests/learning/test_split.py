@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from unskew import CalibrationWeights, InputError, Reweighted, split_labelled
+from unskew import CalibrationWeights, Reweighted, split_labelled
+from unskew.errors import InputError
 
 FRAME = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "town": ["a", "b", "a", "b"]})
 

@@ -8,7 +8,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from unskew import LearnerError, Reweighted, TreeWeights, Unweighted
+from unskew import Reweighted, TreeWeights, Unweighted
+from unskew.errors import LearnerError
 
 X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew
-from unskew import InputError, effective_sample_size
+from unskew import effective_sample_size
+from unskew.errors import InputError
 from unskew.numerics.weight_vectors import scale_to_total
 
 positive = st.floats(1e-6, 1e6)

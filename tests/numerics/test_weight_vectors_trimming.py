@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew import ParameterError, effective_sample_size, trim_weights
+from unskew import effective_sample_size, trim_weights
+from unskew.errors import ParameterError
 
 
 def test_closed_forms():

@@ -15,15 +15,13 @@ from unskew import (
     HistogramWeights,
     KernelMeanMatching,
     KnownProbability,
-    OverlapError,
-    OverlapWarning,
-    ParameterError,
     Population,
     Reweighted,
     TreeWeights,
     Unweighted,
     diagnose,
 )
+from unskew.errors import OverlapError, OverlapWarning, ParameterError
 from unskew.overlap import measure_overlap
 from unskew.population import Reservoir, Sample
 

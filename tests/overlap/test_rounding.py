@@ -10,12 +10,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from unskew import (
     AutoWeights,
     ClassifierWeights,
-    RoundingWarning,
     Unweighted,
     diagnose,
     effective_sample_size,
     estimate,
 )
+from unskew.errors import RoundingWarning
 
 
 def incomes(who, step, heaped=1.0, m=1000, n=8000):

@@ -15,15 +15,14 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from unskew import (
     AutoWeights,
     CalibrationWeights,
-    ColumnWarning,
     FrequencyWeights,
     HistogramWeights,
     LabelShiftWeights,
     Population,
     Reweighted,
     TreeWeights,
-    UnskewError,
 )
+from unskew.errors import ColumnWarning, UnskewError
 
 RANDOM = np.random.default_rng(0)
 N = 3000

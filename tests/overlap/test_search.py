@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from unskew import CalibrationWeights, OverlapWarning, Population
+from unskew import CalibrationWeights, Population
+from unskew.errors import OverlapWarning
 from unskew.population.reservoir import Reservoir
 
 RANDOM = np.random.default_rng(3)

@@ -11,12 +11,12 @@ from unskew import (
     ClassifierWeights,
     HistogramWeights,
     Margins,
-    OverlapWarning,
     Unweighted,
     diagnose,
     estimate,
     estimate_score,
 )
+from unskew.errors import OverlapWarning
 
 TOWNS, SHARES = list("abcdefgh"), [0.3, 0.2, 0.15, 0.1, 0.09, 0.07, 0.049, 0.041]
 
@@ -69,7 +69,7 @@ def test_what_chance_explains_is_no_bias():
     assert not found.bias_left
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_estimates_and_scores_note_it():
     sample, people = survey(0)
     y = 2 * sample["age"] + np.random.default_rng(0).normal(size=len(sample))
@@ -100,7 +100,7 @@ def by_level(seed, n_levels=60, m=400, n=4000):
     return text(taken), y, text(people.iloc[:n])
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_levels_that_selection_leaves_out_by_chance_raise_no_doubt():
     """About as much of the population has levels with one row as with none."""
     doubts = 0
@@ -111,7 +111,7 @@ def test_levels_that_selection_leaves_out_by_chance_raise_no_doubt():
     assert doubts <= 4  # 23 of 100 before
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_an_unseen_level_says_how_much_it_can_matter():
     random = np.random.default_rng(3)
     people = pd.DataFrame({"town": random.choice(list("abcd"), 8000, p=[0.4, 0.3, 0.284, 0.016])})

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import InputError, ParameterError
-from unskew.errors import InputFileError
+from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.paper.datasets import FOLDER_VARIABLE, PAPER_SETS, available_sets, load
 from unskew.paper.printed import TABLE_1
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from unskew import InputError, KernelMeanMatching, TreeWeights, effective_sample_size
+from unskew import KernelMeanMatching, TreeWeights, effective_sample_size
+from unskew.errors import InputError
 from unskew.paper import protocol
 from unskew.paper.datasets import DataSet
 from unskew.paper.methods import METHODS, TOTALS, ComparedWeights
@@ -22,7 +23,9 @@ from unskew.paper.protocol import (
 from unskew.paper.selection import expected_size
 
 # Selection is strong and samples are small: regions without rows are told of, and rightly.
-pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* not covered by the sample:unskew.errors.OverlapWarning"
+)
 
 EVERYTHING = {name: tuple(TOTALS) for name in METHODS}
 

@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from unskew import HistogramWeights, InputError, ParameterError, UnskewError
+from unskew import HistogramWeights
+from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.paper.datasets import DataSet
 from unskew.paper.methods import METHODS, ComparedWeights
 from unskew.paper.protocol import Case, DrawOutcome, MethodScores, Plan, choose_directions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew import InputError, ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.paper.selection import (
     MECHANISMS,
     label_selection,

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import BisectingKMeans
 
-from unskew import ClusterWeights, InputError, TreeWeights
+from unskew import ClusterWeights, TreeWeights
+from unskew.errors import InputError
 
 
 def main():

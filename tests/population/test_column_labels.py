@@ -18,7 +18,6 @@ from unskew import (
     FrequencyWeights,
     HeckmanRegressor,
     HistogramWeights,
-    InputError,
     KnownProbability,
     LabelShiftWeights,
     Population,
@@ -27,6 +26,7 @@ from unskew import (
     diagnose,
     estimate,
 )
+from unskew.errors import InputError
 
 RANDOM = np.random.default_rng(0)
 VALUES = RANDOM.normal([1.0, -2.0], [1.0, 3.0], size=(600, 2))
@@ -133,7 +133,7 @@ def test_a_function_or_classifier_of_x_sees_its_own_labels():
     assert np.array_equal(weighter.weigh(S[[1, 0]]), weighter.weights_)
     labels = (S[0] > S[0].median()).astype(int)
     shift = LabelShiftWeights(LinearDiscriminant(), columns=[0])
-    with pytest.warns(unskew.LabelShiftWarning):
+    with pytest.warns(unskew.errors.LabelShiftWarning):
         found = [shift.fit(S, labels, population=one).class_weights_ for one in (SWAPPED, U)]
     assert found[0] == pytest.approx(found[1])
 

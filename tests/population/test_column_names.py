@@ -5,14 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from unskew import (
-    HistogramWeights,
-    InputError,
-    KnownProbability,
-    ParameterError,
-    Population,
-    TreeWeights,
-)
+from unskew import HistogramWeights, KnownProbability, Population, TreeWeights
+from unskew.errors import InputError, ParameterError
 from unskew.population.column_names import most_alike
 
 SAMPLE = pd.DataFrame({"age": [1.0, 2.0, 3.0, 9.0], "Home Town": ["a", "b", "a", "b"]})

@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from unskew import ColumnWarning, FrequencyWeights, KernelMeanMatching, Unweighted, diagnose
+from unskew import FrequencyWeights, KernelMeanMatching, Unweighted, diagnose
+from unskew.errors import ColumnWarning
 from unskew.population.doubtful_columns import doubtful_columns, numbers_read_as_text
 
 RANDOM = np.random.default_rng(0)

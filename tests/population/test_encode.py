@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError, InputTypeError
+from unskew.errors import InputError, InputTypeError
 from unskew.population.encode import ColumnCodes
 from unskew.population.feature_space import MAX_CATEGORIES, FeatureSpace
 from unskew.population.kinds import Kind, can_reconcile

@@ -14,14 +14,8 @@ import pytest
 from pyarrow import fs
 from tests.population.small_files import fill, table, write_files
 
-from unskew import (
-    InputError,
-    InputFileError,
-    InputTypeError,
-    ParameterError,
-    Population,
-    TreeWeights,
-)
+from unskew import Population, TreeWeights
+from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError
 from unskew.population import Reservoir, TotalWeight
 
 pytestmark = pytest.mark.usefixtures("small_parts")

@@ -11,19 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests.population.small_files import fill, table, write_files
 
-from unskew import (
+from unskew import Population, TreeWeights
+from unskew.errors import (
     InputError,
     InputFileError,
     InputTypeError,
     ParameterError,
-    Population,
     SkippedFilesWarning,
-    Summary,
-    TreeWeights,
     UnreadableFileError,
 )
 from unskew.population import Reservoir, TotalWeight
 from unskew.population.summaries import Summaries
+from unskew.results import Summary
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 

@@ -12,15 +12,10 @@ import pytest
 from pyarrow import fs
 from tests.population.small_files import table
 
-from unskew import (
-    FrequencyWeights,
-    Population,
-    SkippedFilesWarning,
-    Summary,
-    UnreadableFileError,
-    read_sample,
-)
+from unskew import FrequencyWeights, Population, read_sample
+from unskew.errors import SkippedFilesWarning, UnreadableFileError
 from unskew.population import TotalWeight
+from unskew.results import Summary
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 

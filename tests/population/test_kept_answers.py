@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import DensityRatioWeights, HistogramWeights, ParameterError, Population, Summary
+from unskew import DensityRatioWeights, HistogramWeights, Population
+from unskew.errors import ParameterError
 from unskew.population import Reservoir, Summaries, TotalWeight
+from unskew.results import Summary
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})
 

@@ -13,9 +13,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from unskew import InputError, InputTypeError, ParameterError, Population, Summary, TreeWeights
+from unskew import Population, TreeWeights
+from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.cores import available_cores
 from unskew.population import TotalWeight, sources
+from unskew.results import Summary
 
 
 class Watching(Summary):

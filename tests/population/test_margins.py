@@ -12,16 +12,13 @@ import pytest
 
 from unskew import (
     CalibrationWeights,
-    CollapsedLevelsWarning,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     Margins,
-    OverlapWarning,
-    ParameterError,
     Unweighted,
 )
+from unskew.errors import CollapsedLevelsWarning, InputError, OverlapWarning, ParameterError
 from unskew.population.margin_levels import parse_bands
 
 SEX = {"f": 60, "m": 40}

@@ -8,22 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unskew import (
-    FrequencyWeights,
-    HistogramWeights,
-    InputError,
-    InputFileError,
-    InputTypeError,
-    ParameterError,
-    Population,
-    Summary,
-    TreeWeights,
-    UnskewError,
-    Unweighted,
-)
+from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights, Unweighted
+from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError, UnskewError
 from unskew.population import Reservoir, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.population.rows import as_rows
+from unskew.results import Summary
 
 DECIMALS = pa.array(["19.99", "2.50"]).cast(pa.decimal128(5, 2))
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})
@@ -291,7 +281,7 @@ class TestFiles:
         with pytest.raises(InputError, match="Column 'age' is not in both"):
             Population([tmp_path / "2.csv", tmp_path / "3.csv"])
 
-    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
     @pytest.mark.parametrize(
         ("first", "second"),
         [

@@ -68,7 +68,7 @@ def test_an_array_and_a_frame_agree(precision):
     assert np.array_equal(by_name, by_position)
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 @pytest.mark.parametrize(
     "weighter",
     [

@@ -10,17 +10,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from unskew import (
-    AutoWeights,
-    CalibrationWeights,
-    ParameterError,
-    Population,
-    Progress,
-    Reweighted,
-    TreeWeights,
-    diagnose,
-)
+from unskew import AutoWeights, CalibrationWeights, Population, Reweighted, TreeWeights, diagnose
+from unskew.errors import ParameterError
 from unskew.population import TotalWeight, progress
+from unskew.results import Progress
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from unskew import InputError, Population, Unweighted
+from unskew import Population, Unweighted
+from unskew.errors import InputError
 from unskew.population import TotalWeight
 
 pytestmark = [

@@ -6,9 +6,11 @@ import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError, InputTypeError, Population, Summary, Unweighted
+from unskew import Population, Unweighted
+from unskew.errors import InputError, InputTypeError
 from unskew.population.reading import BLOCK_ROWS, Reading, in_blocks
 from unskew.population.summaries import Question, Summaries, TotalWeight
+from unskew.results import Summary
 
 
 def test_positions_in_messages_are_those_of_the_whole_population():

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputTypeError, Population, UnskewError, Unweighted
+from unskew import Population, Unweighted
+from unskew.errors import InputTypeError, UnskewError
 
 
 def test_masked_values_are_missing():

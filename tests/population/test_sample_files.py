@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from unskew import InputError, InputFileError, ParameterError, Population, read_sample
+from unskew import Population, read_sample
+from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.population import Reservoir, TotalWeight, sample_files
 
 

@@ -18,24 +18,21 @@ from unskew import (
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
-    InputTypeError,
     KernelMeanMatching,
     KnownProbability,
-    OverlapWarning,
-    ParameterError,
     Population,
-    Summary,
     TreeWeights,
     Unweighted,
     diagnose,
 )
+from unskew.errors import InputError, InputTypeError, OverlapWarning, ParameterError
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.population.reading import PassTotals
 from unskew.population.rows import as_rows
 from unskew.population.sources import spark as spark_source
 from unskew.population.sources.spark import pack, unpack
+from unskew.results import Summary
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -100,7 +97,7 @@ CELLS = {
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_counts_are_those_of_the_rows_in_memory_to_the_last_bit(
     name, sample, labels, people, on_spark
 ):

@@ -17,21 +17,20 @@ from unskew import (
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
     Margins,
-    ParameterError,
     Population,
     Tempered,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InputError, ParameterError
 from unskew.population import EncodedRows, Moments, Sample, Summaries, TotalWeight
 from unskew.population.encode import ColumnCodes
 from unskew.weighters.base import Weighter
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 RANDOM = np.random.default_rng(5)
 X = pd.DataFrame(

@@ -15,12 +15,11 @@ from unskew import (
     FrequencyWeights,
     KernelMeanMatching,
     Margins,
-    ParameterError,
     Population,
     TreeWeights,
-    UnskewError,
     effective_sample_size,
 )
+from unskew.errors import ParameterError, UnskewError
 
 
 def nested(seed=0, n=1500, slope=1.5, width=3):

@@ -6,15 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import (
-    CalibrationWeights,
-    FrequencyWeights,
-    Margins,
-    OverlapError,
-    OverlapWarning,
-    effective_sample_size,
-    estimate,
-)
+from unskew import CalibrationWeights, FrequencyWeights, Margins, effective_sample_size, estimate
+from unskew.errors import OverlapError, OverlapWarning
 from unskew.weighters.feature_choice import levels_matter
 
 QUIET = {"overlap": "ignore"}
@@ -64,8 +57,8 @@ def many_levels(random, n_levels=60, strength=0.8, outcome=1.0):
     return sample, outcome * effects[mine] + random.normal(size=400), population, outcome * effects
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
-@pytest.mark.filterwarnings("ignore::unskew.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.EstimateWarning")
 def test_selection_and_outcome_by_sixty_levels():
     # Matching twenty of the levels leaves a bias of 0.25, and intervals that hold in 5 %.
     errors, held = [], []

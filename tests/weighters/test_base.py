@@ -10,13 +10,12 @@ from tests.population.frequencies import frequencies
 from unskew import (
     AutoWeights,
     CalibrationWeights,
-    InputError,
     KnownProbability,
-    OverlapError,
     Population,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InputError, OverlapError
 
 X = np.arange(4.0).reshape(-1, 1)
 

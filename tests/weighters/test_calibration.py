@@ -10,15 +10,12 @@ from scipy.optimize import linprog
 from unskew import (
     CalibrationWeights,
     FrequencyWeights,
-    LearnerError,
     Margins,
-    OverlapError,
-    OverlapWarning,
-    ParameterError,
     Population,
     Reweighted,
     effective_sample_size,
 )
+from unskew.errors import LearnerError, OverlapError, OverlapWarning, ParameterError
 
 # Identities.
 

@@ -8,17 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from unskew import (
-    ClusterWeights,
-    FrequencyWeights,
-    HistogramWeights,
-    OverlapError,
-    OverlapWarning,
-    ParameterError,
-    Population,
-    TreeWeights,
-    UnseenValueWarning,
-)
+from unskew import ClusterWeights, FrequencyWeights, HistogramWeights, Population, TreeWeights
+from unskew.errors import OverlapError, OverlapWarning, ParameterError, UnseenValueWarning
 
 
 def test_tree_weights_are_the_ratio_of_counts_exactly(shift):
@@ -50,7 +41,7 @@ def test_the_sample_total_is_the_population_total_rescaled(shift):
     [TreeWeights(), TreeWeights(honest=True), ClusterWeights(), HistogramWeights()],
     ids=lambda weighter: str(weighter),
 )
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_weights_move_the_sample_to_the_population(shift, weighter):
     weighter.fit(shift.sample, shift.labels, population=shift.population)
     before = shift.sample[:, 0].mean() - shift.population[:, 0].mean()

@@ -21,14 +21,11 @@ from unskew import (
     AutoWeights,
     ClassifierWeights,
     FrequencyWeights,
-    LearnerError,
-    OverlapError,
-    OverlapWarning,
-    ParameterError,
     Population,
     load_weighter,
     save_weighter,
 )
+from unskew.errors import LearnerError, OverlapError, OverlapWarning, ParameterError
 
 NAMED = ["logistic", "boosted"]
 
@@ -284,7 +281,7 @@ def test_a_sample_far_from_the_whole_population_is_refused(weighter):
         weighter.fit(sample, population=population)
 
 
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("m", [1, 2, 10])
 def test_very_few_rows(name, m):

@@ -6,7 +6,8 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN, Birch, BisectingKMeans, KMeans, MeanShift
 from sklearn.mixture import GaussianMixture
 
-from unskew import ClusterWeights, InputError, ParameterError
+from unskew import ClusterWeights
+from unskew.errors import InputError, ParameterError
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from unskew import ClusterWeights, InputError, ParameterError
     ],
     ids=lambda clusterer: type(clusterer).__name__,
 )
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 def test_any_clusterer_that_predicts(shift, clusterer):
     weighter = ClusterWeights(clusterer, total="population", scaling=None)
     weighter.fit(shift.sample[:300], population=shift.population[:800])

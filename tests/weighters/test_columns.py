@@ -10,16 +10,15 @@ from sklearn.linear_model import LinearRegression
 from unskew import (
     ClusterWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
-    ParameterError,
     Reweighted,
     TreeWeights,
     diagnose,
 )
+from unskew.errors import InputError, ParameterError
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 RANDOM = np.random.default_rng(1)
 CENSUS = pd.DataFrame({"age": RANDOM.normal(40, 10, 500), "town": RANDOM.choice(list("ab"), 500)})

@@ -21,19 +21,16 @@ from unskew import (
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
-    InputTypeError,
     KernelMeanMatching,
     KnownProbability,
     LabelShiftWeights,
-    ParameterError,
     Population,
     Reweighted,
     Tempered,
     TreeWeights,
-    UnskewError,
     Unweighted,
 )
+from unskew.errors import InputError, InputTypeError, ParameterError, UnskewError
 
 
 class _AskingTheSample:
@@ -116,8 +113,8 @@ def checks_that_cannot_apply(estimator):
     return {}
 
 
-@pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")
-@pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.LabelShiftWarning")
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(

@@ -10,7 +10,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from tests.weighters.shifts import shifted
 
-from unskew import DensityRatioWeights, OverlapWarning, ParameterError, Population, diagnose
+from unskew import DensityRatioWeights, Population, diagnose
+from unskew.errors import OverlapWarning, ParameterError
 
 FORMS = {
     "squared": DensityRatioWeights(),
@@ -19,7 +20,7 @@ FORMS = {
 }
 every_form = pytest.mark.parametrize("form", FORMS)
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 
 def gaussian(rows, centres, bandwidth):

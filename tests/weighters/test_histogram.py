@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import HistogramWeights, ParameterError
+from unskew import HistogramWeights
+from unskew.errors import ParameterError
 
 
 def test_histogram_buckets_by_width_and_quantile():

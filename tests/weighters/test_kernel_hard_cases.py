@@ -7,17 +7,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.weighters.shifts import shifted
 
-from unskew import (
-    DensityRatioWeights,
-    InputError,
-    KernelMeanMatching,
-    OverlapWarning,
-    ParameterError,
-    Population,
-)
+from unskew import DensityRatioWeights, KernelMeanMatching, Population
+from unskew.errors import InputError, OverlapWarning, ParameterError
 
 # Selection is strong and samples are small: the warnings of regions without rows are right.
-pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* not covered by the sample:unskew.errors.OverlapWarning"
+)
 
 KERNEL_WEIGHTERS = {
     "exact": KernelMeanMatching(method="exact"),
@@ -52,7 +48,7 @@ class TestHardCases:
 
     @pytest.mark.parametrize("method", KERNEL_WEIGHTERS)
     @pytest.mark.parametrize("value", [1e20, 1e45, 1e300])
-    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_a_huge_value_in_the_population(self, method, value):
         sample, population = shifted()
@@ -65,7 +61,7 @@ class TestHardCases:
             assert weighter.certificate_.converged
 
     @pytest.mark.parametrize("bandwidth", [0.01, 0.001, 0.0001])
-    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
     def test_narrow_kernels_are_taken_in_double_precision(self, bandwidth):
         sample, population = shifted(d=1, m=200, n=2000)
         weighter = KernelMeanMatching(bandwidth=bandwidth, scaling=None, ridge=0.0).fit(
@@ -109,7 +105,7 @@ class TestHardCases:
         )
 
     @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 50), (50, 1), (2, 2)])
-    @pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
     @pytest.mark.parametrize("method", KERNEL_WEIGHTERS)
     def test_one_row(self, m, n, method):
         sample, population = shifted(m=m, n=n, by=0.1)

@@ -19,7 +19,9 @@ from unskew import (
 from unskew.numerics.kernels import GaussianKernel, LaplaceKernel
 
 # Selection is strong and samples are small: the warnings of regions without rows are right.
-pytestmark = pytest.mark.filterwarnings("ignore:.* not covered by the sample:unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* not covered by the sample:unskew.errors.OverlapWarning"
+)
 
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
 

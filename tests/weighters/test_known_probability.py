@@ -7,15 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from unskew import (
-    ConformalRegressor,
-    HistogramWeights,
-    InputError,
-    KnownProbability,
-    ParameterError,
-    Reweighted,
-    Unweighted,
-)
+from unskew import ConformalRegressor, HistogramWeights, KnownProbability, Reweighted, Unweighted
+from unskew.errors import InputError, ParameterError
 
 X = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0, 60.0, 70.0], "town": list("abcabc")})
 ROWS = np.arange(12.0).reshape(6, 2)

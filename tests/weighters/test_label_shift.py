@@ -14,16 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from unskew import (
-    InputError,
-    LabelShiftWarning,
-    LabelShiftWeights,
-    LearnerError,
-    ParameterError,
-    Population,
-    Reweighted,
-    estimate,
-)
+from unskew import LabelShiftWeights, Population, Reweighted, estimate
+from unskew.errors import InputError, LabelShiftWarning, LearnerError, ParameterError
 
 METHODS = ("mlls", "bbse")
 
@@ -105,7 +97,9 @@ class TestEstimates:
         calibrated.fit(X, y, population=U)
         np.testing.assert_allclose(calibrated.class_weights_, [1.8, 0.2], atol=2e-3)
 
-    @pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning", "ignore:The solution gives")
+    @pytest.mark.filterwarnings(
+        "ignore::unskew.errors.LabelShiftWarning", "ignore:The solution gives"
+    )
     def test_likelihood_is_more_precise_than_the_linear_system(self):
         errors = {method: [] for method in ("mlls", "bbse")}
         for seed in range(12):
@@ -223,7 +217,9 @@ class TestContract:
         assert log_loss(hidden, model.predict_proba(U)) < 0.8 * uncorrected
         assert log_loss(hidden, corrected) < 0.8 * uncorrected
 
-    @pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")  # of one draw in a hundred
+    @pytest.mark.filterwarnings(
+        "ignore::unskew.errors.LabelShiftWarning"
+    )  # of one draw in a hundred
     def test_an_interval_is_as_wide_as_estimates_vary(self):
         """Replicates draw sample rows anew, so that some have no weight."""
         shares = []
@@ -291,7 +287,7 @@ class TestVerdict:
         assert weighter.shift_test_.p_value < 1e-6
         assert "Selection depends on columns too" in str(weighter.shift_test_)
 
-    @pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.LabelShiftWarning")
     def test_it_rejects_label_shift_as_seldom_as_it_says(self):
         p_values = []
         for seed in range(60):
@@ -351,7 +347,7 @@ class TestErrors:
                 self.X, self.y, population=self.U
             )
 
-    @pytest.mark.filterwarnings("ignore::unskew.LabelShiftWarning")
+    @pytest.mark.filterwarnings("ignore::unskew.errors.LabelShiftWarning")
     def test_negative_solutions_are_warned_of(self):
         X, y, _, _ = shifted((0.5, 0.5), m=400)
         far = X[y == 0] - 0.5 * (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from unskew import LabelShiftWeights, Population, UnskewError
+from unskew import LabelShiftWeights, Population
+from unskew.errors import UnskewError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),

@@ -10,19 +10,12 @@ import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import (
-    FrequencyWeights,
-    HistogramWeights,
-    InputError,
-    OverlapError,
-    OverlapWarning,
-    Population,
-    TreeWeights,
-)
+from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights
+from unskew.errors import InputError, OverlapError, OverlapWarning
 from unskew.population.cell_counts import CellCounts
 from unskew.population.summaries import RowBlock
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 
 def test_an_unseen_category_is_shared_by_all_that_are_equally_far():

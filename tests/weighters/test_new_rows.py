@@ -14,11 +14,11 @@ from unskew import (
     HistogramWeights,
     KnownProbability,
     TreeWeights,
-    UnseenValueWarning,
     Unweighted,
     load_weighter,
     save_weighter,
 )
+from unskew.errors import UnseenValueWarning
 
 DEPENDING = [
     TreeWeights(),

@@ -15,20 +15,19 @@ from unskew import (
     DensityRatioWeights,
     FrequencyWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
-    ParameterError,
     SparkSample,
     TreeWeights,
     Unweighted,
 )
+from unskew.errors import InputError, ParameterError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::unskew.OverlapWarning"),
+    pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning"),
 ]
 
 M, N = 400, 1500

@@ -15,16 +15,15 @@ import unskew
 from unskew import (
     ClusterWeights,
     HistogramWeights,
-    InputError,
     KernelMeanMatching,
     KnownProbability,
-    ParameterError,
     TreeWeights,
     load_weighter,
     save_weighter,
 )
+from unskew.errors import InputError, ParameterError
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 
 @pytest.mark.parametrize("name", WEIGHTERS)

@@ -16,16 +16,11 @@ from sklearn.cluster import KMeans
 from sklearn.tree._tree import Tree
 from tests.weighters.stored_weighters import WEIGHTERS
 
-from unskew import (
-    InputError,
-    InputFileError,
-    TreeWeights,
-    load_weighter,
-    save_weighter,
-)
+from unskew import TreeWeights, load_weighter, save_weighter
+from unskew.errors import InputError, InputFileError
 from unskew.weighters import storage
 
-pytestmark = pytest.mark.filterwarnings("ignore::unskew.OverlapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
 
 class _Marker:

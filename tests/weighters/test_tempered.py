@@ -12,10 +12,10 @@ from unskew import (
     KernelMeanMatching,
     KnownProbability,
     Margins,
-    ParameterError,
     Tempered,
     TreeWeights,
 )
+from unskew.errors import ParameterError
 
 SAMPLE = pd.DataFrame({"town": list("aaaabbbccd")})
 POPULATION = pd.DataFrame({"town": list("aabbccdddd")})

@@ -92,11 +92,13 @@ def with_classes(problem: Problem) -> Problem:
     return problem._replace(labels=np.where(labels > np.median(labels), "high", "low"))
 
 
-def check_refusal(error: unskew.UnskewError, problem: Problem) -> None:
-    assert isinstance(error, problem.refused or unskew.UnskewError)
+def check_refusal(error: unskew.errors.UnskewError, problem: Problem) -> None:
+    assert isinstance(error, problem.refused or unskew.errors.UnskewError)
     message = str(error)
     assert "\n" not in message
-    if isinstance(error, unskew.OverlapError):  # the data are as they are: what can be changed?
+    if isinstance(
+        error, unskew.errors.OverlapError
+    ):  # the data are as they are: what can be changed?
         assert any(
             f"{name}=" in message for name in ("empty", "overlap", "columns", "on_infeasible")
         )
@@ -118,12 +120,16 @@ def test_proper_weights_or_a_clear_refusal(weighter, factory):
                 population=problem.population,
                 sample_weight=problem.sample_weight,
             )
-        except unskew.UnskewError as error:
+        except unskew.errors.UnskewError as error:
             check_refusal(error, problem)
         else:
             assert problem.refused is None
             check_weights(fitted, problem)
     for warning in caught:  # unskew's own point at the line that called it
-        own = unskew.OverlapWarning | unskew.UnseenValueWarning | unskew.LabelShiftWarning
+        own = (
+            unskew.errors.OverlapWarning
+            | unskew.errors.UnseenValueWarning
+            | unskew.errors.LabelShiftWarning
+        )
         assert issubclass(warning.category, own | ConvergenceWarning)
         assert warning.filename == __file__, str(warning)

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from unskew import InputTypeError, Population, UnskewError
+from unskew import Population
+from unskew.errors import InputTypeError, UnskewError
 
 M, N = 24, 60
 

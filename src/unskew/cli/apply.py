@@ -67,9 +67,9 @@ class Apply(Command):
             print(f"Written: {self.output}")
 
     def _weigh(self, loaded: Any, features: pa.Table) -> Any:
-        from unskew import InputError, UnskewError
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.progress import progress_shown
+        from unskew.errors import InputError, UnskewError
 
         try:
             with progress_shown("Weighing", quiet=self.quiet), warnings_as_notes():
@@ -83,7 +83,7 @@ class Apply(Command):
 
 def _features(rows: pa.Table, weighter: Any, source: str) -> pa.Table:
     """Return the columns that the weighter was fitted with."""
-    from unskew import InputError
+    from unskew.errors import InputError
     from unskew.population.column_names import which_there_are
 
     fitted = list(getattr(weighter, "feature_names_in_", rows.column_names))

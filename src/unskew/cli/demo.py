@@ -17,8 +17,8 @@ from unskew.cli.outputs import check_report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unskew import Diagnosis
     from unskew.cli.demonstration import Draw, ErrorSummary
+    from unskew.results import Diagnosis
 
 WORTH_A_PROCESS = 10
 """How many draws repay the start of a second process."""

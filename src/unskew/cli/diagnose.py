@@ -15,7 +15,7 @@ from unskew.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unskew import Diagnosis
+    from unskew.results import Diagnosis
 
 BIAS_LEFT = 1
 ANY = "bias"

@@ -15,9 +15,10 @@ from unskew.cli.arguments import WeighingArguments
 from unskew.cli.methods import Method, make_weighter
 
 if TYPE_CHECKING:
-    from unskew import Estimate as Estimated
-    from unskew import Estimates, Margins, Population, Sensitivity
+    from unskew import Margins, Population
     from unskew.cli.inputs import SampleFile
+    from unskew.results import Estimate as Estimated
+    from unskew.results import Estimates, Sensitivity
 
 
 class StatisticName(StrEnum):
@@ -128,10 +129,10 @@ class EstimateCommand(WeighingArguments):
 
     def run(self) -> None:
         """Estimate, write the result, and print it."""
-        from unskew import OverlapError
         from unskew.cli.inputs import open_inputs
         from unskew.cli.outputs import check_outputs, warnings_as_notes
         from unskew.cli.reports import not_covered, refusal
+        from unskew.errors import OverlapError
         from unskew.files import whole_files
 
         known = self.file_of_population()
@@ -214,7 +215,7 @@ def _asked(
 
 def _sensitivities(found: Estimated | Estimates, asked: dict[str, Any]) -> dict[Any, Sensitivity]:
     """Return the sensitivity of each estimate by its label; that of a single one by None."""
-    from unskew import Estimate as Estimated
+    from unskew.results import Estimate as Estimated
 
     each = {None: found} if isinstance(found, Estimated) else found
     return {label: one.sensitivity(**asked) for label, one in each.items()}
@@ -290,9 +291,9 @@ def _write(
     """Write the result: everything as JSON, or a row for each estimate."""
     import pyarrow as pa
 
-    from unskew import Estimate as Estimated
     from unskew.cli.outputs import write_table
     from unskew.files import writing
+    from unskew.results import Estimate as Estimated
 
     if path.suffix.lower() == ".json":
         with writing(path):

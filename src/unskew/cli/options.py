@@ -27,7 +27,8 @@ def complete_columns(position: int) -> Callable[[typer.Context, str], list[str]]
 
 def columns_of(source: Any) -> list[str]:
     """Return the columns of files, from their beginnings; none if they cannot be read."""
-    from unskew import Population, UnskewError
+    from unskew import Population
+    from unskew.errors import UnskewError
 
     if not source or source == "-":
         return []

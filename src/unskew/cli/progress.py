@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unskew import Progress
+    from unskew.results import Progress
 
 
 PLAIN_EVERY = 15.0

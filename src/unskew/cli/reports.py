@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unskew import Diagnosis, OverlapError, OverlapRule
     from unskew.diagnostics.diagnosis import Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
+    from unskew.errors import OverlapError
     from unskew.population.doubtful_columns import Doubt
+    from unskew.results import Diagnosis, OverlapRule
 
 
 _MOST = 5
@@ -120,8 +121,8 @@ def refusal(
 
     Columns that are doubtful as features are what to leave out first.
     """
-    from unskew import OverlapError
     from unskew.cli.phrases import OPTIONS
+    from unskew.errors import OverlapError
     from unskew.weighters.next_step import leave_out
 
     drop = f" {leave_out(doubts).sentence(OPTIONS)}" if doubts else ""

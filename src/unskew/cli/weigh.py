@@ -16,10 +16,11 @@ from unskew.cli.methods import Method, TotalOption, make_weighter
 from unskew.errors import refuse_removed
 
 if TYPE_CHECKING:
-    from unskew import Diagnosis, Margins, Population
+    from unskew import Margins, Population
     from unskew.cli.inputs import SampleFile
     from unskew.diagnostics.diagnose import FitToDiagnose
     from unskew.population.doubtful_columns import Doubt
+    from unskew.results import Diagnosis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +130,10 @@ class Weigh(WeighingArguments):
         self, weighter: Any, rows: SampleFile, population: Population | Margins
     ) -> tuple[FitToDiagnose, Any]:
         """Fit the weighter; return the fit, and replicates of its weights or None."""
-        from unskew import OverlapError
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.phrases import OPTIONS
         from unskew.diagnostics.diagnose import FitToDiagnose
+        from unskew.errors import OverlapError
         from unskew.weighters.next_step import leave_out
 
         data = {"population": population, "y": rows.labels, "sample_weight": rows.design}
@@ -176,7 +177,7 @@ class Weigh(WeighingArguments):
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
     """Refuse what is known to fail before anything is read."""
-    from unskew import ParameterError
+    from unskew.errors import ParameterError
 
     why = {Method.TREE: "to grow its tree", Method.LABEL_SHIFT: "as its weights go by class"}
     if target is None and method in why:
@@ -233,10 +234,10 @@ def _print_summary(
 
 def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
     """Print whether the weights correct the bias; they are written already, whatever happens."""
-    from unskew import UnskewError
     from unskew.cli.outputs import print_note, warnings_as_notes
     from unskew.cli.progress import progress_shown
     from unskew.cli.reports import format_verdict
+    from unskew.errors import UnskewError
 
     try:
         with progress_shown("Judging the weights"), warnings_as_notes():

@@ -381,7 +381,7 @@ def analyse(
     nested: bool | None,
     benchmark: bool,
 ) -> Sensitivity:
-    """Return what :meth:`unskew.Estimate.sensitivity` does."""
+    """Return what :meth:`unskew.results.Estimate.sensitivity` does."""
     factors, goal = checked_odds(odds), _checked_threshold(threshold, found)
     if basis.target.statistic.without_bounds:
         raise InputError(basis.target.statistic.without_bounds)

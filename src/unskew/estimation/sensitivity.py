@@ -34,7 +34,7 @@ class OddsBounds:
 
     Examples
     --------
-    >>> from unskew import OddsBounds
+    >>> from unskew.results import OddsBounds
     >>> bounds = OddsBounds(2.0, (1.0, 3.0), (0.9, 3.1), sharp=(1.5, 2.5), sharp_interval=None)
     >>> bounds.best  # the sharp ones, where there are some
     (1.5, 2.5)
@@ -73,7 +73,7 @@ class ColumnOdds:
 
     Examples
     --------
-    >>> from unskew import ColumnOdds
+    >>> from unskew.results import ColumnOdds
     >>> ColumnOdds("region", largest=1.8, typical=1.4).typical
     1.4
     """
@@ -100,7 +100,7 @@ class SurveyBias:
 
     Examples
     --------
-    >>> from unskew import SurveyBias
+    >>> from unskew.results import SurveyBias
     >>> SurveyBias(0.1, smub=(0.0, 0.4, 4.0), mub=(0.0, 0.8, 8.0)).informative
     False
     """
@@ -119,7 +119,7 @@ class SurveyBias:
 class Sensitivity:
     """How much a number changes if selection depends on what no column shows.
 
-    Returned by :meth:`unskew.Estimate.sensitivity`; prints as a sentence.
+    Returned by :meth:`unskew.results.Estimate.sensitivity`; prints as a sentence.
 
     Attributes
     ----------

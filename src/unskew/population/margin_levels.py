@@ -30,29 +30,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, InputTypeError, warn_caller
+from unskew.errors import CollapsedLevelsWarning, InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.groupings import Bands, distinct, lookup
 from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
-
-
-class CollapsedLevelsWarning(UserWarning):
-    """Levels of a margin with few sample rows were merged with others.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import pandas as pd
-    >>> from unskew import CalibrationWeights, CollapsedLevelsWarning, Margins
-    >>> survey = pd.DataFrame({"town": ["Ulm"] * 12 + ["Bonn"] * 12 + ["Trier"]})
-    >>> census = Margins({"town": {"Ulm": 50, "Bonn": 40, "Trier": 10}}, collapse=5)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     weighter = CalibrationWeights().fit(survey, population=census)
-    >>> any(warning.category is CollapsedLevelsWarning for warning in caught)
-    True
-    """
 
 
 @dataclass(frozen=True)

@@ -179,12 +179,12 @@ class Population:
     on_error : {"raise", "skip"}, default="raise"
         What to do with a file that is damaged, disappears, or changes after it was opened. "skip"
         leaves it out with all its rows, including those already read, warns
-        (:class:`unskew.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose columns
-        or types differ, and values that cannot be converted, are errors in either case.
+        (:class:`unskew.errors.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose
+        columns or types differ, and values that cannot be converted, are errors in either case.
     progress : function of a Progress, optional
         Called at most ten times a second and once at the end with the progress of a pass
-        (:class:`unskew.Progress`), from the calling thread. An exception that it raises ends the
-        pass.
+        (:class:`unskew.results.Progress`), from the calling thread. An exception that it raises
+        ends the pass.
 
     Notes
     -----

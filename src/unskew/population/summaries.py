@@ -65,7 +65,8 @@ class Summary(ABC):
 
     Examples
     --------
-    >>> from unskew import Population, Summary
+    >>> from unskew import Population
+    >>> from unskew.results import Summary
     >>> class Rows(Summary):
     ...     n = 0
     ...     def update(self, rows):

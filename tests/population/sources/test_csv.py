@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError, Population
+from unskew import Population
+from unskew.errors import InputError
 from unskew.population import Reservoir
 
 

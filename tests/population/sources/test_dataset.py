@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError
+from unskew.errors import InputError
 
 
 def test_a_file_without_a_column_is_named(tmp_path):

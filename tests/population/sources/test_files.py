@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.population.frequencies import frequencies
 
-from unskew import InputError
+from unskew.errors import InputError
 
 
 def test_other_files_and_other_number_types_beside(tmp_path):

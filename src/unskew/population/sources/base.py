@@ -47,7 +47,7 @@ class File:
 class Source(ABC):
     """Rows that can be read part by part.
 
-    An unreadable file raises :class:`unskew.UnreadableFileError` when its turn comes.
+    An unreadable file raises :class:`unskew.errors.UnreadableFileError` when its turn comes.
 
     Attributes
     ----------
