@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unskew"
 
 # Targets: 25,000 code lines, 180 files, 300 classes.
-MAX_CODE_LINES = 31_370
-MAX_FILES = 238
-MAX_CLASSES = 473
+MAX_CODE_LINES = 31_398
+MAX_FILES = 220
+MAX_CLASSES = 478
 MAX_BENCHMARK_LINES = 5_000  # all lines of benchmarks
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
 STILL_TWICE: set[str] = set()  # class names that exist more than once
