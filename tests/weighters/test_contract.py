@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unskew import (
@@ -99,7 +99,7 @@ class CheckedReweighted(_AskingTheSample, Reweighted): ...
 
 
 def checks_that_cannot_apply(estimator):
-    if isinstance(getattr(estimator, "estimator", None), LogisticRegression):
+    if isinstance(getattr(estimator, "estimator", None), LogisticRegression | Ridge):
         # Two copies of a row are two rows, one row of design weight two is one: a tree's leaf size
         # and the total of the weights, to which a regularised learner is sensitive, go by rows.
         return {"check_sample_weight_equivalence_on_dense_data": "leaves and totals go by rows"}
@@ -134,6 +134,7 @@ def checks_that_cannot_apply(estimator):
         CheckedAuto(),
         CheckedTempered(TreeWeights(), power=0.5),
         CheckedLabelShift(cv=2),
+        CheckedReweighted(Ridge()),
         CheckedReweighted(LinearRegression(), TreeWeights()),
         CheckedReweighted(LinearRegression(), Unweighted()),
         CheckedReweighted(LogisticRegression(), TreeWeights()),
