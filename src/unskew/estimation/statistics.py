@@ -287,8 +287,8 @@ class Mean(Statistic):
     >>> import numpy as np
     >>> from unskew import Mean, estimate
     >>> random = np.random.default_rng(0)
-    >>> sample, population = random.normal(0.5, 1, (200, 1)), random.normal(0, 1, (2000, 1))
-    >>> y = sample[:, 0] + random.normal(size=200)
+    >>> sample, population = random.normal(0.3, 1, (400, 1)), random.normal(0, 1, (2000, 1))
+    >>> y = sample[:, 0] + random.normal(size=len(sample))
     >>> found = estimate(sample, y, population=population, statistic=Mean())
     >>> found.value == estimate(sample, y, population=population).value
     True
@@ -371,7 +371,7 @@ class Total(Mean):
     >>> from unskew import Total, estimate
     >>> random = np.random.default_rng(0)
     >>> sample, population = random.normal(5, 1, (200, 1)), random.normal(5, 1, (2000, 1))
-    >>> y = sample[:, 0] + random.normal(size=200)
+    >>> y = sample[:, 0] + random.normal(size=len(sample))
     >>> found = estimate(sample, y, population=population, statistic=Total())
     >>> bool(9_500 < found.value < 10_500)
     True
@@ -431,7 +431,7 @@ class Proportion(Mean):
     >>> import numpy as np
     >>> from unskew import Proportion, estimate
     >>> random = np.random.default_rng(0)
-    >>> sample, population = random.normal(0.5, 1, (200, 1)), random.normal(0, 1, (2000, 1))
+    >>> sample, population = random.normal(0.3, 1, (400, 1)), random.normal(0, 1, (2000, 1))
     >>> votes = np.where(sample[:, 0] > 0, "yes", "no")
     >>> found = estimate(sample, votes, population=population, statistic=Proportion())
     >>> bool(0.4 < found["yes"].value < 0.6)
@@ -468,7 +468,7 @@ class Quantile(Mean):
     >>> import numpy as np
     >>> from unskew import Quantile, estimate
     >>> random = np.random.default_rng(0)
-    >>> sample, population = random.normal(0.5, 1, (200, 1)), random.normal(0, 1, (2000, 1))
+    >>> sample, population = random.normal(0.3, 1, (400, 1)), random.normal(0, 1, (2000, 1))
     >>> found = estimate(sample, sample[:, 0], population=population, statistic=Quantile(0.5))
     >>> bool(found.interval[0] < 0 < found.interval[1])
     True
