@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale local COMMAND [options]
     python -m benchmarks.scale spark [options]
+    python -m benchmarks.scale weigh [options]
 
 Each part lists its commands with --help.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PARTS = ("local", "spark")
+PARTS = ("local", "spark", "weigh")
 
 
 def main() -> None:
