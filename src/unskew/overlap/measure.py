@@ -57,20 +57,26 @@ def measure_overlap(
     error = _error(mass, whole)
     sample = sample.take(np.flatnonzero(sample.design > 0))
     codes, design = sample.codes, sample.design
-    theirs = codes.transform(rows, side="population").values
-    mine, theirs, rounded = align(codes, sample.values, theirs)
+    in_population = codes.transform(rows, side="population").values
+    in_sample, in_population, rounded = align(codes, sample.values, in_population)
     columns = [
-        values_of(codes, column, mine[:, column], theirs[:, column], rows.column(column))
+        values_of(
+            codes, column, in_sample[:, column], in_population[:, column], rows.column(column)
+        )
         for column in range(len(codes.names))
     ]
-    squares = row_squares(drawn.weight, mass, whole, columns, theirs)
+    squares = row_squares(drawn.weight, mass, whole, columns, in_population)
     # 1) Values that no sample row has, beyond those that chance explains.
     regions = list(unseen_regions(codes, columns, rows, EvenDraw(design, mass, squares)))
-    rules = list(_rules(regions, mass, error, len(mine)))
+    rules = list(_rules(regions, mass, error, len(in_sample)))
     unseen = np.any([values.unseen for values in columns], axis=0)
     if search_in is not None and search_in < len(mass):
         few = drawn.first(search_in)
-        theirs, unseen, squares = theirs[few], unseen[few], squares[few] / mass[few].sum() ** 2
+        in_population, unseen, squares = (
+            in_population[few],
+            unseen[few],
+            squares[few] / mass[few].sum() ** 2,
+        )
         mass = mass[few] / mass[few].sum()
         regions = [region._replace(where=region.where[few]) for region in regions]
         error = _error(mass, False)
@@ -78,13 +84,13 @@ def measure_overlap(
     # 2) Boxes among the other rows.
     if left.any():
         draw = EvenDraw(design, mass, squares)
-        boxes = _boxes(codes, mine, theirs, left, draw, grow_on, seed)
-        rules += _rules(boxes, mass, error, len(mine))
+        boxes = _boxes(codes, in_sample, in_population, left, draw, grow_on, seed)
+        rules += _rules(boxes, mass, error, len(in_sample))
         regions += boxes
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
-    space = FeatureSpace(scaling="standard").fit_codes(codes, mine)
-    points = _mixed_points(space, mine), _mixed_points(space, theirs)
+    space = FeatureSpace(scaling="standard").fit_codes(codes, in_sample)
+    points = _mixed_points(space, in_sample), _mixed_points(space, in_population)
     far = far_rows(*points, mass, design=design, squares=squares, judge_on=grow_on, seed=seed)
     uncovered = np.maximum(explained, far)
     share = min(1.0, float(mass @ uncovered))
@@ -112,8 +118,8 @@ _METHOD = (
 
 def _boxes(
     codes: ColumnCodes,
-    mine: FloatArray,
-    theirs: FloatArray,
+    in_sample: FloatArray,
+    in_population: FloatArray,
     left: BoolArray,
     draw: EvenDraw,
     grow_on: int,
@@ -121,7 +127,7 @@ def _boxes(
 ) -> list[Region]:
     """Return boxes without sample rows among the population rows that are left."""
     masses = np.concatenate([draw.design, draw.mass])
-    ours, others, labels = _features(codes, mine, theirs, masses)
+    ours, others, labels = _features(codes, in_sample, in_population, masses)
     boxes = empty_boxes(
         ours,
         others if left.all() else others.take(np.flatnonzero(left)),
@@ -180,12 +186,12 @@ MAX_VALUES = 32
 
 
 def _features(
-    codes: ColumnCodes, mine: FloatArray, theirs: FloatArray, mass: FloatArray
+    codes: ColumnCodes, in_sample: FloatArray, in_population: FloatArray, mass: FloatArray
 ) -> tuple[Features, Features, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
     labels = []
-    for column, sides in enumerate(zip(mine.T, theirs.T, strict=True)):
+    for column, sides in enumerate(zip(in_sample.T, in_population.T, strict=True)):
         here = np.concatenate(sides)
         if codes.kinds[column] == Kind.CATEGORY:
             for rank in _frequent(here, mass):
@@ -198,7 +204,7 @@ def _features(
             features.append(np.isnan(here))
             labels.append(Label(column, "missing"))
     ours, others = (
-        [f[side] for f in features] for side in (np.s_[: len(mine)], np.s_[len(mine) :])
+        [f[side] for f in features] for side in (np.s_[: len(in_sample)], np.s_[len(in_sample) :])
     )
     return Features(ours), Features(others), labels
 

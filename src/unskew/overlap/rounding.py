@@ -16,24 +16,24 @@ from unskew.population.kinds import Kind
 class Aligned(NamedTuple):
     """The codes of both sides, and which columns were rounded."""
 
-    mine: FloatArray
-    theirs: FloatArray
+    in_sample: FloatArray
+    in_population: FloatArray
     rounded: dict[int, str]
     """A sentence for each column, by its position."""
 
 
-def align(codes: ColumnCodes, mine: FloatArray, theirs: FloatArray) -> Aligned:
+def align(codes: ColumnCodes, in_sample: FloatArray, in_population: FloatArray) -> Aligned:
     """Round the columns in which one side is rounded and the other is not, on both sides."""
     rounded: dict[int, str] = {}
     for column, (name, kind) in enumerate(zip(codes.names, codes.kinds, strict=True)):
         grid = None
         if kind != Kind.CATEGORY:
-            grid = common_grid(mine[:, column], theirs[:, column])
+            grid = common_grid(in_sample[:, column], in_population[:, column])
         if grid is None:
             continue
         if not rounded:
-            mine, theirs = mine.copy(), theirs.copy()
-        for side in (mine, theirs):
+            in_sample, in_population = in_sample.copy(), in_population.copy()
+        for side in (in_sample, in_population):
             side[:, column] = grid.nearest(side[:, column])
         who, other = ("sample", "population") if grid.of_mine else ("population", "sample")
         step = f"{grid.step:,g} days" if kind == Kind.TIME else f"{grid.step:,g}"
@@ -41,4 +41,4 @@ def align(codes: ColumnCodes, mine: FloatArray, theirs: FloatArray) -> Aligned:
             f"'{name}': the {who} is rounded to {step}, the {other} is not. Where rows of the two "
             "are compared, both are rounded to it; sums, means and cells use the values as given."
         )
-    return Aligned(mine, theirs, rounded)
+    return Aligned(in_sample, in_population, rounded)

@@ -44,8 +44,8 @@ class ScaleCheck:
         """Warn if most columns are on another scale in the population."""
         if not self._scaled or self._drawn.rows is None:
             return
-        theirs = _finite(self._drawn.rows, self._numbers)
-        many = {name: one for name, one in theirs.items() if len(np.unique(one)) > 2}
+        in_population = _finite(self._drawn.rows, self._numbers)
+        many = {name: one for name, one in in_population.items() if len(np.unique(one)) > 2}
         far = [one for one in many if one in self._scaled and _is_far(self._scaled[one], many[one])]
         if far and 2 * len(far) >= len(many):
             warn_caller(
@@ -67,8 +67,11 @@ def _finite(rows: pa.RecordBatch, names: list[str]) -> dict[str, FloatArray]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _is_far(mine: FloatArray, theirs: FloatArray) -> bool:
-    apart, wider = abs(theirs.mean() - mine.mean()) / mine.std(), theirs.std() / mine.std()
+def _is_far(in_sample: FloatArray, in_population: FloatArray) -> bool:
+    apart, wider = (
+        abs(in_population.mean() - in_sample.mean()) / in_sample.std(),
+        in_population.std() / in_sample.std(),
+    )
     return bool(apart > _APART or not 1 / _WIDER < wider < _WIDER)
 
 

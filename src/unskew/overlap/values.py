@@ -32,25 +32,33 @@ class Region(NamedTuple):
 class ColumnValues(NamedTuple):
     """The distinct values of a column as numbers, in the sample and in the population."""
 
-    mine: IntArray
-    theirs: IntArray
+    in_sample: IntArray
+    in_population: IntArray
     unseen: BoolArray
     """Which population rows hold a value that no sample row has."""
 
     @property
     def number(self) -> int:
-        return int(max(self.mine.max(initial=-1), self.theirs.max(initial=-1))) + 1
+        return int(max(self.in_sample.max(initial=-1), self.in_population.max(initial=-1))) + 1
 
 
 def values_of(
-    codes: ColumnCodes, column: int, mine: FloatArray, theirs: FloatArray, rows: pa.Array
+    codes: ColumnCodes,
+    column: int,
+    in_sample: FloatArray,
+    in_population: FloatArray,
+    rows: pa.Array,
 ) -> ColumnValues:
     """Return the distinct values of a column; numbers and times are only missing or not."""
-    unseen = codes.is_unseen(theirs, column)
+    unseen = codes.is_unseen(in_population, column)
     if not codes.n_categories(column):
-        return ColumnValues(np.isnan(mine).astype(int), np.isnan(theirs).astype(int), unseen)
-    first, second = (np.nan_to_num(side + 1.0).astype(np.int64) for side in (mine, theirs))
-    novel = theirs == -1.0
+        return ColumnValues(
+            np.isnan(in_sample).astype(int), np.isnan(in_population).astype(int), unseen
+        )
+    first, second = (
+        np.nan_to_num(side + 1.0).astype(np.int64) for side in (in_sample, in_population)
+    )
+    novel = in_population == -1.0
     if novel.any():  # the codes are all the same, the categories are not
         indices = rows.filter(pa.array(novel)).dictionary_encode().indices
         second[novel] = 1 + codes.n_categories(column) + indices.to_numpy(zero_copy_only=False)
@@ -68,22 +76,22 @@ def unseen_regions(
     in an even draw, and about as much mass has one sample row as none (Good 1953).
     """
     n_values = sum(values.number for values in columns)
-    for column, (mine, theirs, unseen) in enumerate(columns):
+    for column, (in_sample, in_population, unseen) in enumerate(columns):
         if not unseen.any():
             continue
         number = columns[column].number
-        mass, squares = draw.totals(theirs, number)
+        mass, squares = draw.totals(in_population, number)
         # 1) Single values.
         frequent = draw.evidence(mass, squares) >= np.log(2 * n_values / CHANCE)
-        found = unseen & frequent[theirs]
+        found = unseen & frequent[in_population]
         if found.any():
             yield Region(describe_unseen(codes, rows, column, found), found, unseen=True)
         # 2) All the others together.
         rest = unseen & ~found
-        absent = np.unique(theirs[found])
-        lacking = draw.lacking(mine, theirs, number, except_for=absent)
+        absent = np.unique(in_population[found])
+        lacking = draw.lacking(in_sample, in_population, number, except_for=absent)
         least, lacks = np.log(CHANCE / 2 / len(columns)), float(draw.mass[rest].sum())
-        once = float(mass[np.bincount(mine, minlength=number) == 1].sum())
+        once = float(mass[np.bincount(in_sample, minlength=number) == 1].sum())
         if lacking.log_tail(lacks) <= least and lacks > once:
             by_chance = max(lacking.expected, once)
             yield Region(describe_unseen(codes, rows, column, rest), rest, by_chance, True)
@@ -94,7 +102,7 @@ def row_squares(
     mass: FloatArray,
     whole: bool,
     columns: list[ColumnValues],
-    theirs: FloatArray,
+    in_population: FloatArray,
 ) -> FloatArray:
     """Return the sum of squared masses of the rows that each population row stands for.
 
@@ -104,7 +112,7 @@ def row_squares(
     """
     counts = whole and len(np.unique(weight)) > 1 and bool((weight % 1 == 0).all())
     if counts:
-        categories = np.column_stack([values.theirs for values in columns])
-        points = np.column_stack([np.nan_to_num(theirs), categories])
+        categories = np.column_stack([values.in_population for values in columns])
+        points = np.column_stack([np.nan_to_num(in_population), categories])
         counts = len(np.unique(points, axis=0)) == len(points)
     return mass / weight.sum() if counts else mass**2
