@@ -9,9 +9,8 @@ import pytest
 from benchmarks.answers.__main__ import records_of, run
 from benchmarks.answers.designs import DESIGNS
 from benchmarks.answers.measure import draw_of, weight_error
-from benchmarks.answers.page import PAGE, RESULTS, page
+from benchmarks.answers.page import RESULTS
 from benchmarks.answers.summary import (
-    SETTLED,
     averages,
     intervals_of,
     line_of,
@@ -127,9 +126,9 @@ def test_weight_error_has_no_scale():
 
 STORED = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
 MISSED = {
-    "sixty levels": "a note names levels without sample rows, although intervals hold",
-    "threshold": "intervals hold in 88 %, without a note: the value of the jump is known roughly",
-    "pareto tail": "a note on the tail in a third of the draws, although intervals hold",
+    "sixty levels": "a doubt in 7 % of the draws, of levels without sample rows; intervals hold",
+    "lognormal spend": "a doubt in 7 % of the draws, of the tail or of a region; intervals hold",
+    "steep": "a doubt in 45 % of the draws: 5 % of the population are beyond the sample",
 }
 """The designs that miss a limit, with the reason; a miss in brackets may be chance."""
 
@@ -147,18 +146,12 @@ def test_the_limits_of_each_design(name):
 @pytest.mark.skipif(not STORED, reason="there was no run yet")
 def test_every_design_was_run_and_the_limits_on_average_hold():
     assert list(STORED) == list(DESIGNS)
-    assert min(one["draws"] for one in STORED.values()) >= 100
+    assert min(one["draws"] for one in STORED.values()) >= 300
+    assert min(one["compared"] for one in STORED.values()) >= 60
     mean = averages(STORED)
-    assert mean["weight_error"] <= 1.1
-    # Of few draws, the best of twelve methods is the best by luck.
-    assert mean["rmse"] <= 1.1 or min(one["compared"] for one in STORED.values()) < SETTLED
+    assert max(mean.values()) <= 1.1
 
 
 def test_the_shell_gives_pythons_numbers():
     asked = [one["doors"] for one in STORED.values() if one["doors"]]
     assert {answer for one in asked for answer in one.values()} <= {"same"}
-
-
-@pytest.mark.skipif(not STORED, reason="there was no run yet")
-def test_the_page_shows_the_stored_results():
-    assert PAGE.read_text(encoding="utf-8") == page(STORED)
