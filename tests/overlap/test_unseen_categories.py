@@ -9,6 +9,7 @@ from unskew import (
     AutoWeights,
     CalibrationWeights,
     ClassifierWeights,
+    ClusterWeights,
     HistogramWeights,
     Margins,
     Unweighted,
@@ -137,3 +138,30 @@ def test_a_level_of_margins_that_the_sample_lacks_is_named():
         found = estimate(sample, np.arange(1000.0), population=margins)
     assert any("town = d: 4.0 %" in note and "make up" in note for note in found.notes)
     assert found.weighter.overlap_.uncovered == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("kind", [int, bool, float])
+@pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
+def test_a_mark_that_no_sample_row_has_is_named_by_every_weighter(kind):
+    """A number of few values is a category: nothing else says that 2 % are unlike all rows."""
+    random = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"age": random.normal(40, 12, 5000), "mark": (random.uniform(size=5000) < 0.02)}
+    )
+    sample = people[~people["mark"]].sample(1000, random_state=0).astype({"mark": kind})
+    people, share = people.astype({"mark": kind}), people["mark"].mean()
+    text = f"mark = {'true' if kind is bool else 1}: {100 * share:.1f} % of the population, 0 of"
+    for weighter in (AutoWeights(), ClassifierWeights("logistic"), ClusterWeights()):
+        with pytest.warns(OverlapWarning, match=text):
+            weighter.fit(sample, population=people)
+    found = estimate(sample, sample["age"], population=people, weighter=ClusterWeights())
+    assert any(text in note and "make up" in note for note in found.notes)
+    assert "mark" in diagnose(sample, people).verdict.headline
+
+
+def test_a_count_that_chance_leaves_out_is_no_category():
+    random = np.random.default_rng(1)
+    people = pd.DataFrame({"children": random.poisson(1.2, 5000).clip(0, 8)})
+    sample = people.sample(200, random_state=1)
+    assert set(people["children"]) > set(sample["children"])
+    assert not ClusterWeights().fit(sample, population=people).overlap_.unseen

@@ -12,10 +12,15 @@ from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap.words import describe_unseen
 from unskew.population.encode import ColumnCodes
+from unskew.population.kinds import Kind
 
 CHANCE = 0.01
 """The probability that an even draw of the sample's size lacks any value, or so much of any column,
 that it is reported. Values and columns get half of it each."""
+
+
+FEW_NUMBERS = 10
+"""A column of numbers with at most so many in the population is one of values."""
 
 
 class Region(NamedTuple):
@@ -49,9 +54,16 @@ def values_of(
     in_population: FloatArray,
     rows: pa.Array,
 ) -> ColumnValues:
-    """Return the distinct values of a column; numbers and times are only missing or not."""
+    """Return the distinct values of a column; many numbers, and times, are only missing or not."""
     unseen = codes.is_unseen(in_population, column)
     if not codes.n_categories(column):
+        numbers = np.unique(in_population[~np.isnan(in_population)])
+        if len(numbers) <= FEW_NUMBERS and codes.kinds[column] == Kind.NUMBER:
+            # A mark of 0 and 1, or a code: a number that no sample row has is a category.
+            numbers = np.append(np.unique(in_sample[~np.isnan(in_sample)]), numbers)
+            numbers = np.unique(numbers)  # and the place after them is that of missing values
+            first, second = (np.searchsorted(numbers, side) for side in (in_sample, in_population))
+            return ColumnValues(first, second, unseen | ~np.isin(second, first))
         return ColumnValues(
             np.isnan(in_sample).astype(int), np.isnan(in_population).astype(int), unseen
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from unskew.errors import UnseenValueWarning
 from unskew.numerics.empty_boxes import Box, Condition
@@ -106,19 +108,22 @@ def count_unseen(
 ) -> dict[str, int]:
     """Return the values that a column has on some rows and how often, the most frequent first.
 
-    "missing" is one of them; where the column holds no categories, "not missing" is the other.
+    "missing" is one of them; where the sample has no value at all, "not missing" is the other.
     """
     values = rows.column(column).filter(pa.array(where))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    missing = int(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False).sum())
+    present = values.filter(pc.invert(values.is_null(nan_is_null=True)))
+    missing = len(values) - len(present)
     counts = {"missing": missing} if missing else {}
-    if codes.kinds[column] != Kind.CATEGORY:
+    numbers = codes.kinds[column] != Kind.CATEGORY
+    if numbers and codes.counts_categories(column):
         return (
             counts if missing == len(values) else {**counts, "not missing": len(values) - missing}
         )
-    entries = sorted(values.drop_null().value_counts().to_pylist(), key=lambda c: -c["counts"])
-    return counts | {str(entry["values"]): entry["counts"] for entry in entries}
+    entries = sorted(present.value_counts().to_pylist(), key=lambda c: -c["counts"])
+    shown = partial(codes.format_value, column) if numbers else str
+    return counts | {shown(entry["values"]): entry["counts"] for entry in entries}
 
 
 def warn_of_unseen(
