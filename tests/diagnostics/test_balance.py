@@ -10,7 +10,7 @@ from unskew import Population, diagnose
 from unskew.diagnostics.balance import kolmogorov_smirnov
 from unskew.diagnostics.columns import ColumnTotals
 from unskew.population import RowBlock
-from unskew.population.encode import ColumnCodes
+from unskew.rows.encode import ColumnCodes
 
 
 def features(found):

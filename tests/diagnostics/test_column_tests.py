@@ -8,7 +8,7 @@ from unskew import Population, diagnose
 from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.sides import Sides
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 
 SHARES = np.array([0.5, 0.3, 0.18, 0.02])
 

@@ -13,9 +13,8 @@ from unskew.diagnostics.comparison import Comparator
 from unskew.diagnostics.sides import Sides
 from unskew.numerics.row_keys import have_rows_in_common, pair_rows
 from unskew.population.reservoir import Reservoir
-from unskew.population.rows import as_rows
-from unskew.population.sample import Sample
-from unskew.population.summaries import RowBlock
+from unskew.rows.sample import Sample
+from unskew.rows.tables import RowBlock, as_rows
 
 
 def drawn_from(population, selected=None, weight=None, size=20_000):

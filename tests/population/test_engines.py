@@ -16,10 +16,10 @@ import pytest
 
 from unskew import CalibrationWeights, Population, TreeWeights
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
-from unskew.population.encode import ColumnCodes
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Number
-from unskew.population.rows import as_rows
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.features import FeatureSet, Number
+from unskew.rows.tables import as_rows
 
 
 class ArrowStream:

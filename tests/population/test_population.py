@@ -11,9 +11,9 @@ import pytest
 from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights, Unweighted
 from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError, UnskewError
 from unskew.population import Reservoir, TotalWeight
-from unskew.population.encode import ColumnCodes
-from unskew.population.rows import as_rows
 from unskew.results import Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.tables import as_rows
 
 DECIMALS = pa.array(["19.99", "2.50"]).cast(pa.decimal128(5, 2))
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})

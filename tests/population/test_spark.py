@@ -27,12 +27,12 @@ from unskew import (
 )
 from unskew.errors import InputError, InputTypeError, OverlapWarning, ParameterError
 from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
-from unskew.population.encode import ColumnCodes
 from unskew.population.reading import PassTotals
-from unskew.population.rows import as_rows
 from unskew.population.sources import spark as spark_source
 from unskew.population.sources.spark import pack, unpack
 from unskew.results import Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.tables import as_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from tests.theory.helpers import by_ratio, raking
 
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.theory.assumption_tests import _Functions, check_form
 from unskew.theory.population_source import PopulationSource
 

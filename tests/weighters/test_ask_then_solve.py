@@ -27,7 +27,7 @@ from unskew import (
 )
 from unskew.errors import InputError, ParameterError
 from unskew.population import EncodedRows, Moments, Sample, Summaries, TotalWeight
-from unskew.population.encode import ColumnCodes
+from unskew.rows.encode import ColumnCodes
 from unskew.weighters.base import Weighter
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")

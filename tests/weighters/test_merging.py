@@ -13,7 +13,7 @@ from tests.population.frequencies import frequencies
 from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights
 from unskew.errors import InputError, OverlapError, OverlapWarning
 from unskew.population.cell_counts import CellCounts
-from unskew.population.summaries import RowBlock
+from unskew.rows.tables import RowBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 

@@ -203,7 +203,7 @@ def test_trees_are_found_wherever_they_are(put, tmp_path):
 
 
 def test_a_table_survives_as_bytes_and_a_bad_one_does_not():
-    from unskew.population.rows import as_rows, bytes_of_table, table_of_bytes
+    from unskew.rows.tables import as_rows, bytes_of_table, table_of_bytes
 
     frame = pd.DataFrame({"a": pd.Categorical(["x", None]), "b": [1, 2]})
     table = as_rows(frame, name="X").table

@@ -90,6 +90,7 @@ def test_bad_files_are_refused_in_one_sentence_and_never_run(saved_tree, tmp_pat
         "no schema": (_with_about(_zip({"a": b""})), "damaged"),
         "newer": (_with_about(bare, unskew="99.1"), "saved by unskew 99.1, which is newer"),
         "newer format": (_with_about(bare, format=99), "newer"),
+        "older format": (_with_about(bare, format=1), "earlier unskew"),
         "no version": (_with_about(bare, unskew="?"), "damaged"),
         "no format": (_with_about(bare, format="one"), "damaged"),
         "a huge header": (_with_about(bare, format=1, text="x" * 20_000), "too large"),

@@ -84,7 +84,7 @@ class Apply(Command):
 def _features(rows: pa.Table, weighter: Any, source: str) -> pa.Table:
     """Return the columns that the weighter was fitted with."""
     from unskew.errors import InputError
-    from unskew.population.column_names import which_there_are
+    from unskew.rows.column_names import which_there_are
 
     fitted = list(getattr(weighter, "feature_names_in_", rows.column_names))
     missing = [name for name in fitted if name not in rows.column_names]

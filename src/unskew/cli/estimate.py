@@ -260,7 +260,7 @@ def _check_words(labels: Any, target: str) -> None:
     import pyarrow as pa
 
     from unskew.errors import InputError
-    from unskew.population.doubtful_columns import numbers_read_as_text
+    from unskew.rows.doubtful_columns import numbers_read_as_text
 
     for value in numbers_read_as_text(pa.table({target: labels})).values():
         raise InputError(

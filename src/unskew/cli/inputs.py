@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from unskew import Margins, Population
-    from unskew.population.doubtful_columns import Doubt
+    from unskew.rows.doubtful_columns import Doubt
 
 
 STDIN = "-"
@@ -142,7 +142,7 @@ def open_sample(given: SampleArguments) -> SampleFile:
     """Read the sample and separate its features from its other columns."""
     import numpy as np
 
-    from unskew.population.doubtful_columns import doubtful_columns
+    from unskew.rows.doubtful_columns import doubtful_columns
 
     whole = read_rows(
         given.sample,
@@ -175,7 +175,7 @@ def _notes(
     whole: pa.Table, table: pa.Table, features: Sequence[str], given: SampleArguments
 ) -> list[str]:
     """Return what was done with the sample's file."""
-    from unskew.population.doubtful_columns import numbers_read_as_text
+    from unskew.rows.doubtful_columns import numbers_read_as_text
 
     notes = [
         f"Column '{name}' is read as text, its values as categories: '{value}' is not a number. "
@@ -219,7 +219,7 @@ def _open_population(
     Also return whether it has the target.
     """
     from unskew import Population
-    from unskew.population.column_names import listing, names_alike
+    from unskew.rows.column_names import listing, names_alike
 
     if source == STDIN:
         raise ParameterError(
@@ -249,7 +249,7 @@ def read_weights(source: str, sample: SampleFile) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 
-    from unskew.population.column_names import listing
+    from unskew.rows.column_names import listing
 
     (name,) = sample.identifiers.column_names
     table = read_rows(source, identifier=name, side="weights")
@@ -405,7 +405,7 @@ class NoSuchColumnError(InputError):
     """An option names a column that the sample does not have."""
 
     def __init__(self, option: str, name: str, available: Sequence[str]) -> None:
-        from unskew.population.column_names import which_there_are
+        from unskew.rows.column_names import which_there_are
 
         super().__init__(
             f"{option} names '{name}', which is not a column of the sample."

@@ -78,7 +78,7 @@ def option_of(weighter: str) -> str:
 def make_weighter(method: Method, settings: Sequence[str], **options: Any) -> Any:
     """Return the weighter that ``--method`` names, with the parameters of ``--set``."""
     import unskew
-    from unskew.population.column_names import most_alike
+    from unskew.rows.column_names import most_alike
 
     weighter = getattr(unskew, CLASSES[method])(**options)
     preset = PRESETS.get(method, {})

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from unskew.diagnostics.diagnosis import Verdict
     from unskew.diagnostics.features import BalanceLine, FeatureBalance
     from unskew.errors import OverlapError
-    from unskew.population.doubtful_columns import Doubt
     from unskew.results import Diagnosis, OverlapRule
+    from unskew.rows.doubtful_columns import Doubt
 
 
 _MOST = 5

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from unskew import Margins, Population
     from unskew.cli.inputs import SampleFile
     from unskew.diagnostics.diagnose import FitToDiagnose
-    from unskew.population.doubtful_columns import Doubt
     from unskew.results import Diagnosis
+    from unskew.rows.doubtful_columns import Doubt
 
 
 @dataclass(frozen=True, kw_only=True)

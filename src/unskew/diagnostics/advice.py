@@ -15,10 +15,10 @@ from unskew.diagnostics.verdict import Forecast, reach_verdict
 from unskew.diagnostics.weights import WeightSummary
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import Overlap
-from unskew.population.column_names import listing
-from unskew.population.doubtful_columns import Doubt
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.column_names import listing
+from unskew.rows.doubtful_columns import Doubt
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Traits
 from unskew.weighters.next_step import NextStep, leave_out
 

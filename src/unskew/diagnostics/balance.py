@@ -23,9 +23,9 @@ from unskew.diagnostics.features import (
 from unskew.diagnostics.thresholds import THRESHOLDS
 from unskew.numerics.grids import Grid, common_grid
 from unskew.numerics.typing import FloatArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
+from unskew.rows.sample import Sample
 
 MAX_BINS = 24
 MAX_BARS = 20

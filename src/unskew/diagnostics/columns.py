@@ -8,8 +8,9 @@ import numpy as np
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.tables import RowBlock
 
 
 @dataclass(frozen=True)

@@ -30,19 +30,19 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
 from unskew.overlap import Overlap, measure_overlap
-from unskew.population.doubtful_columns import (
-    determined_by,
-    doubtful_columns,
-    warn_of_doubtful_columns,
-)
-from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries
+from unskew.rows.doubtful_columns import (
+    determined_by,
+    doubtful_columns,
+    warn_of_doubtful_columns,
+)
+from unskew.rows.labels import checked_labels
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Family, Traits, Weighter
 
 EXAMINED_ROWS = 20_000

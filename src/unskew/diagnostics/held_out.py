@@ -18,11 +18,11 @@ from sklearn.base import clone
 from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.labels import checked_labels
 from unskew.population.population import Population
 from unskew.population.progress import tell
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.labels import checked_labels
+from unskew.rows.sample import Sample
 from unskew.weighters.auto import AutoWeights
 from unskew.weighters.inductive import InductiveWeighter
 

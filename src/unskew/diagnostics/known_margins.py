@@ -14,9 +14,9 @@ from unskew.diagnostics.weights import WeightSummary
 from unskew.numerics.typing import FloatArray
 from unskew.population.feature_rules import FeatureRules
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Levels, Term
 from unskew.population.margins import Margins
-from unskew.population.sample import Sample
+from unskew.rows.features import FeatureSet, Levels, Term
+from unskew.rows.sample import Sample
 
 MAX_LINES = 20
 ONLY_MARGINS = (

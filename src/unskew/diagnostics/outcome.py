@@ -15,11 +15,11 @@ from unskew.estimation.statistics import Mean, Target
 from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import FloatArray
-from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.labels import checked_labels
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Fit, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.frequency import FrequencyWeights

@@ -10,8 +10,8 @@ from scipy.stats import rankdata
 
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.labels import checked_labels
-from unskew.population.sample import Sample
+from unskew.rows.labels import checked_labels
+from unskew.rows.sample import Sample
 
 MOST_GROUPS = 20
 THIRDS = 3

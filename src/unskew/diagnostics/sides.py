@@ -12,10 +12,10 @@ from unskew.diagnostics.columns import centre_and_scale
 from unskew.numerics.row_keys import hash_rows, have_rows_in_common, pair_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap import align, bounded
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
+from unskew.rows.sample import Sample
 
 MAX_CORRELATED = 100
 NOTABLE = 0.05

@@ -18,8 +18,8 @@ from unskew.estimation.weighing import Weighed
 from unskew.numerics.design_variance import Design, half_width
 from unskew.numerics.typing import FloatArray
 from unskew.overlap import LIMIT, Overlap
-from unskew.population.column_names import listing
-from unskew.population.doubtful_columns import determined_by
+from unskew.rows.column_names import listing
+from unskew.rows.doubtful_columns import determined_by
 
 VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
 MATTERS = 0.4

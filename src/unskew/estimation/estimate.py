@@ -25,7 +25,7 @@ from unskew.estimation.statistics import Statistic, Target, statistic_of
 from unskew.estimation.weighing import weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray
-from unskew.population.labels import by_position
+from unskew.rows.labels import by_position
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
 from unskew.weighters.unweighted import Unweighted

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.population.encode import ColumnCodes
-from unskew.population.groupings import ValueGroups
-from unskew.population.labels import checked_labels, missing_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population
-from unskew.population.rows import Rows, as_rows
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.groupings import ValueGroups
+from unskew.rows.labels import checked_labels, missing_labels
+from unskew.rows.sample import Sample
+from unskew.rows.tables import Rows, as_rows
 
 
 @dataclass(frozen=True)

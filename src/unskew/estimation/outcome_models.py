@@ -19,12 +19,12 @@ from sklearn.utils import check_random_state
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.estimation.inputs import Groups, LabelColumns
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import FeatureSpace
-from unskew.population.kinds import Kind
-from unskew.population.rows import Form, as_rows
-from unskew.population.sample import Sample
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.kinds import Kind
+from unskew.rows.sample import Sample
+from unskew.rows.tables import Form, RowBlock, as_rows
 from unskew.weighters.weight_keyword import weight_keyword
 
 NAMES = ("boosted", "linear")

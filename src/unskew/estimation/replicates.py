@@ -23,15 +23,15 @@ from unskew.errors import EstimateWarning, InputError, ParameterError, UnskewErr
 from unskew.estimation.inputs import design_codes, opened
 from unskew.estimation.outcome_models import GroupSums
 from unskew.estimation.weighing import Weighed, weigh
-from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.cores import in_order, n_threads, one_blas_thread
 from unskew.numerics.design_variance import Design
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.open_sample import open_sample
 from unskew.population.population import progress_of
 from unskew.population.progress import tell, watching
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import OfColumns, RowBlock, Summaries, Summary
-from unskew.population.threads import in_order, n_threads
+from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.rows.tables import RowBlock
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
 from unskew.weighters.inductive import InductiveWeighter

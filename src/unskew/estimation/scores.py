@@ -37,9 +37,9 @@ from unskew.numerics.design_variance import Design
 from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.encode import ColumnCodes
 from unskew.population.open_sample import named_columns_apart
-from unskew.population.rows import as_rows
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.tables import as_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
 

@@ -16,8 +16,8 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Fit, Weighter
 from unskew.weighters.linearisation import Linearisation
 

@@ -26,7 +26,7 @@ from unskew.errors import UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import scale_to_total
 from unskew.population.about import About
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.weighters.tree import TreeWeights
 
 N_FOLDS = 5

@@ -33,12 +33,12 @@ from unskew.learning.trainer import (
 from unskew.numerics.conformal import CrossedScores, ScoreDistribution
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, effective_sample_size
-from unskew.population.column_names import in_fitted_order, remember_columns
-from unskew.population.labels import checked_labels
 from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart
 from unskew.population.population import Population
-from unskew.population.rows import as_rows
+from unskew.rows.column_names import in_fitted_order, remember_columns
+from unskew.rows.labels import checked_labels
+from unskew.rows.tables import as_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
 from unskew.weighters.parameters import WithParameters

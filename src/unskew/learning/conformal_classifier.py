@@ -17,7 +17,7 @@ from unskew.learning.conformal_regressor import is_pair
 from unskew.learning.trainer import Committee, TrainingRows, aligned, learner_name
 from unskew.numerics.conformal import ROUNDING, adaptive_scores
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.column_names import in_fitted_order
+from unskew.rows.column_names import in_fitted_order
 
 
 class ConformalClassifier(ClassifierMixin, Conformal):

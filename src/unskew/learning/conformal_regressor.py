@@ -24,7 +24,7 @@ from unskew.learning.choose_power import split
 from unskew.learning.conformal import Conformal
 from unskew.learning.trainer import Committee, TrainingRows, is_frozen, learner_name
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import in_fitted_order
+from unskew.rows.column_names import in_fitted_order
 
 LEAST_SCALE = 0.05
 """The least scale of a row, as a share of the mean residual: a model of them can predict zero."""

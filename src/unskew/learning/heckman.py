@@ -37,7 +37,7 @@ from unskew.numerics.heckman import (
 )
 from unskew.numerics.probit import inverse_mills, log_bivariate_ndtr
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.labels import is_labelled
+from unskew.rows.labels import is_labelled
 
 
 class HeckmanRegressor(RegressorMixin, SelectionModel):

@@ -34,12 +34,12 @@ from unskew.learning.trainer import (
     weighter_or_default,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
-from unskew.population.sample import Sample
 from unskew.population.summaries import OfColumns
+from unskew.rows.column_names import fitted_columns, in_fitted_order, remember_columns
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import WithParameters
 from unskew.weighters.typing import OnUncovered

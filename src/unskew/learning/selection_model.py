@@ -34,20 +34,20 @@ from unskew.numerics.probit import Probit
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import warn_of_unseen
-from unskew.population.column_names import (
+from unskew.population.margins import Margins
+from unskew.population.open_sample import named_columns_apart
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
+from unskew.rows.column_names import (
     chosen_names,
     remember_columns,
     under_fitted_names,
     which_there_are,
 )
-from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import FeatureSpace
-from unskew.population.labels import by_position, is_labelled
-from unskew.population.margins import Margins
-from unskew.population.open_sample import named_columns_apart
-from unskew.population.population import Population
-from unskew.population.reservoir import Reservoir
-from unskew.population.rows import ColumnLabels, Rows, as_rows
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.labels import by_position, is_labelled
+from unskew.rows.tables import ColumnLabels, Rows, as_rows
 from unskew.weighters import two_samples
 from unskew.weighters.parameters import WithParameters
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray
-from unskew.population.labels import by_position, is_labelled
 from unskew.population.population import Population
-from unskew.population.rows import as_rows
+from unskew.rows.labels import by_position, is_labelled
+from unskew.rows.tables import as_rows
 
 
 class Labelled(NamedTuple):

@@ -31,7 +31,7 @@ from unskew._compat import _num_samples, _safe_indexing
 from unskew.errors import InputError, LearnerError, MismatchError, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.rows import is_rows
+from unskew.rows.tables import is_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.defaults import default_weighter
 from unskew.weighters.weight_keyword import weight_keyword

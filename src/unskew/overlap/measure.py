@@ -15,11 +15,11 @@ from unskew.overlap.overlap import Overlap, OverlapRule
 from unskew.overlap.rounding import align
 from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
 from unskew.overlap.words import Label, describe_box
-from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import FeatureSpace
-from unskew.population.kinds import Kind
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.kinds import Kind
+from unskew.rows.sample import Sample
 
 
 def measure_overlap(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from unskew.numerics.grids import common_grid
 from unskew.numerics.typing import FloatArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
 
 
 class Aligned(NamedTuple):

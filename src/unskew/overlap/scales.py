@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from unskew.errors import ColumnWarning, warn_caller
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import listing
-from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
+from unskew.rows.column_names import listing
+from unskew.rows.kinds import Kind, as_doubles, kind_of
+from unskew.rows.sample import Sample
 
 _FEWEST_ROWS = 10
 _EXACT = 1e-3

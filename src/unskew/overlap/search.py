@@ -6,8 +6,8 @@ from unskew.overlap.measure import measure_overlap
 from unskew.overlap.overlap import Overlap
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
+from unskew.rows.sample import Sample
 
 
 class OverlapSearch:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap.words import describe_unseen
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
 
 CHANCE = 0.01
 """The probability that an even draw of the sample's size lacks any value, or so much of any column,

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from unskew.errors import UnseenValueWarning
 from unskew.numerics.empty_boxes import Box, Condition
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
 
 _SHOWN = 5
 """How many values of a column a warning names."""

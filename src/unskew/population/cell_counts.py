@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.kinds import is_text
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.kinds import is_text
+from unskew.rows.tables import RowBlock
 
 ROWS_A_COMBINATION = 8
 """A block has at least so many rows for each combination that its columns allow for; with fewer,

@@ -13,8 +13,9 @@ import numpy as np
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
-from unskew.population.feature_space import MAX_CATEGORIES
-from unskew.population.features import (
+from unskew.population.margin_levels import MarginLevels
+from unskew.rows.feature_space import MAX_CATEGORIES
+from unskew.rows.features import (
     Block,
     Curve,
     Function,
@@ -24,9 +25,8 @@ from unskew.population.features import (
     Product,
     Term,
 )
-from unskew.population.groupings import Bands, Grouping, ValueGroups, combined, distinct
-from unskew.population.margin_levels import MarginLevels
-from unskew.population.sample import Sample
+from unskew.rows.groupings import Bands, Grouping, ValueGroups, combined, distinct
+from unskew.rows.sample import Sample
 
 Feature = str | int | Sequence[str | int] | Callable[[Any], Any]
 Features = Literal["auto", "means", "margins"] | Sequence[Feature]

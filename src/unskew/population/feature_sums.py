@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.features import (
+from unskew.population.summaries import Summary
+from unskew.rows.features import (
     FeatureSet,
     Levels,
     Number,
@@ -18,8 +19,8 @@ from unskew.population.features import (
     Term,
     is_plain_number,
 )
-from unskew.population.groupings import MAX_TABLE
-from unskew.population.summaries import RowBlock, Summary
+from unskew.rows.groupings import MAX_TABLE
+from unskew.rows.tables import RowBlock
 
 RARE = 5
 """A level of at most this many sample rows is like those that no sample row has."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.typing import FloatArray
-from unskew.population.summaries import Encoder, RowBlock, Summary
+from unskew.population.summaries import Encoder, Summary
+from unskew.rows.tables import RowBlock
 
 
 class KernelSums(Summary):

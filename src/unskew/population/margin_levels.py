@@ -32,9 +32,9 @@ import pyarrow as pa
 
 from unskew.errors import CollapsedLevelsWarning, InputError, InputTypeError, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.groupings import Bands, distinct, lookup
-from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_tables import Key, Level, Table
+from unskew.rows.groupings import Bands, distinct, lookup
+from unskew.rows.kinds import Kind, as_doubles, kind_of
 
 
 @dataclass(frozen=True)

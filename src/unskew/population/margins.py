@@ -22,8 +22,6 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import Block, FeatureSet, Levels, Number, Term
-from unskew.population.kinds import Kind, as_doubles, kind_of
 from unskew.population.margin_levels import MarginLevels, match_levels
 from unskew.population.margin_tables import (
     Key,
@@ -34,15 +32,10 @@ from unskew.population.margin_tables import (
     split_name,
 )
 from unskew.population.population import Population
-from unskew.population.rows import Rows
-from unskew.population.summaries import (
-    Question,
-    RowBlock,
-    Summaries,
-    Summary,
-    SummaryType,
-    TotalWeight,
-)
+from unskew.population.summaries import Question, Summaries, Summary, SummaryType, TotalWeight
+from unskew.rows.features import Block, FeatureSet, Levels, Number, Term
+from unskew.rows.kinds import Kind, as_doubles, kind_of
+from unskew.rows.tables import RowBlock, Rows
 
 AGREE = 1e-6
 """How far totals of different margins may differ, relatively."""

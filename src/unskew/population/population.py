@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
@@ -26,24 +27,24 @@ from unskew.errors import (
     refuse_removed,
     warn_caller,
 )
-from unskew.numerics.cores import one_blas_thread
+from unskew.numerics.cores import in_order, n_threads, one_blas_thread
 from unskew.numerics.typing import IntArray
+from unskew.numerics.weight_vectors import check_weights
 from unskew.population.about import About
-from unskew.population.column_names import (
-    check_same_columns,
-    columns_by_position,
-    feature_columns,
-    row_values,
-)
-from unskew.population.kinds import check_kinds, reading_type
 from unskew.population.progress import Progress, Reporter
-from unskew.population.reading import PassTotals, Reading
+from unskew.population.reading import PassTotals, Reading, as_marks
 from unskew.population.reservoir import KeptReservoirs, Reservoir
-from unskew.population.rows import Rows
 from unskew.population.sources import Part, Source, open_source
 from unskew.population.sources.base import Types
 from unskew.population.summaries import Question, Summaries, Summary, SummaryType, TotalWeight
-from unskew.population.threads import in_order, n_threads
+from unskew.rows.column_names import (
+    check_same_columns,
+    chosen_names,
+    columns_by_position,
+    which_there_are,
+)
+from unskew.rows.kinds import check_kinds, reading_type
+from unskew.rows.tables import Rows, check_distinct, pandas_index_columns
 
 
 class PlacedPart(NamedTuple):
@@ -230,10 +231,10 @@ class Population:
         self._source: Source = open_source(
             data, filesystem=filesystem, skip=self._skip, delimiter=delimiter
         )
-        self._weight = row_values(weight, "weight", self._source)
-        self._selected = row_values(selected, "selected", self._source)
+        self._weight = _row_values(weight, "weight", self._source)
+        self._selected = _row_values(selected, "selected", self._source)
         roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
-        self._columns = feature_columns(self._source, columns, apart=roles)
+        self._columns = _feature_columns(self._source, columns, apart=roles)
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen, self._kept = PassTotals(), KeptReservoirs()
@@ -507,3 +508,49 @@ def _single(summary: Summary) -> list[Summary]:
     if not isinstance(summary, Summaries | Question):
         return [summary]
     return [single for part in summary.nested() for single in _single(part)]
+
+
+def _feature_columns(
+    source: Source, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]
+) -> list[str]:
+    """Return the population's columns that describe a row.
+
+    By default all but those ``apart``, which have another role, and what was a pandas index.
+    """
+    schema = source.schema
+    if columns is None:
+        others = [*apart, *pandas_index_columns(schema)]
+        chosen = [name for name in schema.names if name not in others]
+    else:
+        chosen = chosen_names(columns, source.labels, owner="The population")
+    check_distinct(chosen, owner="The population")
+    if not chosen:
+        raise InputError("The population has no columns that describe its rows.")
+    return chosen
+
+
+def _row_values(values: Any, parameter: str, source: Source) -> Any:
+    """Return the name of a column, or an array with one entry per row."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        if values not in source.schema.names:
+            raise InputError(
+                f"{parameter}='{values}' is not a column of the population."
+                f"{which_there_are(values, source.schema.names)}"
+            )
+        return values
+    if not source.ordered:
+        raise ParameterError(
+            f"{parameter} must be the name of a column: the rows of this population have no "
+            f"order that an array could follow; got a {type(values).__name__}."
+        )
+    n_rows = source.n_rows
+    if parameter == "weight":
+        return check_weights(values, name="The population's weight", n_rows=n_rows)
+    marks = as_marks(np.array(values), "The population's selected")
+    if marks.ndim != 1:
+        raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
+    if n_rows is not None and len(marks) != n_rows:
+        raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
+    return marks

@@ -20,8 +20,9 @@ from unskew.errors import InputError, InputTypeError
 from unskew.numerics.cores import keep_freed_memory
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
-from unskew.population.kinds import Kind, as_doubles, kind_of, without_views
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.kinds import Kind, as_doubles, kind_of, without_views
+from unskew.rows.tables import RowBlock
 
 BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from unskew.numerics.row_keys import lowest_keys, row_keys
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.kinds import in_common_form
-from unskew.population.summaries import RowBlock, Summary, SummaryType
+from unskew.population.summaries import Summary, SummaryType
+from unskew.rows.kinds import in_common_form
+from unskew.rows.tables import RowBlock
 
 _HIGHEST_KEY = np.uint64(2**64 - 1)
 

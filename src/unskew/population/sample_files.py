@@ -16,7 +16,6 @@ from pyarrow import csv, types
 
 from unskew.errors import InputError
 from unskew.population.margins import Margins
-from unskew.population.rows import check_distinct
 from unskew.population.sources import is_parquet
 from unskew.population.sources.base import File
 from unskew.population.sources.csv import (
@@ -29,6 +28,7 @@ from unskew.population.sources.csv import (
 )
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
+from unskew.rows.tables import check_distinct
 
 NUMBERS = ("count", "share", "percent")
 SIZE = "(size)"

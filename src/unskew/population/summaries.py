@@ -9,52 +9,16 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.errors import ParameterError
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.encode import Encoded
-
-
-@dataclass(frozen=True)
-class RowBlock:
-    """Consecutive rows of a population, as a summary sees them.
-
-    Attributes
-    ----------
-    batch : pyarrow.RecordBatch, or ndarray of shape (n_rows, n_features) once encoded
-    weight : ndarray of shape (n_rows,)
-        Design weights: how many members of the population each row represents.
-    selected : ndarray of bool of shape (n_rows,), or None
-        Which rows are also in the sample, where that is known.
-    start : int
-        The number of the first row within the population.
-    unweighted : bool
-        Whether every weight is known to be one.
-    """
-
-    batch: Any
-    weight: FloatArray
-    selected: BoolArray | None = None
-    start: int = 0
-    unweighted: bool = False
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-    @property
-    def mass(self) -> float:
-        """The total weight."""
-        return float(len(self)) if self.unweighted else float(self.weight.sum())
-
-    @property
-    def numbers(self) -> IntArray:
-        """The number of each row within the population."""
-        return np.arange(self.start, self.start + len(self))
+from unskew.numerics.typing import FloatArray
+from unskew.rows.encode import Encoded
+from unskew.rows.tables import RowBlock
 
 
 class Summary(ABC):

@@ -29,7 +29,7 @@ from scipy.stats import t as student
 
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.within_cell_test import even_within_cells
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.weighters.linearisation import Influence, Linearisation
 
 LEVEL = 0.05

@@ -30,8 +30,8 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
-from unskew.population.rows import Form
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.tables import Form, RowBlock
 
 MOST_DIMENSIONS = 200
 """Of the ellipsoid, beyond which rows are counted singly: the matrix would cost too much."""

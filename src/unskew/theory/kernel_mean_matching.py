@@ -23,7 +23,7 @@ from unskew.numerics.kernels import GaussianKernel, blocks
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weights
 from unskew.population.population import Population
-from unskew.population.rows import as_rows
+from unskew.rows.tables import as_rows
 from unskew.theory.bound import (
     Bound,
     Form,

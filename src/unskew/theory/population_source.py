@@ -10,8 +10,8 @@ from unskew.numerics.typing import FloatArray
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
-from unskew.population.rows import Form
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
+from unskew.rows.tables import Form
 from unskew.theory.assumption_tests import DrawnPopulation
 from unskew.theory.flips import FlipRule, Flips
 

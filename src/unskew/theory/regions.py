@@ -30,7 +30,7 @@ from unskew.numerics.design_variance import Design
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.population import Population
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.theory.assumption_tests import (
     AssumptionTest,
     DrawnPopulation,

@@ -22,8 +22,8 @@ from unskew.numerics.ratio_loss import (
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.value_folds import EXPECTED
 from unskew.population.about import About
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.classifier import ClassifierWeights

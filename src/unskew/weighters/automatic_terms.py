@@ -22,8 +22,8 @@ from unskew.overlap import LIMIT, OverlapRule
 from unskew.population.about import About
 from unskew.population.feature_rules import ROWS_PER_FEATURE, Candidates
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Levels, Number
-from unskew.population.sample import Sample
+from unskew.rows.features import FeatureSet, Levels, Number
+from unskew.rows.sample import Sample
 from unskew.weighters.feature_choice import choose_terms, evenly, levels_matter
 
 MATTERS = 1.64

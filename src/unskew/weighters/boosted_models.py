@@ -11,8 +11,8 @@ from unskew.numerics.cores import one_thread
 from unskew.numerics.ratio_loss import LogisticProblem, ratio_loss, softplus
 from unskew.numerics.row_keys import quantile_borders
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.kinds import Kind
 from unskew.population.progress import tell
+from unskew.rows.kinds import Kind
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import LevelCodes, SelectionFeatures
 from unskew.weighters.two_samples import TwoSamples

@@ -23,13 +23,13 @@ from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Rakin
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.overlap import Overlap
 from unskew.population.about import About
-from unskew.population.column_names import listing
-from unskew.population.encode import ColumnCodes
 from unskew.population.feature_rules import Candidates, FeatureRules, Features
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.features import FeatureSet, Levels
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question
+from unskew.rows.column_names import listing
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.features import FeatureSet, Levels
+from unskew.rows.sample import Sample
 from unskew.weighters.automatic_terms import AutomaticTerms, unseen_levels, unseen_pairs
 from unskew.weighters.balancing import Balancing, Solved
 from unskew.weighters.calibration_parameters import checked_bounds, slacks
@@ -176,7 +176,7 @@ class CalibrationWeights(InductiveWeighter):
             "unskew.numerics.distances.Truncated",
             "unskew.weighters.tilt.Tilt",
             *(
-                f"unskew.population.features.{name}"
+                f"unskew.rows.features.{name}"
                 for name in (
                     "Curve",
                     "FeatureSet",
@@ -186,8 +186,8 @@ class CalibrationWeights(InductiveWeighter):
                     "Product",
                 )
             ),
-            "unskew.population.groupings.Bands",
-            "unskew.population.groupings.ValueGroups",
+            "unskew.rows.groupings.Bands",
+            "unskew.rows.groupings.ValueGroups",
         ),
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

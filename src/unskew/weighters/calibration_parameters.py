@@ -10,7 +10,7 @@ import numpy as np
 
 from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.population.features import FeatureSet
+from unskew.rows.features import FeatureSet
 
 
 def checked_bounds(bounds: Any) -> tuple[float, float]:

@@ -23,10 +23,10 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.within_cell_test import InCells
 from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
-from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import Encoder, Question, Summaries, Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Sample
 from unskew.weighters.base import WARN_ABOVE
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import CellShares, Linearisation

@@ -27,8 +27,8 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.value_folds import EXPECTED
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.about import About
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries
+from unskew.rows.sample import Sample
 from unskew.weighters.boosted_models import BoostedModels
 from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation

@@ -16,8 +16,8 @@ from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
 from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.feature_space import LARGEST, Scaling
-from unskew.population.sample import Sample
+from unskew.rows.feature_space import LARGEST, Scaling
+from unskew.rows.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
 
 

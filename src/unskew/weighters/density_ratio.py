@@ -31,10 +31,10 @@ from unskew.numerics.density_ratio import (
 from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
-from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Rule, Sample
 from unskew.population.summaries import Question, Summaries, Summary
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.sample import Rule, Sample
 from unskew.weighters.kernel_points import (
     FAMILIES,
     KernelPoints,

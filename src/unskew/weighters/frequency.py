@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.weighters.cells import FEWEST_ROWS_A_CELL, Cells, CellWeighter
 from unskew.weighters.grid import GridPartition, Values
 from unskew.weighters.next_step import NextStep

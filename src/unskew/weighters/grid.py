@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.numerics.distinct_rows import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.groupings import lookup
+from unskew.rows.groupings import lookup
 
 FEW_BORDERS = 64
 """So many comparisons with whole columns take less time than a search for each value."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.population.column_names import which_there_are
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
-from unskew.population.sample import Sample
+from unskew.rows.column_names import which_there_are
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
+from unskew.rows.sample import Sample
 from unskew.weighters.cells import FEWEST_ROWS_A_CELL, Cells, CellWeighter, CountedCells
 from unskew.weighters.frequency import FrequencyWeights
 from unskew.weighters.grid import Buckets, ColumnGrid, GridPartition, Values

@@ -16,16 +16,16 @@ from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap import warn_of_unseen
 from unskew.population.about import About
-from unskew.population.column_names import (
+from unskew.population.open_sample import open_new_rows
+from unskew.population.progress import tell
+from unskew.rows.column_names import (
     fitted_columns,
     under_fitted_names,
     which_there_are,
 )
-from unskew.population.encode import ColumnCodes
-from unskew.population.open_sample import open_new_rows
-from unskew.population.progress import tell
-from unskew.population.rows import ColumnLabels, Rows
-from unskew.population.sample import Rule, Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Rule, Sample
+from unskew.rows.tables import ColumnLabels, Rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.saved_state import check_fitted
 

@@ -19,8 +19,8 @@ from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFe
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary
+from unskew.rows.sample import Sample
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 
 MOST_ROWS_EXACT = 20_000

@@ -15,10 +15,10 @@ from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.row_keys import distinct_points
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.feature_space import FeatureSpace, Scaling
 from unskew.population.kernel_sums import KernelSums, sum_of_waves
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries
+from unskew.rows.feature_space import FeatureSpace, Scaling
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 
 FAMILIES = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}

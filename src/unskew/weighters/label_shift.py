@@ -37,11 +37,11 @@ from unskew.numerics.label_shift import (
 )
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
-from unskew.population.feature_space import FeatureSpace
 from unskew.population.reservoir import Reservoir
-from unskew.population.rows import Form
-from unskew.population.sample import Sample
-from unskew.population.summaries import Question, RowBlock, Summaries, Summary
+from unskew.population.summaries import Question, Summaries, Summary
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.sample import Sample
+from unskew.rows.tables import Form, RowBlock
 from unskew.weighters.base import Weighter
 from unskew.weighters.typing import OnUncovered
 from unskew.weighters.weight_keyword import trained

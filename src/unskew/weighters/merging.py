@@ -17,8 +17,8 @@ import pyarrow as pa
 from unskew.numerics.nearest_centre import NearestCentre
 from unskew.numerics.row_keys import hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.feature_space import FeatureSpace
-from unskew.population.sample import Sample
+from unskew.rows.feature_space import FeatureSpace
+from unskew.rows.sample import Sample
 
 MOST_GROUPS = 1024
 """As many as a pass can compare each of its rows with, and more than a sample of usual size has

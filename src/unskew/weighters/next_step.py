@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unskew.population.column_names import listing
-from unskew.population.doubtful_columns import Doubt
+from unskew.rows.column_names import listing
+from unskew.rows.doubtful_columns import Doubt
 
 
 class Words(NamedTuple):

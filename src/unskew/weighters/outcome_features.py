@@ -10,7 +10,7 @@ from unskew.numerics.calibration import pseudo_inverse
 from unskew.numerics.row_features import weighted_spread
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.feature_rules import MAX_LEVELS_OF_PAIRS, FeatureRules
-from unskew.population.features import Block, Term
+from unskew.rows.features import Block, Term
 
 RIDGE = 1e-3
 """For the trial regressions, so that they exist for any features."""

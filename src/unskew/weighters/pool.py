@@ -28,9 +28,9 @@ from unskew.numerics.ratio_loss import (
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.feature_rules import FeatureRules
-from unskew.population.feature_space import MAX_CATEGORIES
-from unskew.population.features import FeatureSet
-from unskew.population.sample import Sample
+from unskew.rows.feature_space import MAX_CATEGORIES
+from unskew.rows.features import FeatureSet
+from unskew.rows.sample import Sample
 
 DETECTED = 2.0
 """Standard errors by which the held-out gain must exceed zero."""

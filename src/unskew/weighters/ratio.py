@@ -28,10 +28,10 @@ from unskew.numerics.ratio_loss import Sided
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import ratio_cap
 from unskew.population.about import About
-from unskew.population.encode import ColumnCodes
 from unskew.population.reservoir import Reservoir
-from unskew.population.sample import Sample
 from unskew.population.summaries import Question, Summaries, Summary, TotalWeight
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.ratio_models import RatioModels
@@ -78,7 +78,7 @@ class RatioWeighter(InductiveWeighter):
             "unskew.numerics.ratio_loss.ScoreMap",
             "unskew.numerics.value_folds.ValueFolds",
             "unskew.population.about.About",
-            "unskew.population.rows.Form",
+            "unskew.rows.tables.Form",
             "unskew.weighters.boosted_models.BoostedModels",
             "unskew.weighters.boosted_models.ScoreTilt",
             "unskew.weighters.boosted_models.TreeBins",

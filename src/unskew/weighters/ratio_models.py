@@ -25,9 +25,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.value_folds import AVERAGE
 from unskew.population.about import About
 from unskew.population.progress import tell
-from unskew.population.rows import Form, Rows
-from unskew.population.sample import BLOCK, Sample
-from unskew.population.summaries import RowBlock
+from unskew.rows.sample import BLOCK, Sample
+from unskew.rows.tables import Form, RowBlock, Rows
 from unskew.weighters.two_samples import TwoSamples
 from unskew.weighters.weight_keyword import trained
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind
 from unskew.weighters.two_samples import TwoSamples
 
 KNOTS = (

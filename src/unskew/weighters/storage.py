@@ -20,8 +20,8 @@ from unskew.files import write_whole
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.weighters.inductive import InductiveWeighter
 
-FORMAT = 1
-"""Of the files that are written; it grows when older versions could not read them."""
+FORMAT = 2
+"""Of the files that are written and read; it grows when the types that they name have moved."""
 
 _ABOUT = "unskew.json"
 _OVERHEAD = 2**20  # bytes of an archive beside its contents, which is more than any has
@@ -31,13 +31,13 @@ _ALWAYS_TRUSTED = (
     "numpy.dtype",
     "unskew.overlap.overlap.Overlap",
     "unskew.overlap.overlap.OverlapRule",
-    "unskew.population.encode.ColumnCodes",
-    "unskew.population.encode.CategoryCode",
-    "unskew.population.encode.EmptyCode",
-    "unskew.population.encode.NumberCode",
-    "unskew.population.encode.TimeCode",
-    "unskew.population.feature_space.FeatureSpace",
-    "unskew.population.feature_space.OneHot",
+    "unskew.rows.encode.ColumnCodes",
+    "unskew.rows.encode.CategoryCode",
+    "unskew.rows.encode.EmptyCode",
+    "unskew.rows.encode.NumberCode",
+    "unskew.rows.encode.TimeCode",
+    "unskew.rows.feature_space.FeatureSpace",
+    "unskew.rows.feature_space.OneHot",
 )
 """What the file of any weighter may hold beside NumPy arrays and scikit-learn's estimators."""
 
@@ -248,6 +248,11 @@ def _check_about(path: Path, data: bytes, max_bytes: int) -> None:
         raise InputError(
             f"'{path}' was saved by unskew {about['unskew']}, which is newer than this one "
             f"({__version__}). Upgrade unskew, or save the weighter again with this version."
+        )
+    if about["format"] < FORMAT:
+        raise InputError(
+            f"'{path}' was saved by an earlier unskew ({about['unskew']}), whose files this one "
+            f"({__version__}) cannot read. Fit the weighter again and save it with this version."
         )
 
 

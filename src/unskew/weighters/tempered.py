@@ -15,9 +15,9 @@ from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import ratio_cap
 from unskew.population.about import About
-from unskew.population.encode import ColumnCodes
-from unskew.population.sample import Sample
 from unskew.population.summaries import Summary
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.inductive import InductiveWeighter
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from unskew.numerics.distances import Distance
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.features import FeatureSet, Levels
-from unskew.population.sample import Sample
-from unskew.population.summaries import RowBlock, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.features import FeatureSet, Levels
+from unskew.rows.sample import Sample
+from unskew.rows.tables import RowBlock
 from unskew.weighters.linearisation import CalibratedWeights
 
 WIDE = 64

@@ -17,7 +17,7 @@ from unskew.numerics.joint_region import choose_granularity, estimation_bound, e
 from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.progress import tell
-from unskew.population.sample import Sample
+from unskew.rows.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
 
 FINEST_LEAF = 4

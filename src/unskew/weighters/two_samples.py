@@ -30,11 +30,11 @@ from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import ValueFolds, row_ranks
 from unskew.numerics.weight_vectors import balanced
 from unskew.overlap import align
-from unskew.population.encode import ColumnCodes
-from unskew.population.kinds import Kind, in_common_form
 from unskew.population.reservoir import Reservoir
-from unskew.population.rows import Form
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.kinds import Kind, in_common_form
+from unskew.rows.sample import Sample
+from unskew.rows.tables import Form
 
 LEAST = 100_000
 PER_SAMPLE_ROW = 20

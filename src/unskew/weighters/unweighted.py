@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.numerics.typing import FloatArray
 from unskew.population.about import About
-from unskew.population.sample import Rule, Sample
+from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import KnownWeights, Linearisation
 from unskew.weighters.typing import OnUncovered

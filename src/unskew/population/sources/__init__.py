@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError
-from unskew.population.rows import Rows, as_rows, is_rows, is_spark_frame
 from unskew.population.sources.base import File, Part, Source
 from unskew.population.sources.chunks import ChunkSource, StreamSource
 from unskew.population.sources.csv import TABLES, TEXT, CSVSource, check_delimiter
@@ -26,6 +25,7 @@ from unskew.population.sources.parquet import ParquetSource, partitions
 from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.storage import Storage, as_filesystem, find, reading
+from unskew.rows.tables import Rows, as_rows, is_rows, is_spark_frame
 
 __all__ = ["Part", "Source", "open_source"]
 

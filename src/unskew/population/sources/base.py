@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from unskew.numerics.typing import IntArray
 from unskew.population.reading import BLOCK_ROWS, PassTotals, Reading, combined
-from unskew.population.rows import ColumnLabels
 from unskew.population.summaries import Summary
+from unskew.rows.tables import ColumnLabels
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 

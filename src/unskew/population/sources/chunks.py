@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from unskew.errors import InputError
-from unskew.population.kinds import check_kinds
-from unskew.population.rows import as_rows
 from unskew.population.sources.base import StreamedSource
+from unskew.rows.kinds import check_kinds
+from unskew.rows.tables import as_rows
 
 _NAME = "a chunk of the population"
 

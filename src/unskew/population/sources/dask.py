@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from unskew.errors import InputError
-from unskew.numerics.cores import available_cores
-from unskew.population.kinds import check_kinds
-from unskew.population.rows import as_rows
+from unskew.numerics.cores import available_cores, in_order
 from unskew.population.sources.base import StreamedSource
-from unskew.population.threads import in_order
+from unskew.rows.kinds import check_kinds
+from unskew.rows.tables import as_rows
 
 
 class DaskSource(StreamedSource):

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.numerics.typing import IntArray
-from unskew.population.rows import Rows, table_of_array
 from unskew.population.sources.base import Part, Source, Types
+from unskew.rows.tables import Rows, table_of_array
 
 MOST_ROWS = 8_192
 """Rows of a part that is already in memory, at most: few, so that small tables use every core."""

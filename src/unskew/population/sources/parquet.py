@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from unskew.errors import InputError, InputTypeError, UnreadableFileError
-from unskew.population.kinds import can_reconcile, is_text
 from unskew.population.reading import BLOCK_ROWS
 from unskew.population.sources.base import File, Part, Source, Types
 from unskew.population.sources.storage import Storage, for_each_file, reading
+from unskew.rows.kinds import can_reconcile, is_text
 
 MOST_VALUES_AT_ONCE, MOST_BLOCKS_AT_ONCE = 1 << 22, 4
 """Values, and blocks of rows, that a thread decodes at a time. Measured on 8 columns: one block at

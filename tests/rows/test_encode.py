@@ -10,9 +10,9 @@ import pytest
 from tests.population.frequencies import frequencies
 
 from unskew.errors import InputError, InputTypeError
-from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import MAX_CATEGORIES, FeatureSpace
-from unskew.population.kinds import Kind, can_reconcile
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.feature_space import MAX_CATEGORIES, FeatureSpace
+from unskew.rows.kinds import Kind, can_reconcile
 
 
 def batch(**columns) -> pa.RecordBatch:

@@ -19,9 +19,9 @@ from pyarrow import types
 
 from unskew.errors import ColumnWarning, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.column_names import listing
-from unskew.population.kinds import is_text
-from unskew.population.sample import Sample
+from unskew.rows.column_names import listing
+from unskew.rows.kinds import is_text
+from unskew.rows.sample import Sample
 
 FEWEST_ROWS = 30
 """In fewer rows, all values of any column may be distinct."""

@@ -11,7 +11,7 @@ import pytest
 
 from unskew import FrequencyWeights, KernelMeanMatching, Unweighted, diagnose
 from unskew.errors import ColumnWarning
-from unskew.population.doubtful_columns import doubtful_columns, numbers_read_as_text
+from unskew.rows.doubtful_columns import doubtful_columns, numbers_read_as_text
 
 RANDOM = np.random.default_rng(0)
 N = 400

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from unskew import KnownProbability
-from unskew.population.rows import Form
+from unskew.rows.tables import Form
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", "y", "x"]})
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Categorical(["x", "y"])})

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import ColumnCodes
-from unskew.population.groupings import Grouping, combined, lookup
-from unskew.population.rows import Form
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.groupings import Grouping, combined, lookup
+from unskew.rows.tables import Form
 
 if TYPE_CHECKING:
     from unskew.numerics.row_features import RowFeatures

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.encode import ColumnCodes, Encoded
-from unskew.population.kinds import Kind
+from unskew.rows.encode import ColumnCodes, Encoded
+from unskew.rows.kinds import Kind
 
 MAX_CATEGORIES = 64
 """The largest number of one-hot columns that a column of categories gets."""

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from unskew import estimate
-from unskew.population.doubtful_columns import determined_by
-from unskew.population.sample import Sample
+from unskew.rows.doubtful_columns import determined_by
+from unskew.rows.sample import Sample
 
 RANDOM = np.random.default_rng(0)
 ROWS = pd.DataFrame(

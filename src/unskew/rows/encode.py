@@ -1,7 +1,7 @@
 """Rows to numbers, in two steps.
 
 :class:`ColumnCodes` makes one number of every value, which is all that a tree or a table of
-distinct points needs. :class:`~unskew.population.feature_space.FeatureSpace` goes on to a space in
+distinct points needs. :class:`~unskew.rows.feature_space.FeatureSpace` goes on to a space in
 which distances are meaningful, which clusters and kernels need. Both are learned from the sample
 alone, so that the population is still read only once.
 
@@ -37,7 +37,7 @@ from pyarrow import types
 
 from unskew.errors import InputError
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.population.kinds import (
+from unskew.rows.kinds import (
     Kind,
     as_doubles,
     beyond_exact,
@@ -47,7 +47,7 @@ from unskew.population.kinds import (
     precision_of,
     rounded,
 )
-from unskew.population.rows import bytes_of_table, table_of_bytes
+from unskew.rows.tables import bytes_of_table, table_of_bytes
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 

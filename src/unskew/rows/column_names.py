@@ -13,29 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, MismatchError, ParameterError
-from unskew.numerics.weight_vectors import check_weights
-from unskew.population.reading import as_marks
-from unskew.population.rows import ColumnLabels, Rows, check_distinct, pandas_index_columns
-from unskew.population.sources import Source
-
-
-def feature_columns(
-    source: Source, columns: Sequence[str] | Sequence[int] | None, *, apart: Sequence[str]
-) -> list[str]:
-    """Return the population's columns that describe a row.
-
-    By default all but those ``apart``, which have another role, and what was a pandas index.
-    """
-    schema = source.schema
-    if columns is None:
-        others = [*apart, *pandas_index_columns(schema)]
-        chosen = [name for name in schema.names if name not in others]
-    else:
-        chosen = chosen_names(columns, source.labels, owner="The population")
-    check_distinct(chosen, owner="The population")
-    if not chosen:
-        raise InputError("The population has no columns that describe its rows.")
-    return chosen
+from unskew.rows.tables import ColumnLabels, Rows
 
 
 def chosen_names(
@@ -107,33 +85,6 @@ def under_fitted_names(estimator: Any, rows: Rows, *, exact: bool) -> pa.Table:
     if found is None:
         return table.rename_columns(fitted.names)
     return table.select(list(found.values())).rename_columns(list(found))
-
-
-def row_values(values: Any, parameter: str, source: Source) -> Any:
-    """Return the name of a column, or an array with one entry per row."""
-    if values is None:
-        return None
-    if isinstance(values, str):
-        if values not in source.schema.names:
-            raise InputError(
-                f"{parameter}='{values}' is not a column of the population."
-                f"{which_there_are(values, source.schema.names)}"
-            )
-        return values
-    if not source.ordered:
-        raise ParameterError(
-            f"{parameter} must be the name of a column: the rows of this population have no "
-            f"order that an array could follow; got a {type(values).__name__}."
-        )
-    n_rows = source.n_rows
-    if parameter == "weight":
-        return check_weights(values, name="The population's weight", n_rows=n_rows)
-    marks = as_marks(np.array(values), "The population's selected")
-    if marks.ndim != 1:
-        raise InputError(f"selected must have one mark per row; got shape {marks.shape}.")
-    if n_rows is not None and len(marks) != n_rows:
-        raise InputError(f"selected has {len(marks)} entries for {n_rows} rows.")
-    return marks
 
 
 def columns_to_weigh_by(

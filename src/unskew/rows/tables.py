@@ -24,8 +24,9 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from unskew.errors import InputError, InputTypeError, MismatchError
-from unskew.population.kinds import is_text, without_views
-from unskew.population.threads import in_order, n_threads
+from unskew.numerics.cores import in_order, n_threads
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.rows.kinds import is_text, without_views
 
 _MANY_VALUES = 100_000
 """For fewer, it is not worth starting threads."""
@@ -135,6 +136,43 @@ class Rows:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Fields of a frozen dataclass cannot be assigned.
         self.__dict__.update({**state, "table": table_of_bytes(state["table"])})
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Consecutive rows with their weights, as a pass over a population hands them on.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch, or ndarray of shape (n_rows, n_features) once encoded
+    weight : ndarray of shape (n_rows,)
+        Design weights: how many members of the population each row represents.
+    selected : ndarray of bool of shape (n_rows,), or None
+        Which rows are also in the sample, where that is known.
+    start : int
+        The number of the first row within the population.
+    unweighted : bool
+        Whether every weight is known to be one.
+    """
+
+    batch: Any
+    weight: FloatArray
+    selected: BoolArray | None = None
+    start: int = 0
+    unweighted: bool = False
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def mass(self) -> float:
+        """The total weight."""
+        return float(len(self)) if self.unweighted else float(self.weight.sum())
+
+    @property
+    def numbers(self) -> IntArray:
+        """The number of each row within the population."""
+        return np.arange(self.start, self.start + len(self))
 
 
 def _with_dictionary(column: pa.Array) -> pa.Array:

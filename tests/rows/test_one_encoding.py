@@ -30,8 +30,8 @@ from unskew import (
 )
 from unskew.cli import app
 from unskew.overlap import search
-from unskew.population.encode import ColumnCodes
-from unskew.population.sample import Sample
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Sample
 
 WEIGHTERS = [
     AutoWeights(),

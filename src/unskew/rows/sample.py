@@ -22,11 +22,10 @@ from unskew.errors import InputError, OverlapError
 from unskew.numerics.row_keys import order_by, row_keys
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
-from unskew.population.encode import ColumnCodes
-from unskew.population.feature_space import FeatureSpace, Scaling
-from unskew.population.labels import checked_labels
-from unskew.population.rows import Form, Rows, as_rows
-from unskew.population.summaries import RowBlock, SummaryType
+from unskew.rows.encode import ColumnCodes
+from unskew.rows.feature_space import FeatureSpace, Scaling
+from unskew.rows.labels import checked_labels
+from unskew.rows.tables import Form, RowBlock, Rows, as_rows
 
 BLOCK = 2**14
 """Rows of which features are computed at a time."""
@@ -254,7 +253,7 @@ class Sample:
         twin.redrawn = counts
         return twin
 
-    def reduce(self, summary: SummaryType) -> SummaryType:
+    def reduce(self, summary: Any) -> Any:
         """Answer a question about the sample."""
         summary.check_empty()
         summary.update(RowBlock(self.batch, self.design))
