@@ -17,7 +17,7 @@ def p_value(sample, population):
     rows = Sample.of(sample)
     shares = weighter.weights_ / weighter.weights_.sum()
     theirs = PopulationSource(population, sample).rows(weighter.columns_)
-    return check_form(weighter._linearisation(rows), rows, shares, theirs).p_value
+    return check_form(weighter.linearisation(rows), rows, shares, theirs).p_value
 
 
 def with_a_jump(seed):
@@ -51,7 +51,7 @@ def test_sums_over_blocks_are_those_over_all_rows(centred):
         lambda batch: points.space.transform(batch, side="population").values, theirs
     )
     mine = functions.of(points.values)
-    influence = weighter._linearisation(rows).influence(mine.T - mine.mean(axis=1), "hc3")
+    influence = weighter.linearisation(rows).influence(mine.T - mine.mean(axis=1), "hc3")
     means, variance = functions.in_population(influence._replace(centred=centred))
     # All rows at once, by the definition.
     values = functions.of(points.space.transform(theirs.batch, side="population").values).T

@@ -273,7 +273,7 @@ def population_scale(weighed: Weighed) -> float:
 
 def balance_of(weighed: Weighed) -> Balance:
     """Return what the weights keep: what they match, or else the means of the columns."""
-    line = weighed.weighter._linearisation(weighed.fit.sample)
+    line = weighed.weighter.linearisation(weighed.fit.sample)
     known = None if line is None else line.balance()
     if known is not None:
         return known

@@ -47,7 +47,7 @@ class Weighed:
     @cached_property
     def linearisation(self) -> Linearisation | None:
         """How the weights follow the rows; None where only a bootstrap can show it."""
-        return self.weighter._linearisation(self.fit.sample)
+        return self.weighter.linearisation(self.fit.sample)
 
     @property
     def beyond_itself(self) -> FloatArray:

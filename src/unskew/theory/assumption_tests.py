@@ -263,7 +263,7 @@ def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelecti
     merged : ndarray of int, optional
         The coarser cell of each cell.
     """
-    examined = getattr(weighter, "_examined", None)
+    examined = getattr(weighter, "rows_in_cells", None)
     if examined is None:
         return EvenSelection(None)
     sample, drawn = examined.sample, examined.drawn

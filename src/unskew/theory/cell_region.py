@@ -193,7 +193,7 @@ def read_cells(weighter: Any, weights: FloatArray) -> BinomialCells:
     unseen = int(np.ceil(weighter.uncovered_ * total)) + int(((population > 0) & (held == 0)).sum())
     rest = _assumptions(weighter), even_selection(weighter)
     # 3) Each sample row was counted with the probability of selection q, and the weight is n/m.
-    if not weighter._counts_one_half:
+    if not weighter.counts_one_half:
         ones = np.ones(len(cells))
         return BinomialCells(of_row, m, n, unseen, 0 * ones, ones, used, rows, n, *rest)
     # Or each selected row went to the counted half with probability 1/2. Given the other half, on
@@ -226,7 +226,7 @@ def _check_binomial(weighter: CellWeighter, held: FloatArray) -> None:
     population = np.rint(weighter.population_counts_)
     sample = weighter.sample_counts_
     whole = np.array_equal(sample, held) or (
-        weighter._counts_one_half and (sample == np.rint(sample)).all()
+        weighter.counts_one_half and (sample == np.rint(sample)).all()
     )
     if not whole or (
         weighter.uncovered_ == 0 and not np.allclose(weighter.population_counts_, population)
@@ -296,7 +296,7 @@ def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> 
 
 def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
     selected, _, shared = PARTITION
-    assumptions = (selected, weighter._partition_assumption(), shared)
+    assumptions = (selected, weighter.partition_assumption, shared)
     if weighter.uncovered_ == 0:
         return assumptions
     return (

@@ -353,7 +353,7 @@ def parameter_region(
     if source.X is None:
         raise ParameterError(f"X, the sample, is needed for the covariance of {name}: pass X.")
     sample = source.sample.select(weighter.columns_)
-    line = weighter._linearisation(sample)
+    line = weighter.linearisation(sample)
     responses = None if line is None else line.responses()
     if line is None or responses is None:
         not_covered(why_no_region(weighter))
@@ -474,7 +474,7 @@ def bootstrap_region(
         )
     drawn = Replicates(weighed, Design.of(len(sample)), replicates, random_state, of_all_rows=True)
     # A replicate's weight of each row, whether it was drawn or not, over the estimated one.
-    base = weighter._weigh(sample)
+    base = weighter.weigh(source.X)
     found = [np.divide(w, base, out=np.ones_like(base), where=base > 0) for w, _ in drawn]
     drawn.check()
     ratios = np.column_stack(found)
@@ -500,7 +500,7 @@ def _tested(
     """Return the test of what the weights assume, where there is one."""
     if isinstance(weighter, CellWeighter):
         return even_selection(weighter)
-    line = weighter._linearisation(sample)
+    line = weighter.linearisation(sample)
     if line is None or not source.has_rows:
         return FormTest(None)
     return check_form(line, sample, shares, source.rows(weighter.columns_))

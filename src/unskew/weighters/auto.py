@@ -260,12 +260,12 @@ class AutoWeights(RatioWeighter):
             overlap="ignore",
         )
 
-    def _linearisation(self, sample: Sample) -> Linearisation | None:
+    def linearisation(self, sample: Sample) -> Linearisation | None:
         """Return that of the final calibration, with the pool's weights as its design weights."""
         if self.final_ is None:
             return None
         ratios = self._ratios(self._log_ratios(sample.values, sample.rows.table), sample.values)
-        return self.final_._linearisation(sample.with_design(ratios * sample.design))
+        return self.final_.linearisation(sample.with_design(ratios * sample.design))
 
     def _explain(
         self,

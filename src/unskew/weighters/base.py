@@ -208,7 +208,7 @@ class Weighter(WithParameters, ABC):
 
         return solve
 
-    def _linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
+    def linearisation(self, sample: Sample) -> Linearisation | None:  # noqa: ARG002
         """Return how the weights that ``_solve`` has just set follow the rows.
 
         None where that is not smooth or not known: the bootstrap then has to show it.

@@ -431,7 +431,8 @@ class CalibrationWeights(InductiveWeighter):
         check_numbers("tilt_.spread", tilt.spread, (width,), least=np.finfo(float).tiny)
         check_numbers("tilt_.intercept", tilt.intercept, (), least=-np.inf)
 
-    def _linearisation(self, sample: Sample) -> Linearisation:
+    def linearisation(self, sample: Sample) -> Linearisation:
+        """Return how the weights follow the rows through the features that are matched."""
         # A feature within its slack is not matched, and one of others' combinations is by these.
         kept = ~np.isin(self.features_, self.collinear_) & ~self.tilt_.absent
         if self.slack_ or np.any(slacks(self.slack, self.feature_set_)):

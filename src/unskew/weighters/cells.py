@@ -126,12 +126,13 @@ class CellWeighter(InductiveWeighter, ABC):
     }
 
     @property
-    def _counts_one_half(self) -> bool:
+    def counts_one_half(self) -> bool:
         """Whether the cells were made from one random half of the sample and count the other."""
         return False
 
-    def _partition_assumption(self) -> str:
-        """Return what a certificate has to assume of how the cells were made."""
+    @property
+    def partition_assumption(self) -> str:
+        """What a certificate has to assume of how the cells were made."""
         return (
             "the cells were fixed without looking at who was selected: strictly true only of "
             "borders or clusters that were given, not of those found in the sample"
@@ -188,8 +189,9 @@ class CellWeighter(InductiveWeighter, ABC):
         rule = self._rule()
         return sample.design * rule.weights(sample.batch, self.cells_, uncovered, side="sample")
 
-    def _linearisation(self, sample: Sample) -> Linearisation | None:
-        if self._counts_one_half:
+    def linearisation(self, sample: Sample) -> Linearisation | None:
+        """Return how the weights follow the rows, with the cells as they are."""
+        if self.counts_one_half:
             return None
         rule, locator = self._rule(), self.locator_
         weights = sample.design * np.append(self.cell_weights_, 0.0)[self.cells_]
@@ -213,7 +215,7 @@ class CellWeighter(InductiveWeighter, ABC):
         return ()
 
     @property
-    def _examined(self) -> Examined | None:
+    def rows_in_cells(self) -> Examined | None:
         """Rows in their cells; None if they are elsewhere, or have design weights."""
         examinable = getattr(self, "_examinable", None)
         if examinable is None:

@@ -302,7 +302,7 @@ class ClassifierWeights(RatioWeighter):
                 )
             )
 
-    def _linearisation(self, sample: Sample) -> Linearisation | None:
+    def linearisation(self, sample: Sample) -> Linearisation | None:
         """Return that of logistic models; a map of scores, and marks, are left to the bootstrap."""
         models = self.models_["classifier"]
         if not isinstance(models, LogisticModels) or self.map_ or self.marked_ is not None:

@@ -55,7 +55,9 @@ class FrequencyWeights(CellWeighter):
         ),
     )
 
-    def _partition_assumption(self) -> str:
+    @property
+    def partition_assumption(self) -> str:
+        """What a certificate has to assume of the points."""
         return "cells are points, and the points that no sample row has are allowed for"
 
     def coverage_advice(self) -> NextStep | None:

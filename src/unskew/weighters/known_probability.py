@@ -90,7 +90,8 @@ class KnownProbability(InductiveWeighter):
             self.form_ = sample.form
         return sample.design * self._weigh(sample)
 
-    def _linearisation(self, sample: Sample) -> Linearisation:
+    def linearisation(self, sample: Sample) -> Linearisation:
+        """Return that the weights are known."""
         return KnownWeights(sample.design * self._weigh(sample))
 
     def _weigh(self, sample: Sample) -> FloatArray:

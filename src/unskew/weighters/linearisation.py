@@ -4,7 +4,7 @@ A weighted mean :math:`\theta = \sum w y / \sum w` depends on a sample row direc
 weights, which the row helped to fit; and it depends on the population's rows through what was asked
 of them. To first order its error is a sum over both, whose terms are the rows' *influence*: the
 variance of the sum is that of the estimate. A weighter that can say so returns a
-:class:`Linearisation` from ``_linearisation``.
+:class:`Linearisation` from ``linearisation``.
 
 For calibration to features :math:`\varphi` (Deville and Särndal 1992, section 4) the influence is
 

@@ -122,10 +122,13 @@ class TreeWeights(CellWeighter):
     }
 
     @property
-    def _counts_one_half(self) -> bool:
+    def counts_one_half(self) -> bool:
+        """Whether the leaves were grown on one half of the sample and count the other."""
         return bool(self.honest)
 
-    def _partition_assumption(self) -> str:
+    @property
+    def partition_assumption(self) -> str:
+        """What a certificate has to assume of how the leaves were grown."""
         if self.honest:
             return (
                 "the leaves were grown on one half of the sample and counted on the other, and the "

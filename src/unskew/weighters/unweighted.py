@@ -55,7 +55,8 @@ class Unweighted(InductiveWeighter):
     def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
         return sample.design
 
-    def _linearisation(self, sample: Sample) -> Linearisation:
+    def linearisation(self, sample: Sample) -> Linearisation:
+        """Return that the weights follow nothing."""
         return KnownWeights(sample.design)
 
     def _weigh(self, sample: Sample) -> FloatArray:
