@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from unskew.numerics.chance_gaps import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw, log_tail
 
 
 def even(m, r):
@@ -55,15 +55,15 @@ def test_what_an_even_draw_lacks(m, r, k, power):
     lacked, expected, tails = [], [], []
     for _ in range(200):
         rows = random.permutation(rows)
-        mine, theirs = rows[:m], rows[m:]
-        lacking = even(m, r).lacking(mine, theirs, k)
-        lacked.append((~np.isin(theirs, mine)).mean())
-        expected.append(lacking.expected)
-        tails.append(lacking.log_tail(lacked[-1]))
+        points, others = rows[:m], rows[m:]
+        lacking = even(m, r).lacking(points, others, k)
+        lacked.append((~np.isin(others, points)).mean())
+        expected.append(lacking[0] @ lacking[1])
+        tails.append(log_tail(*lacking, lacked[-1]))
     assert np.ptp(expected) < 1e-9  # it depends on both sets together only
     assert np.mean(lacked) <= expected[0] + 3 * np.std(lacked) / np.sqrt(200)
     assert np.mean(lacked) >= 0.9 * expected[0]
     for level in (0.3, 0.1):
         assert np.mean(np.exp(tails) <= level) <= level
     # Chernoff's inequality for independent values loses up to half of the deviation.
-    assert lacking.log_tail(expected[0] + 8 * np.std(lacked)) < np.log(0.005)
+    assert log_tail(*lacking, expected[0] + 8 * np.std(lacked)) < np.log(0.005)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from unskew.numerics.distinct_rows import DistinctRows
-from unskew.numerics.row_keys import row_keys
+from unskew.numerics.row_keys import DistinctRows, row_keys
 
 codes = arrays(
     np.int64, st.tuples(st.integers(1, 30), st.integers(1, 4)), elements=st.integers(0, 3)

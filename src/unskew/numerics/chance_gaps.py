@@ -87,10 +87,11 @@ class EvenDraw:
         n_values: int,
         *,
         except_for: IntArray | None = None,
-    ) -> Lacking:
-        """Return what an even draw would lack of the values of a column, except for some.
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mass of each value of a column, and the chance that an even draw lacks it.
 
-        The arguments are the value of each point and of each of the others, as numbers.
+        The arguments are the value of each point and of each of the others, as numbers. The mass of
+        values in ``except_for`` counts as zero.
         """
         mass, squares = self.totals(of_others, n_values)
         design = np.bincount(of_points, weights=self.design, minlength=n_values)
@@ -101,35 +102,28 @@ class EvenDraw:
         probability = np.exp(-_evidence(rows, self.points_with(share)))
         if except_for is not None:
             share[except_for] = 0.0
-        return Lacking(share, probability)
+        return share, probability
 
 
-class Lacking:
-    """The mass of the values that an even draw lacks.
+def log_tail(share: FloatArray, probability: FloatArray, mass: float) -> float:
+    """Return an upper bound on the log of the chance that an even draw lacks at least a mass.
 
-    Attributes
-    ----------
-    expected : float
+    ``share`` and ``probability`` are those of :meth:`EvenDraw.lacking`.
     """
+    if mass <= float(share @ probability):
+        return 0.0
+    probability = np.clip(probability, 1e-300, 1 - 1e-16)
+    no, yes = np.log1p(-probability), np.log(probability)
 
-    def __init__(self, share: FloatArray, probability: FloatArray) -> None:
-        self._share, self._probability = share, np.clip(probability, 1e-300, 1 - 1e-16)
-        self.expected = float(share @ probability)
+    def chernoff(log_tilt: float) -> float:
+        # log E e^(s L) − s·mass of the lacking mass L = Σ share · 1{lacking}, at the tilt s.
+        tilt = math.exp(log_tilt)
+        return float(np.logaddexp(no, yes + tilt * share).sum() - tilt * mass)
 
-    def log_tail(self, mass: float) -> float:
-        """Return an upper bound on the log of the probability to lack at least a mass."""
-        if mass <= self.expected:
-            return 0.0
-        no, yes = np.log1p(-self._probability), np.log(self._probability)
-
-        def chernoff(log_tilt: float) -> float:
-            tilt = math.exp(log_tilt)
-            return float(np.logaddexp(no, yes + tilt * self._share).sum() - tilt * mass)
-
-        # Any tilt gives a valid bound; the least is near the inverse of a share of a value.
-        middle = -math.log(float(self._share.max()))
-        found = minimize_scalar(chernoff, bounds=(middle - 10, middle + 10), method="bounded")
-        return min(0.0, float(found.fun))
+    # Any tilt gives a valid bound; the least is near the inverse of a share of a value.
+    middle = -math.log(float(share.max()))
+    found = minimize_scalar(chernoff, bounds=(middle - 10, middle + 10), method="bounded")
+    return min(0.0, float(found.fun))
 
 
 def _rows(share: FloatArray, squares: FloatArray) -> FloatArray:

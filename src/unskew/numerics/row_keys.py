@@ -1,12 +1,12 @@
-r"""Keys of rows: random ones by their number, stable ones by their values, and an order.
+r"""Keys of rows: random ones by number, stable ones by values, an order, and distinct rows.
 
 **By number.** A reservoir that keeps the rows with the smallest keys is the same however the rows
 are split and on however many threads they are read, if a key depends on the row's number alone.
 
 **By value.** Equal rows have equal hashes in every process, on every platform and in every version
 of Python, so that the hash can decide what must be decided alike in many places: a row's fold, or
-which rows of a population are rows of the sample. Each value becomes a 64-bit word, a number the
-bits of its float64, a text a digest of its bytes; the words of a row are mixed one after the other.
+which rows of a population are rows of the sample. Each value becomes a 64-bit word, the bits of its
+float64; the words of a row are mixed one after the other.
 
 **Rows of two tables.** A given value occurs exactly once among r independent rows with probability
 :math:`r p (1 - p)^{r - 1} \le (1 - 1/r)^{r - 1} \approx 1/e`, whatever its frequency p. So if far
@@ -14,13 +14,18 @@ more than 37 % of the distinct rows of the first table occur exactly once in the
 have rows in common. Where the second is a part of a larger table, fewer are found; then chance is
 judged by how many of its rows have a twin in the second itself, and the first table may have those
 ``MAX_RATIO`` times as often.
+
+**Distinct rows.** Where few rows are possible, each is a place in one table. Otherwise rows of
+small whole numbers are folded column by column: the number of the distinct prefix seen so far and
+the next column's code make a pair, and the pairs that occur are numbered in turn. Each step looks
+pairs up in a table, or by binary search where the table would be large, so that finding n rows
+among k takes O(n d log k) at most and no key ever overflows.
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -141,58 +146,15 @@ def _mix_but_last_step(bits: NDArray[np.uint64], room: NDArray[np.uint64]) -> No
 Words = NDArray[np.uint64]
 
 
-@dataclass(frozen=True)
-class HashedText:
-    """A column of texts, each replaced by a 64-bit word.
-
-    Attributes
-    ----------
-    words : ndarray of uint64 of shape (n_rows,)
-    """
-
-    words: Words
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def take(self, codes: NDArray[np.integer]) -> HashedText:
-        """Return the column of these codes; a negative code is a missing value.
-
-        For a column that is stored as codes into its distinct values: hash those once, then take.
-
-        Examples
-        --------
-        >>> column = hash_text(["north", "south"]).take(np.array([1, 0, -1]))
-        >>> bool((column.words == hash_text(["south", "north", None]).words).all())
-        True
-        """
-        return HashedText(np.append(self.words, _MISSING)[np.maximum(codes.astype(np.int64), -1)])
-
-
-def hash_text(values: Sequence[str | bytes | None]) -> HashedText:
-    """Return the words of texts: a digest of their UTF-8 bytes, made once for each distinct text.
-
-    Bytes have the word of the text that they encode, and None that of any missing value.
-
-    Examples
-    --------
-    >>> hash_text(["a", b"a", "b", None]).words.tolist()
-    [3405396810240292928, 3405396810240292928, 8453121595177857668, 9221120237041090560]
-    """
-    words = {value: _text_word(value) for value in dict.fromkeys(values)}
-    return HashedText(np.array([words[value] for value in values], dtype=np.uint64))
-
-
-def hash_rows(columns: Sequence[NDArray[Any] | HashedText], *, seed: int = 0) -> Words:
+def hash_rows(columns: Sequence[NDArray[Any]], *, seed: int = 0) -> Words:
     """Return a 64-bit hash of each row.
 
     Parameters
     ----------
-    columns : sequence of ndarray or HashedText
-        All of one length, in an order that both sides of a comparison agree on. Arrays hold
-        floats, integers or booleans; texts go through :func:`hash_text` first. The type does not
-        matter, the value does: 1, 1.0 and True are equal, so are 0.0 and -0.0, all NaN, and a
-        float32 and the float64 that it widens to.
+    columns : sequence of ndarray
+        Floats, integers or booleans, all of one length, in an order that both sides of a comparison
+        agree on. The type does not matter, the value does: 1, 1.0 and True are equal, so are 0.0
+        and -0.0, all NaN, and a float32 and the float64 that it widens to.
     seed : int
         Each seed gives a different hash.
 
@@ -202,10 +164,8 @@ def hash_rows(columns: Sequence[NDArray[Any] | HashedText], *, seed: int = 0) ->
 
     Examples
     --------
-    >>> ages, names = np.array([31, 45]), hash_text(["Ada", "Emmy"])
-    >>> hash_rows([ages, names]).tolist()
-    [17297676653245531737, 6333690613775593591]
-    >>> bool((hash_rows([ages.astype(float), names]) == hash_rows([ages, names])).all())
+    >>> ages = np.array([31, 45])
+    >>> bool((hash_rows([ages.astype(float)]) == hash_rows([ages])).all())
     True
     """
     if not columns:
@@ -225,23 +185,12 @@ def hash_rows(columns: Sequence[NDArray[Any] | HashedText], *, seed: int = 0) ->
     return hashes
 
 
-def _text_word(value: Any) -> int:
-    if value is None:
-        return int(_MISSING)
-    if not isinstance(value, str | bytes):
-        raise InputTypeError(f"hash_text takes str, bytes and None; got {type(value).__name__}.")
-    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
-
-
-def _words_of(column: NDArray[Any] | HashedText, block: slice) -> Words:
-    if isinstance(column, HashedText):
-        return column.words[block]
+def _words_of(column: NDArray[Any], block: slice) -> Words:
     kind, size = column.dtype.kind, column.dtype.itemsize
     if column.ndim != 1 or kind not in "fiub" or size > 8:
         raise InputTypeError(
             "A column of a row hash must be a one-dimensional array of floats, integers or "
-            f"booleans, or hashed text; got {column.dtype} of shape {column.shape}."
+            f"booleans; got {column.dtype} of shape {column.shape}."
         )
     values = column[block]
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
@@ -406,3 +355,84 @@ def quantile_borders(values: FloatArray, most: int) -> FloatArray:
     if len(borders) <= most:
         return borders
     return np.unique(ordered[np.arange(1, most) * len(ordered) // most])
+
+
+LARGEST_TABLE = 1 << 18
+"""Entries up to which a table is kept, so that it stays in the cache."""
+
+
+class DistinctRows:
+    """The distinct rows of a matrix of codes, numbered from zero.
+
+    Parameters
+    ----------
+    codes : ndarray of int64 of shape (n_rows, n_columns)
+        Non-negative.
+    largest_table : int
+        Entries up to which a table is kept.
+
+    Examples
+    --------
+    >>> distinct = DistinctRows(np.array([[0, 1], [2, 0], [0, 1]]))
+    >>> distinct.size
+    2
+    >>> distinct.find(np.array([[2, 0], [0, 1], [0, 0]]))
+    array([ 1,  0, -1])
+    """
+
+    _whole: IntArray | None = None
+    """The number of every possible row, if these are few."""
+
+    def __init__(self, codes: IntArray, *, largest_table: int = LARGEST_TABLE) -> None:
+        self._bases = codes.max(axis=0) + 1
+        self._levels: list[IntArray] = []
+        self._tables: list[IntArray | None] = []
+        # The pair (prefix, code) is the number prefix · base + code. As prefixes that occur are
+        # numbered anew after every column, it stays below rows · base and cannot overflow.
+        prefix, n_prefixes = np.zeros(len(codes), dtype=np.int64), 1
+        for base, column in zip(self._bases, codes.T, strict=True):
+            pairs, prefix = np.unique(prefix * base + column, return_inverse=True)
+            self._levels.append(pairs)
+            possible = n_prefixes * int(base)
+            self._tables.append(_table(pairs, possible) if possible <= largest_table else None)
+            n_prefixes = len(pairs)
+        self.size = n_prefixes
+        possible = math.prod(int(base) + 2 for base in self._bases)
+        if possible <= largest_table:
+            self._whole = np.full(possible, -1, dtype=np.int64)
+            self._whole[self._places(codes)] = prefix
+
+    def find(self, codes: IntArray) -> IntArray:
+        """Return each row's number, or -1 where it is not among the distinct rows."""
+        if self._whole is not None:
+            return self._whole.take(self._places(codes))
+        prefix = np.zeros(len(codes), dtype=np.int64)
+        known = np.ones(len(codes), dtype=bool)
+        for base, pairs, table, column in zip(
+            self._bases, self._levels, self._tables, codes.T, strict=True
+        ):
+            known &= (column >= 0) & (column < base)
+            # A code beyond the base would be another prefix's pair: such rows look up pair 0.
+            pair = np.where(known, prefix * base + column, 0)
+            if table is not None:
+                prefix = table[pair]
+                known &= prefix >= 0
+            else:
+                prefix = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
+                known &= pairs[prefix] == pair
+        return np.where(known, prefix, -1)
+
+    def _places(self, codes: IntArray) -> IntArray:
+        """Return where rows are among all possible ones; each code has room below and above."""
+        places = np.zeros(len(codes), dtype=np.int64)
+        for base, column in zip(self._bases, codes.T, strict=True):
+            places *= base + 2
+            places += np.clip(column, -1, base)
+            places += 1
+        return places
+
+
+def _table(pairs: IntArray, n_possible: int) -> IntArray:
+    table = np.full(n_possible, -1, dtype=np.int64)
+    table[pairs] = np.arange(len(pairs), dtype=np.int64)
+    return table

@@ -17,9 +17,7 @@ each cell and rates that change with f. The scores are
    the population: where the sample is denser than the population. The other half tests it, on one
    side, for the score says where more rows are to be expected; then the halves change places.
 
-The p-value is the least of them, times their number (the two kinds count alike). The tree is grown
-best split first by the decrease of Gini's impurity, as scikit-learn's with ``max_leaf_nodes``, from
-sums over bins: with few leaves it takes a tenth of the time.
+The p-value is the least of them, times their number (the two kinds count alike).
 
 Where only some rows of the population were drawn, they estimate the others, each of which stands
 for e rows, and the error of that adds to the variance of cell C, with :math:`k_C` such rows,
@@ -46,22 +44,12 @@ MAX_LEAVES = 16
 MIN_LEAF = 10
 """Rows in a leaf of the tree at least; fewer are noise. Not tuned."""
 
-BINS = 128
-"""Of each column, at quantiles: enough for a tree of few leaves."""
-
 GROWING_ROWS = 10_000
 """Sample rows from which a tree grows at most: as many as a weighter keeps of the population."""
 
 FEWEST_DRAWN = 10
 """Rows that must have been drawn from the population in a cell, where not all of them were: with
 fewer the cell's mean is too uncertain, and what follows from it not normal."""
-
-
-class _ScoredRows(NamedTuple):
-    """The cell and the score of each row."""
-
-    cells: IntArray
-    scores: FloatArray
 
 
 class InCells(NamedTuple):
@@ -123,55 +111,33 @@ def even_within_cells(
 
 def _ranked(sample: InCells, drawn: InCells) -> tuple[InCells, InCells]:
     """Return each value's rank among the rows drawn, between zero and one; ties share theirs."""
-    of_sample, of_drawn = np.empty_like(sample.values), np.empty_like(drawn.values)
-    for column in range(of_sample.shape[1]):
-        values = np.ascontiguousarray(drawn.values[:, column])
-        order = np.argsort(values)
-        known = values[order]
-        # The first and the last place of each value, among those sorted.
-        ends = np.append(np.flatnonzero(known[1:] != known[:-1]), len(known) - 1)
-        size = np.diff(ends, prepend=-1)
-        middle = np.repeat(2 * ends - size + 2, size) / (2 * len(known))
-        of_drawn[order, column] = middle
-        values = np.ascontiguousarray(sample.values[:, column])
-        order = np.argsort(values)  # sorted ones are looked up faster
-        wanted = values[order]
-        place = np.searchsorted(known, wanted)
-        found = np.minimum(place, len(known) - 1)
-        # A value between those drawn has as its rank the share of those below it.
-        between = place / len(known)
-        of_sample[order, column] = np.where(known[found] == wanted, middle[found], between)
-    return sample._replace(values=of_sample), drawn._replace(values=of_drawn)
+    ranks = [np.empty_like(side.values) for side in (sample, drawn)]
+    for column in range(drawn.values.shape[1]):
+        known = np.sort(drawn.values[:, column])
+        for side, rank in zip((sample, drawn), ranks, strict=True):
+            # Between the first and the last place of equal values; a value that is not among those
+            # drawn has the share of those below it.
+            places = [
+                np.searchsorted(known, side.values[:, column], end) for end in ("left", "right")
+            ]
+            rank[:, column] = (places[0] + places[1]) / (2 * len(known))
+    return sample._replace(values=ranks[0]), drawn._replace(values=ranks[1])
 
 
 def _z_of_columns(sample: InCells, drawn: InCells, rest: float) -> FloatArray:
     nobody = np.zeros(len(sample.cells), dtype=bool)
     known = np.full(len(drawn.cells), not rest)
-
-    def of_column(column: int) -> float:
-        sides = (_ScoredRows(side.cells, side.values[:, column]) for side in (sample, drawn))
-        return _z(next(sides), nobody, next(sides), known, rest)
-
-    return np.array([of_column(column) for column in range(sample.values.shape[1])])
+    columns = zip(sample.values.T, drawn.values.T, strict=True)
+    return np.array([_z(sample, drawn, scores, nobody, known, rest) for scores in columns])
 
 
 def _z_of_trees(sample: InCells, drawn: InCells, rest: float, seed: int) -> Iterator[float]:
     random = np.random.RandomState(seed)
     first = _half(len(sample.cells), random)
     known = _half(len(drawn.cells), random) if rest else np.ones(len(drawn.cells), dtype=bool)
-    binned = [
-        side._replace(values=np.minimum(side.values * BINS, BINS - 1).astype(np.int64))
-        for side in (sample, drawn)
-    ]
     for half, grow in ((first, known), (~first, ~known if rest else known)):
-        of_sample, of_drawn = _tree_scores(binned[0], half, binned[1], grow, seed)
-        yield _z(
-            _ScoredRows(sample.cells, of_sample),
-            half,
-            _ScoredRows(drawn.cells, of_drawn),
-            grow,
-            rest,
-        )
+        scores = _tree_scores(sample, half, drawn, grow, seed)
+        yield _z(sample, drawn, scores, half, grow, rest)
 
 
 def _testable(sample: InCells, drawn: InCells, least: int) -> tuple[InCells, InCells]:
@@ -194,14 +160,21 @@ def _half(size: int, random: np.random.RandomState) -> BoolArray:
 
 
 def _z(
-    sample: _ScoredRows, first: BoolArray, drawn: _ScoredRows, known: BoolArray, rest: float
+    sample: InCells,
+    drawn: InCells,
+    scores: tuple[FloatArray, FloatArray],
+    first: BoolArray,
+    known: BoolArray,
+    rest: float,
 ) -> float:
     """Return by how many standard deviations the scores of the sample exceed what is expected.
 
-    Sample rows that are ``first`` are not tested, but could not have been drawn again. Of the rows
-    drawn from the population, the ``known`` count once, and the others stand for all that are left
-    of ``rest``, the number of the population's rows.
+    ``scores`` are those of the sample's rows and of the rows drawn. Sample rows that are ``first``
+    are not tested, but could not have been drawn again. Of the rows drawn from the population, the
+    ``known`` count once, and the others stand for all that are left of ``rest``, the number of the
+    population's rows.
     """
+    of_sample, of_drawn = scores
     n_cells = int(max(sample.cells.max(), drawn.cells.max())) + 1
     n_others = int((~known).sum())
     expansion = (rest - known.sum()) / n_others if n_others else 1.0
@@ -209,13 +182,13 @@ def _z(
 
     def left(power: int) -> FloatArray:
         """Sum the powers of the scores that could be drawn: the population's less the first's."""
-        population = np.bincount(drawn.cells, stands_for * drawn.scores**power, n_cells)
-        taken = np.bincount(sample.cells[first], sample.scores[first] ** power, n_cells)
+        population = np.bincount(drawn.cells, stands_for * of_drawn**power, n_cells)
+        taken = np.bincount(sample.cells[first], of_sample[first] ** power, n_cells)
         return np.asarray(population - taken, dtype=np.float64)
 
     # 1) How many rows of each cell are tested, what their scores sum to, and N.
     tested = np.bincount(sample.cells[~first], minlength=n_cells)
-    sums = np.bincount(sample.cells[~first], sample.scores[~first], n_cells)
+    sums = np.bincount(sample.cells[~first], of_sample[~first], n_cells)
     rows = left(0)
     # A cell of one row has no variance; one with fewer rows than were tested was estimated badly.
     used = (tested > 0) & (rows >= np.maximum(tested, 2) - 0.5)
@@ -234,10 +207,9 @@ def _z(
 def _tree_scores(
     sample: InCells, first: BoolArray, drawn: InCells, growing: BoolArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the score of each row: the share of the sample in its leaf, if cells count evenly.
+    """Return the score of each row: the share of the sample in its leaf, if cells count evenly."""
+    from sklearn.tree import DecisionTreeClassifier
 
-    The rows' values are in bins.
-    """
     n_cells = int(max(sample.cells.max(), drawn.cells.max())) + 1
     grown = np.flatnonzero(first)
     if len(grown) > GROWING_ROWS:
@@ -249,126 +221,13 @@ def _tree_scores(
     # tree finds are differences within cells, not between them.
     ratio = np.divide(in_drawn, in_half, out=np.zeros(n_cells), where=both)
     half, others = (side.take(both[side.cells]) for side in (half, others))
-    of_sample, of_drawn = tree_shares(
+    if not len(half.cells):
+        return np.zeros(len(sample.cells)), np.zeros(len(drawn.cells))
+    tree = DecisionTreeClassifier(
+        max_leaf_nodes=MAX_LEAVES, min_samples_leaf=MIN_LEAF, random_state=seed
+    ).fit(
         np.concatenate([half.values, others.values]),
-        np.repeat([True, False], [len(half.cells), len(others.cells)]),
-        np.concatenate([ratio[half.cells], np.ones(len(others.cells))]),
-        of=(sample.values, drawn.values),
-        max_leaves=MAX_LEAVES,
-        min_leaf=MIN_LEAF,
+        np.repeat([1, 0], [len(half.cells), len(others.cells)]),
+        sample_weight=np.concatenate([ratio[half.cells], np.ones(len(others.cells))]),
     )
-    return of_sample, of_drawn
-
-
-class _Split(NamedTuple):
-    column: int
-    last: int
-    """The last bin on the left."""
-    gain: float
-
-
-class _Node(NamedTuple):
-    """Rows, the sums over their bins, and their best split."""
-
-    rows: IntArray
-    sums: FloatArray
-    split: _Split
-
-
-def tree_shares(
-    codes: IntArray,
-    own: BoolArray,
-    weight: FloatArray,
-    *,
-    of: tuple[IntArray, ...],
-    max_leaves: int,
-    min_leaf: int,
-) -> list[FloatArray]:
-    """Grow a tree, and return the first class's share of the weight in the leaf of each row.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n, d)
-        The bin of each value, below ``BINS``.
-    own : ndarray of bool of shape (n,)
-        Which rows are of the first class.
-    weight : ndarray of shape (n,)
-    of : tuple of ndarray of int
-        Codes of the rows for which shares are returned.
-    max_leaves, min_leaf : int
-
-    Examples
-    --------
-    >>> codes = np.arange(100)[:, None]
-    >>> shares, = tree_shares(codes, codes[:, 0] < 40, np.ones(100), of=(codes,),
-    ...                       max_leaves=4, min_leaf=10)
-    >>> shares[39], shares[40]
-    (np.float64(1.0), np.float64(0.0))
-    """
-    size = codes.shape[1]
-    flat = codes + BINS * np.arange(size)
-
-    def summed(rows: IntArray) -> FloatArray:
-        found = np.empty((3, size * BINS))
-        for kind, some in enumerate((rows[own[rows]], rows[~own[rows]])):
-            places = flat[some].reshape(-1)
-            found[kind] = np.bincount(places, np.repeat(weight[some], size), size * BINS)
-            counts = np.bincount(places, minlength=size * BINS)
-            found[2] = counts if kind == 0 else found[2] + counts
-        return found.reshape(3, size, BINS)
-
-    everything = np.arange(len(codes))
-    sums = summed(everything)
-    leaves = [_Node(everything, sums, _best_splits(sums[None], min_leaf)[0])]
-    places = [np.zeros(len(one), dtype=np.int64) for one in of]
-    while len(leaves) < max_leaves:
-        best = max(range(len(leaves)), key=lambda place: leaves[place].split.gain)
-        node = leaves[best]
-        column, last, gain = node.split
-        if gain <= 0:
-            break
-        left = codes[node.rows, column] <= last
-        sides = [node.rows[left], node.rows[~left]]
-        # The sums of the larger side are what the smaller one leaves.
-        small = int(len(sides[1]) < len(sides[0]))
-        of_small = summed(sides[small])
-        of_large = node.sums - of_small
-        both = np.stack([of_large, of_small] if small else [of_small, of_large])
-        splits = _best_splits(both, min_leaf)
-        leaves[best] = _Node(sides[0], both[0], splits[0])
-        for place, one in zip(places, of, strict=True):
-            place[(place == best) & (one[:, column] > last)] = len(leaves)
-        leaves.append(_Node(sides[1], both[1], splits[1]))
-    totals = np.array([node.sums[:2, 0].sum(axis=1) for node in leaves])
-    shares = totals[:, 0] / totals.sum(axis=1)
-    return [shares[place] for place in places]
-
-
-def _best_splits(sums: FloatArray, min_leaf: int) -> list[_Split]:
-    """Return each node's split with the largest decrease of impurity; a gain of zero for none."""
-    whole = sums.sum(axis=3)
-    left = np.cumsum(sums, axis=3)[..., :-1]
-    right = whole[..., None] - left
-    impurities = _impurity(whole[:, 0], whole[:, 1])[..., None]
-    gains = impurities - _impurity(left[:, 0], left[:, 1]) - _impurity(right[:, 0], right[:, 1])
-    # Sums of weights are rounded, and so is a gain of zero.
-    least = 1e-12 * whole[:, :2].sum(axis=(1, 2))
-    allowed = (np.minimum(left[:, 2], right[:, 2]) >= min_leaf - 0.5) & (
-        gains > least[:, None, None]
-    )
-    gains *= allowed
-    flat = gains.reshape(len(gains), -1)
-    found = flat.argmax(axis=1).tolist()
-    width = gains.shape[2]
-    return [
-        _Split(place // width, place % width, float(gain[place]))
-        for place, gain in zip(found, flat, strict=True)
-    ]
-
-
-def _impurity(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return Gini's impurity times the weight."""
-    total = first + second
-    product = 2 * first
-    product *= second
-    return np.divide(product, total, out=np.zeros_like(total), where=total > 0)
+    return tree.predict_proba(sample.values)[:, 1], tree.predict_proba(drawn.values)[:, 1]

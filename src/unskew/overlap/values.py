@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unskew.numerics.chance_gaps import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw, log_tail
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap.words import describe_unseen
 from unskew.rows.encode import ColumnCodes
@@ -101,11 +101,11 @@ def unseen_regions(
         # 2) All the others together.
         rest = unseen & ~found
         absent = np.unique(in_population[found])
-        lacking = draw.lacking(in_sample, in_population, number, except_for=absent)
+        shares, chances = draw.lacking(in_sample, in_population, number, except_for=absent)
         least, lacks = np.log(CHANCE / 2 / len(columns)), float(draw.mass[rest].sum())
         once = float(mass[np.bincount(in_sample, minlength=number) == 1].sum())
-        if lacking.log_tail(lacks) <= least and lacks > once:
-            by_chance = max(lacking.expected, once)
+        if log_tail(shares, chances, lacks) <= least and lacks > once:
+            by_chance = max(float(shares @ chances), once)
             yield Region(describe_unseen(codes, rows, column, rest), rest, by_chance, True)
 
 

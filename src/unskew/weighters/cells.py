@@ -115,7 +115,7 @@ class CellWeighter(InductiveWeighter, ABC):
             "sample row has"
         ),
         saved_types=(
-            "unskew.numerics.nearest_centre.NearestCentre",
+            "unskew.numerics.cell_routing.NearestCentre",
             "unskew.weighters.cells.CellLocator",
             "unskew.weighters.merging.NearestGroups",
         ),

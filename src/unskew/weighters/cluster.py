@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from unskew._compat import HasMethods, StrOptions
 from unskew.errors import ParameterError
-from unskew.numerics.nearest_centre import NearestCentre
+from unskew.numerics.cell_routing import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.rows.feature_space import LARGEST, Scaling
 from unskew.rows.sample import Sample

@@ -49,7 +49,7 @@ class FrequencyWeights(CellWeighter):
         uncovered_means="the share of the population at points that no sample row has",
         saved_types=(
             *CellWeighter.traits.saved_types,
-            "unskew.numerics.distinct_rows.DistinctRows",
+            "unskew.numerics.row_keys.DistinctRows",
             "unskew.weighters.grid.GridPartition",
             "unskew.weighters.grid.Values",
         ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unskew.numerics.distinct_rows import DistinctRows
+from unskew.numerics.row_keys import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.rows.groupings import lookup
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unskew.numerics.nearest_centre import NearestCentre
+from unskew.numerics.cell_routing import NearestCentre
 from unskew.numerics.row_keys import hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.rows.feature_space import FeatureSpace

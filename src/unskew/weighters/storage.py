@@ -17,7 +17,7 @@ import numpy as np
 
 from unskew.errors import InputError, InputFileError, ParameterError
 from unskew.files import write_whole
-from unskew.numerics.tree_routing import TreeRouting
+from unskew.numerics.cell_routing import TreeRouting
 from unskew.weighters.inductive import InductiveWeighter
 
 FORMAT = 2
@@ -291,7 +291,7 @@ def _check_tree(tree: Any, n_features: int) -> None:
         raise ValueError(
             f"the file contains a decision tree for {tree.n_features} columns, not {n_features}"
         )
-    routing = TreeRouting.of(tree)
+    routing = TreeRouting.from_tree(tree)
     if not (tree.children_right[routing.is_leaf] == -1).all():
         raise ValueError("the file contains an invalid decision tree")
     _check_routing(routing, n_features)

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
+from unskew.numerics.cell_routing import TreeRouting
 from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
-from unskew.numerics.tree_routing import TreeRouting
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.progress import tell
 from unskew.rows.sample import Sample
@@ -106,7 +106,7 @@ class TreeWeights(CellWeighter):
         saved_types=(
             *CellWeighter.traits.saved_types,
             "sklearn.tree._tree.Tree",  # its nodes are checked when it is loaded
-            "unskew.numerics.tree_routing.TreeRouting",  # likewise
+            "unskew.numerics.cell_routing.TreeRouting",  # likewise
             "unskew.weighters.tree._TreePartition",
         ),
         smoothed_by=("a larger min_samples_leaf",),
@@ -244,8 +244,8 @@ class _TreePartition:
             raise InputError(
                 f"The tree is for {self._tree.n_features} columns; got {values.shape[1]}."
             )
-        return TreeRouting.of(self._tree).cells(values)
+        return TreeRouting.from_tree(self._tree).cells(values)
 
     def __reduce__(self) -> Any:
         # What travels needs no scikit-learn at its destination, and finds the same leaves.
-        return TreeRouting, astuple(TreeRouting.of(self._tree))
+        return TreeRouting, astuple(TreeRouting.from_tree(self._tree))
