@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.numerics.heckman import Basis, Problem
+from unskew.numerics.heckman import Basis, SelectionProblem
 
 
 def problem(*, n=400, rho=0.6, seed=0, weight=None, classes=False):
@@ -17,4 +17,4 @@ def problem(*, n=400, rho=0.6, seed=0, weight=None, classes=False):
     y = x @ [1.0, 2.0] + 1.5 * errors[selected, 1]
     y = (y > 0.5).astype(float) if classes else y
     weight = np.ones(n) if weight is None else weight
-    return Problem(Basis.of(z), Basis.of(x), selected, y, weight)
+    return SelectionProblem(Basis.from_matrix(z), Basis.from_matrix(x), selected, y, weight)

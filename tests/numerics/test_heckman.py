@@ -9,14 +9,15 @@ from tests.numerics.heckman_problem import problem
 from unskew.numerics.heckman import (
     Basis,
     LinearLikelihood,
-    Problem,
+    SelectionProblem,
     condition_number,
+    fit_probit,
+    inverse_mills,
     maximise_linear,
     sandwich,
     two_step,
 )
 from unskew.numerics.newton import minimise
-from unskew.numerics.probit import fit_probit, inverse_mills
 
 
 class TestProbit:
@@ -52,7 +53,7 @@ class TestBasis:
     def test_coefficients_go_back(self, scale):
         random = np.random.default_rng(0)
         X = np.column_stack([np.ones(50), random.normal(size=(50, 3)) * scale + 3 * scale])
-        basis = Basis.of(X)
+        basis = Basis.from_matrix(X)
         np.testing.assert_allclose(X @ basis.back, basis.columns, atol=1e-8)
         np.testing.assert_allclose(basis.columns.T @ basis.columns, 50 * np.eye(4), atol=1e-8)
 
@@ -60,11 +61,11 @@ class TestBasis:
         random = np.random.default_rng(0)
         a, b = random.normal(size=(2, 30))
         X = np.column_stack([np.ones(30), a, 2 * a + 1, b, a - b, np.zeros(30)])
-        assert Basis.of(X).kept.tolist() == [0, 1, 3]
+        assert Basis.from_matrix(X).kept.tolist() == [0, 1, 3]
 
     def test_more_columns_than_rows(self):
         X = np.random.default_rng(0).normal(size=(3, 5))
-        assert Basis.of(X).kept.tolist() == [0, 1, 2]
+        assert Basis.from_matrix(X).kept.tolist() == [0, 1, 2]
 
 
 class TestLikelihood:
@@ -90,13 +91,16 @@ class TestLikelihood:
         weight = np.random.default_rng(2).uniform(0.5, 2, 400)
         likelihood = LinearLikelihood(problem(weight=weight))
         params = np.array([0.3, -0.5, 0.8, 0.5, 1.0, 0.2, tau])
-        gradient = likelihood.gradient(params)
+        gradient = likelihood.derivatives(params)[0]
         np.testing.assert_allclose(
             approx_fprime(params, likelihood.value, 1e-6), gradient, rtol=1e-4, atol=1e-2
         )
-        hessian = likelihood.hessian(params)
+        hessian = likelihood.derivatives(params)[1]
         np.testing.assert_allclose(
-            approx_fprime(params, likelihood.gradient, 1e-6), hessian, rtol=1e-4, atol=1e-2
+            approx_fprime(params, lambda p: likelihood.derivatives(p)[0], 1e-6),
+            hessian,
+            rtol=1e-4,
+            atol=1e-2,
         )
         np.testing.assert_allclose(likelihood.scores(params).sum(axis=0), gradient, atol=1e-8)
 
@@ -117,7 +121,9 @@ class TestLikelihood:
         selected = z > 0.1
         y = z[selected]  # the outcome is the selection index itself: ρ is one
         Z = np.column_stack([np.ones(60), random.normal(size=60)])
-        one = Problem(Basis.of(Z), Basis.of(Z[selected]), selected, y, np.ones(60))
+        one = SelectionProblem(
+            Basis.from_matrix(Z), Basis.from_matrix(Z[selected]), selected, y, np.ones(60)
+        )
         found = maximise_linear(one, two_step(one))
         assert found.at_boundary
         assert not found.certificate.converged

@@ -27,13 +27,13 @@ def test_derivatives_are_those_of_the_value(tau):
     weight = np.random.default_rng(2).uniform(0.5, 2, 400)
     likelihood = ProbitLikelihood(problem(classes=True, weight=weight))
     params = np.array([0.3, -0.5, 0.8, 0.5, 1.0, tau])
-    gradient = likelihood.gradient(params)
+    gradient = likelihood.derivatives(params)[0]
     np.testing.assert_allclose(
         approx_fprime(params, likelihood.value, 1e-6), gradient, rtol=1e-4, atol=1e-2
     )
     np.testing.assert_allclose(
-        approx_fprime(params, likelihood.gradient, 1e-6),
-        likelihood.hessian(params),
+        approx_fprime(params, lambda p: likelihood.derivatives(p)[0], 1e-6),
+        likelihood.derivatives(params)[1],
         rtol=1e-4,
         atol=1e-2,
     )
@@ -48,7 +48,7 @@ def test_no_other_solver_gets_higher(rho):
     other = minimize(
         lambda p: -likelihood.value(p),
         np.zeros(6),
-        jac=lambda p: -likelihood.gradient(p),
+        jac=lambda p: -likelihood.derivatives(p)[0],
         method="BFGS",
     )
     assert found.certificate.converged

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr
 from scipy.stats import multivariate_normal, norm
 
-from unskew.numerics.probit import log_bivariate_ndtr
+from unskew.numerics.heckman import log_bivariate_ndtr
 
 
 def test_it_is_that_of_scipy():

@@ -26,16 +26,17 @@ from unskew.learning.selection_model import (
 )
 from unskew.numerics.heckman import (
     Maximum,
-    Problem,
+    SelectionProblem,
     TwoStep,
     condition_number,
     independent_log_likelihood,
+    inverse_mills,
+    log_bivariate_ndtr,
     maximise_linear,
     maximise_probit,
     outcome_probit,
     two_step,
 )
-from unskew.numerics.probit import inverse_mills, log_bivariate_ndtr
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.rows.labels import is_labelled
 
@@ -115,7 +116,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
             raise InputError("y contains infinity. Replace it, or leave those rows out.")
         return values
 
-    def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
         refuse_removed(
             "selection_model", self.selection_model, "The equation of selection is a probit"
         )
@@ -266,7 +267,7 @@ class HeckmanClassifier(ClassifierMixin, SelectionModel):
             labels = np.array(labels.tolist())  # None beside numbers makes them objects
         return np.asarray(labels)
 
-    def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
         self._check_selection(problem, columns.selection)
         outcome = outcome_probit(problem)
         mass, names = float(problem.seen.sum()), self._outcome.names

@@ -28,9 +28,8 @@ from unskew.learning.heckman_summary import (
     summary_row,
     transformed_row,
 )
-from unskew.numerics.heckman import Basis, Maximum, Problem, TwoStep, sandwich
+from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
-from unskew.numerics.probit import Probit
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import warn_of_unseen
@@ -373,7 +372,9 @@ class SelectionModel(WithParameters):
         self._outcome = Equation([batch])
         z = np.vstack([self._selection.matrix(one) for one in rows.batches(chosen["selection"])])
         x = self._outcome.matrix(batch)
-        problem = Problem(Basis.of(z), Basis.of(x), rows.selected, rows.y, rows.weight)
+        problem = SelectionProblem(
+            Basis.from_matrix(z), Basis.from_matrix(x), rows.selected, rows.y, rows.weight
+        )
         self._leave_out(problem)
         n_outcome = len(problem.outcome.kept)
         if len(problem.y) <= n_outcome + 1:
@@ -394,7 +395,7 @@ class SelectionModel(WithParameters):
         """Return the outcomes that are there, as numbers."""
 
     @abstractmethod
-    def _estimate(self, problem: Problem, rows: HeckmanRows, columns: Columns) -> None:
+    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
         """Estimate the equations, and set what every model has."""
         self.condition_number_: float
         self.log_likelihood_: float
@@ -411,7 +412,7 @@ class SelectionModel(WithParameters):
     def _error_rows(self, errors: FloatArray) -> Iterator[SummaryRow]:
         """Yield the rows of the summary on the errors, given standard errors of ``params_``."""
 
-    def _leave_out(self, problem: Problem) -> None:
+    def _leave_out(self, problem: SelectionProblem) -> None:
         for name, equation, basis in (
             ("selection", self._selection, problem.selection),
             ("outcome", self._outcome, problem.outcome),
@@ -426,13 +427,13 @@ class SelectionModel(WithParameters):
                     )
                 )
 
-    def _check_selection(self, problem: Problem, z: FloatArray) -> None:
+    def _check_selection(self, problem: SelectionProblem, z: FloatArray) -> None:
         """Refuse selection that its columns determine."""
         mass = float(problem.weight.sum())
         names = self._selection.names
         refuse_separation(problem.probit, problem.selected, mass, z, names, "selection")
 
-    def _take(self, found: TwoStep | Maximum, problem: Problem, rows: HeckmanRows) -> None:
+    def _take(self, found: TwoStep | Maximum, problem: SelectionProblem, rows: HeckmanRows) -> None:
         """Keep the estimates of both equations, in the columns as they are given."""
         n_selection, n_outcome = problem.sizes
         back = problem.back(*[1.0] * (len(found.params) - n_selection - n_outcome))

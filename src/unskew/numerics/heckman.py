@@ -3,8 +3,13 @@ r"""Heckman's selection model: an outcome that is seen only where a probit says 
 The outcome is :math:`y = x^\top\beta + \varepsilon` and is seen where :math:`z^\top\gamma + \nu >
 0`; :math:`(\varepsilon, \nu)` are normal with standard deviations σ and 1 and correlation ρ.
 
+0. **Probit.** With signs :math:`q_i = \pm 1` for rows that are selected or not, γ minimises
+   :math:`-\sum_i v_i \log \Phi(q_i z_i^\top \gamma)`. It is convex: with the inverse Mills ratio
+   :math:`\lambda(t) = \varphi(t) / \Phi(t)`, the derivative of :math:`\log \Phi` is λ, and that of
+   λ(t) is :math:`-\lambda(t)(\lambda(t) + t) < 0`.
+
 1. **Two steps** (Heckman, Econometrica 47, 1979; covariance of Greene, International Economic
-   Review 22, 1981): a probit gives :math:`a = z^\top\gamma`; then y is regressed on x and λ(a):
+   Review 22, 1981): the probit gives :math:`a = z^\top\gamma`; then y is regressed on x and λ(a):
 
    .. math:: E[y \mid \text{seen}] = x^\top\beta + \rho\sigma\, \lambda(z^\top\gamma).     \tag{1}
 
@@ -18,7 +23,8 @@ The outcome is :math:`y = x^\top\beta + \varepsilon` and is seen where :math:`z^
    and van Praag, Journal of Econometrics 17, 1981). With q = 1 for one and −1 for zero, a selected
    row adds :math:`\log\Phi_2(a, q\,x^\top\beta; q\rho)`.                                  (3)
 
-All work in orthonormal columns, so that the columns' scale has no influence.
+All work in orthonormal columns, so that the columns' scale has no influence. All logarithms, also
+that of the bivariate normal distribution function, hold where the probability itself underflows.
 """
 
 from __future__ import annotations
@@ -30,10 +36,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr, owens_t
 
 from unskew.numerics.newton import Certificate, NewtonSolution, minimise
-from unskew.numerics.probit import Probit, fit_probit, inverse_mills, log_bivariate_ndtr, scores
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 _DEPENDENT = 1e-10
@@ -44,8 +49,162 @@ BOUNDARY = 6.0
 """The |atanh ρ| beyond which ρ, then above 0.99998, counts as one."""
 _STARTS = (0.0, -0.5, 0.5, -0.85, 0.85)
 """The correlations from which to start where the first leads nowhere."""
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _LOG_2PI = np.log(2 * np.pi)
+_SMALL = 1e-5
+"""Below it, the differences in Owen's formula leave too few digits, and the tail is integrated."""
+_TINY = 1e-300
+_DROP = 40.0
+"""How far below its maximum, in logarithms, an integrand is followed."""
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+
+def inverse_mills(index: FloatArray) -> FloatArray:
+    """Return φ(t)/Φ(t), also where Φ is too small for floating point.
+
+    Examples
+    --------
+    >>> inverse_mills(np.array([0.0, -40.0])).round(4)
+    array([ 0.7979, 40.025 ])
+    """
+    return np.exp(-0.5 * index**2 - _LOG_2PI / 2 - log_ndtr(index))
+
+
+@dataclass(frozen=True)
+class Probit:
+    """A fitted probit model.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_columns,)
+    information : ndarray of shape (n_columns, n_columns)
+        The observed information, minus the second derivative of the log-likelihood.
+    log_likelihood : float
+    certificate : Certificate
+    """
+
+    coef: FloatArray
+    information: FloatArray
+    log_likelihood: float
+    certificate: Certificate
+
+
+def fit_probit(design: FloatArray, selected: BoolArray, weight: FloatArray) -> Probit:
+    """Maximise the probit likelihood, which is concave, by Newton's method.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_rows, n_columns)
+        Of full rank, with a column of ones if there is to be an intercept. Newton's method does not
+        depend on the columns' scale; its rounding does, so let them be about orthonormal.
+    selected : ndarray of bool of shape (n_rows,)
+    weight : ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> ones = np.ones((4, 1))
+    >>> fit = fit_probit(ones, np.array([True, True, True, False]), np.ones(4))
+    >>> fit.coef.round(4)  # Φ(0.6745) = 3/4
+    array([0.6745])
+    """
+    sign = np.where(selected, 1.0, -1.0)
+
+    def value(coef: FloatArray) -> float:
+        return -float(weight @ log_ndtr(sign * (design @ coef)))
+
+    def derivatives(coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        index = sign * (design @ coef)
+        mills = inverse_mills(index)
+        curvature = weight * mills * (mills + index)
+        return -(design.T @ (weight * sign * mills)), (design.T * curvature) @ design
+
+    def perfect(coef: FloatArray) -> bool:
+        return value(coef) < 1e-9
+
+    end = minimise(value, derivatives, np.zeros(design.shape[1]), outside=perfect)
+    return Probit(end.params, derivatives(end.params)[1], -end.value, end.certificate)
+
+
+def scores(index: FloatArray, selected: BoolArray) -> FloatArray:
+    """Return the derivative of each row's log-likelihood by its index."""
+    sign = np.where(selected, 1.0, -1.0)
+    return sign * inverse_mills(sign * index)
+
+
+def log_bivariate_ndtr(a: FloatArray, b: FloatArray, r: FloatArray) -> FloatArray:
+    """Return log P(A < a, B < b) of standard normal A and B with correlation r, |r| < 1.
+
+    By Owen's T function (Annals of Mathematical Statistics 27, 1956), and by quadrature where the
+    probability is below 1e-5, so that about ten digits are right everywhere.
+
+    Examples
+    --------
+    >>> zero, r = np.zeros(1), np.array([0.5])
+    >>> np.exp(log_bivariate_ndtr(zero, zero, r))  # 1/4 + arcsin(r)/2π
+    array([0.33333333])
+    >>> log_bivariate_ndtr(zero - 30, zero - 30, -r).round(2)
+    array([-1809.88])
+    """
+    a, b, r = (np.array(one) for one in np.broadcast_arrays(a, b, r))
+    probability = _by_owen(a, b, r)
+    small = probability < _SMALL
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: FloatArray = np.log(probability)
+    if small.any():
+        result[small] = _log_tail(a[small], b[small], r[small])
+    return result
+
+
+def _by_owen(a: FloatArray, b: FloatArray, r: FloatArray) -> FloatArray:
+    # T(h, ·) has a limit at h = 0, which a tiny number stands for.
+    a, b = np.where(a == 0, _TINY, a), np.where(b == 0, _TINY, b)
+    root = np.sqrt((1 - r) * (1 + r))
+    with np.errstate(over="ignore"):
+        first = owens_t(a, (b - r * a) / (a * root))
+        second = owens_t(b, (a - r * b) / (b * root))
+    apart = np.where((a < 0) != (b < 0), 0.5, 0.0)
+    return 0.5 * (ndtr(a) + ndtr(b)) - first - second - apart
+
+
+def _log_tail(a: FloatArray, b: FloatArray, r: FloatArray) -> FloatArray:
+    """Integrate φ(t) Φ((b − rt)/√(1−r²)) over t < a, relative to its maximum.
+
+    The logarithm of the integrand is concave, so it falls on both sides of one maximum.
+    """
+    root = np.sqrt((1 - r) * (1 + r))
+
+    def height(t: FloatArray) -> FloatArray:
+        return -0.5 * t**2 - _LOG_2PI / 2 + log_ndtr((b - r * t) / root)
+
+    def rises(t: FloatArray) -> BoolArray:
+        rising: BoolArray = -t - r / root * inverse_mills((b - r * t) / root) > 0
+        return rising
+
+    top = _last(rises, np.minimum(a, -np.abs(b) - 1), a)
+    highest = height(top)
+
+    def low(t: FloatArray) -> BoolArray:
+        return highest - height(t) > _DROP
+
+    # Its second derivative is below −1: nine away from the maximum, it has fallen by 40.
+    begin = _last(low, top - 9, top)
+    end = _last(lambda t: ~low(t), top, np.minimum(a, top + 9))
+    total = np.zeros_like(top)
+    for left, right in ((begin, top), (top, end)):
+        half = (right - left) / 2
+        for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
+            total += half * weight * np.exp(height(left + half * (1 + node)) - highest)
+    return highest + np.log(total)
+
+
+def _last(
+    holds: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return up to where something holds that does not hold again, by bisection."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        there = holds(middle)
+        low, high = np.where(there, middle, low), np.where(there, high, middle)
+    return high
 
 
 @dataclass(frozen=True)
@@ -67,13 +226,13 @@ class Basis:
     back: FloatArray
 
     @classmethod
-    def of(cls, matrix: FloatArray) -> Basis:
+    def from_matrix(cls, matrix: FloatArray) -> Basis:
         """Return the basis of a matrix.
 
         Examples
         --------
         >>> ones = np.ones(4)
-        >>> basis = Basis.of(np.column_stack([ones, 3 * ones, [0, 2, 0, 2]]))
+        >>> basis = Basis.from_matrix(np.column_stack([ones, 3 * ones, [0, 2, 0, 2]]))
         >>> basis.kept, basis.columns[:, 1] * np.sign(basis.columns[1, 1])
         (array([0, 2]), array([-1.,  1., -1.,  1.]))
         """
@@ -95,7 +254,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Problem:
+class SelectionProblem:
     """The rows of a selection model.
 
     Attributes
@@ -175,74 +334,25 @@ class TwoStep:
     condition: float
 
 
-@dataclass(frozen=True)
-class SecondStep:
-    """Least squares of the outcome on its columns and the inverse Mills ratio.
-
-    Attributes
-    ----------
-    params : ndarray
-        β, and the coefficient ρσ of the ratio.
-    sigma, rho : float
-    regressors : ndarray of shape (n_selected, n_params)
-        The columns, and the ratio.
-    decline : ndarray of shape (n_selected,)
-        Minus the derivative of the ratio by the index.
-    residuals : ndarray of shape (n_selected,)
-    bread : ndarray
-        The inverse of the regressors' moments.
-    condition : float
-        See :func:`condition_number`.
-    """
-
-    params: FloatArray
-    sigma: float
-    rho: float
-    regressors: FloatArray
-    decline: FloatArray
-    residuals: FloatArray
-    bread: FloatArray
-    condition: float
-
-    def influence(self, problem: Problem) -> FloatArray:
-        """Return how much each selected row moves ``params``, if the index is known."""
-        return (self.regressors * (problem.seen * self.residuals)[:, None]) @ self.bread
-
-
-def second_step(problem: Problem, index: FloatArray) -> SecondStep:
-    """Regress the outcome, given the index whose Φ is the probability of being selected.
-
-    Parameters
-    ----------
-    problem : Problem
-    index : ndarray of shape (n_selected,)
-        Of the selected rows: zᵀγ.
-    """
+def two_step(problem: SelectionProblem) -> TwoStep:
+    """Return Heckman's estimates: a probit, then least squares on x and the inverse Mills ratio."""
+    # 1) Least squares by equation (1), given the probit.
+    gamma, weight = problem.probit.coef, problem.seen
+    index = problem.z @ gamma
     mills = inverse_mills(index)
     decline = mills * (mills + index)  # δ = −dλ/d(zγ)
-    weight = problem.seen
     regressors = np.column_stack([problem.outcome.columns, mills])
-    root = np.sqrt(weight)
-    theta = np.linalg.lstsq(regressors * root[:, None], problem.y * root, rcond=None)[0]
-    residuals = problem.y - regressors @ theta
-    variance = (weight @ residuals**2 + theta[-1] ** 2 * (weight @ decline)) / weight.sum()
+    theta, residuals = _least_squares(regressors, problem.y, weight)
+    rho_sigma = theta[-1]
+    # 2) The residuals of selected rows have the variance σ² (1 − ρ²δ), which gives σ and ρ.
+    variance = (weight @ residuals**2 + rho_sigma**2 * (weight @ decline)) / weight.sum()
     sigma = float(np.sqrt(variance))
-    rho = float(theta[-1] / sigma) if sigma > 1e-12 * np.abs(problem.y).max() else 0.0
+    rho = float(rho_sigma / sigma) if sigma > 1e-12 * np.abs(problem.y).max() else 0.0
+    # 3) Greene's covariance: that of least squares, and what estimating γ adds through λ in y.
     bread = np.linalg.pinv((regressors.T * weight) @ regressors)
-    condition = condition_number(problem, mills)
-    return SecondStep(theta, sigma, rho, regressors, decline, residuals, bread, condition)
-
-
-def two_step(problem: Problem) -> TwoStep:
-    """Return Heckman's estimates: a probit, then least squares on x and the inverse Mills ratio."""
-    gamma = problem.probit.coef
-    second = second_step(problem, problem.z @ gamma)
-    weight, bread, decline = problem.seen, second.bread, second.decline
-    regressors, slope_of_mills = second.regressors, second.params[-1]
-    slope = (regressors.T * (weight * slope_of_mills * decline)) @ problem.z  # by γ, through λ in y
+    slope = (regressors.T * (weight * rho_sigma * decline)) @ problem.z
     of_gamma = np.linalg.inv(problem.probit.information)
-    variance = second.sigma**2 - slope_of_mills**2 * decline  # σ² (1 − ρ²δ)
-    noise = (regressors.T * (weight * variance)) @ regressors
+    noise = (regressors.T * (weight * (sigma**2 - rho_sigma**2 * decline))) @ regressors
     carried = bread @ slope
     covariance = np.block(
         [
@@ -250,36 +360,38 @@ def two_step(problem: Problem) -> TwoStep:
             [carried @ of_gamma, bread @ noise @ bread + carried @ of_gamma @ carried.T],
         ]
     )
-    slope[-1] -= (weight * second.residuals * decline) @ problem.z  # and through λ as a regressor
-    by_selection = (
-        problem.selection.columns
-        * (problem.weight * scores(problem.selection.columns @ gamma, problem.selected))[:, None]
-    ) @ of_gamma
+    # 4) What each row moves: γ, then θ through γ (also by λ as a regressor) and by its residual.
+    slope[-1] -= (weight * residuals * decline) @ problem.z
+    columns = problem.selection.columns
+    pull = problem.weight * scores(columns @ gamma, problem.selected)
+    by_selection = (columns * pull[:, None]) @ of_gamma
     by_outcome = by_selection @ (bread @ slope).T
-    by_outcome[problem.selected] += second.influence(problem)
-    return TwoStep(
-        np.append(gamma, second.params),
-        second.sigma,
-        second.rho,
-        covariance,
-        np.column_stack([by_selection, by_outcome]),
-        second.condition,
-    )
+    by_outcome[problem.selected] += (regressors * (weight * residuals)[:, None]) @ bread
+    influence = np.column_stack([by_selection, by_outcome])
+    condition = condition_number(problem, mills)
+    return TwoStep(np.append(gamma, theta), sigma, rho, covariance, influence, condition)
 
 
-def independent_log_likelihood(problem: Problem) -> float:
+def _least_squares(
+    columns: FloatArray, y: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients and residuals."""
+    root = np.sqrt(weight)
+    theta = np.linalg.lstsq(columns * root[:, None], y * root, rcond=None)[0]
+    return theta, y - columns @ theta
+
+
+def independent_log_likelihood(problem: SelectionProblem) -> float:
     """Return the maximum of the log-likelihood if ρ is zero: a probit and least squares."""
     weight = problem.seen
-    root = np.sqrt(weight)
-    columns = problem.outcome.columns
-    beta = np.linalg.lstsq(columns * root[:, None], problem.y * root, rcond=None)[0]
-    variance = (weight @ (problem.y - columns @ beta) ** 2) / weight.sum()
+    _, residuals = _least_squares(problem.outcome.columns, problem.y, weight)
+    variance = (weight @ residuals**2) / weight.sum()
     with np.errstate(divide="ignore"):  # an outcome without error has an infinite likelihood
         outcome = -0.5 * weight.sum() * (np.log(2 * np.pi * variance) + 1)
     return float(problem.probit.log_likelihood + outcome)
 
 
-def condition_number(problem: Problem, mills: FloatArray) -> float:
+def condition_number(problem: SelectionProblem, mills: FloatArray) -> float:
     """Return the condition number of the outcome's columns and the Mills ratio, of unit length.
 
     The columns, with the constant, are orthonormal: what they share among themselves, such as age
@@ -332,7 +444,7 @@ class Maximum:
 class SelectionLikelihood(ABC):
     """The log-likelihood of a problem, as a function of γ, β and further parameters."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SelectionProblem) -> None:
         self.problem = problem
         self._unseen = problem.selection.columns[~problem.selected]
         self._unseen_weight = problem.weight[~problem.selected]
@@ -356,14 +468,6 @@ class SelectionLikelihood(ABC):
             seen = self.rows(*self._terms(params))
             unseen = log_ndtr(-self._unseen_index(params))
             return float(self.problem.seen @ seen + self._unseen_weight @ unseen)
-
-    def gradient(self, params: FloatArray) -> FloatArray:
-        """Return the derivative."""
-        return self.derivatives(params)[0]
-
-    def hessian(self, params: FloatArray) -> FloatArray:
-        """Return the second derivative."""
-        return self.derivatives(params)[1]
 
     def derivatives(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the first two derivatives."""
@@ -414,10 +518,14 @@ class SelectionLikelihood(ABC):
         """
         n_coefficients = sum(self.problem.sizes)
 
+        def downhill(params: FloatArray) -> tuple[FloatArray, FloatArray]:
+            gradient, hessian = self.derivatives(params)
+            return -gradient, -hessian
+
         def from_correlation(rho: float) -> NewtonSolution:
             return minimise(
                 lambda params: -self.value(params),
-                self._curvature,
+                downhill,
                 start(rho),
                 limit=lambda move: float(np.abs(move[n_coefficients:]).max()),  # at most by one
                 outside=lambda params: bool(abs(params[-1]) >= BOUNDARY),
@@ -428,14 +536,10 @@ class SelectionLikelihood(ABC):
             tries = [best, *map(from_correlation, _STARTS)]
             best = max(tries, key=lambda one: (round(-one.value, 6), one.certificate.converged))
         params, value, certificate = best
-        covariance = np.linalg.pinv(-self.hessian(params), hermitian=True)
+        covariance = np.linalg.pinv(-self.derivatives(params)[1], hermitian=True)
         influence = self.scores(params) @ covariance
         at_boundary = bool(abs(params[-1]) >= BOUNDARY)
         return Maximum(params, covariance, influence, -value, certificate, at_boundary)
-
-    def _curvature(self, params: FloatArray) -> tuple[FloatArray, FloatArray]:
-        gradient, hessian = self.derivatives(params)
-        return -gradient, -hessian
 
     def _terms(self, params: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return a and the fit of the selected rows, and the further parameters."""
@@ -454,7 +558,7 @@ class SelectionLikelihood(ABC):
         return self._unseen @ params[: self.problem.sizes[0]]
 
 
-def maximise_linear(problem: Problem, start: TwoStep) -> Maximum:
+def maximise_linear(problem: SelectionProblem, start: TwoStep) -> Maximum:
     """Return the maximum likelihood estimates, from the two-step estimates."""
     # In units of the two-step σ, so that all parameters are of the size of one; log σ then moves by
     # its logarithm, and the density of y by as much for each row.
@@ -489,7 +593,7 @@ class LinearLikelihood(SelectionLikelihood):
         log_sigma, tau = further
         e = (self.problem.y - fit) * np.exp(-log_sigma)
         result: FloatArray = log_ndtr(a * np.cosh(tau) + e * np.sinh(tau))
-        result += -0.5 * e**2 - log_sigma - _HALF_LOG_2PI
+        result += -0.5 * e**2 - log_sigma - _LOG_2PI / 2
         return result
 
     def slopes(
@@ -523,12 +627,12 @@ class LinearLikelihood(SelectionLikelihood):
         return first, second
 
 
-def outcome_probit(problem: Problem) -> Probit:
+def outcome_probit(problem: SelectionProblem) -> Probit:
     """Return the outcome equation by itself, on the selected rows: what ρ = 0 would make of it."""
     return fit_probit(problem.outcome.columns, problem.y > 0, problem.seen)
 
 
-def maximise_probit(problem: Problem, outcome: Probit) -> Maximum:
+def maximise_probit(problem: SelectionProblem, outcome: Probit) -> Maximum:
     """Return the maximum likelihood estimates, from the two probits by themselves."""
     coefficients = np.append(problem.probit.coef, outcome.coef)
     likelihood = ProbitLikelihood(problem)
