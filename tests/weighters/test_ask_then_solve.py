@@ -8,11 +8,20 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from tests.weighters.catalogue import (
+    WEIGHTERS,
+    every_weighter,
+    labels_for,
+    one_half,
+    public_weighters,
+    rows_for,
+    shown,
+    to_sample,
+)
 
-import unskew
 from unskew import (
-    AutoWeights,
-    ClassifierWeights,
+    CalibrationWeights,
     ClusterWeights,
     DensityRatioWeights,
     FrequencyWeights,
@@ -42,30 +51,6 @@ U = pd.DataFrame(
 Y = X["age"].to_numpy() + RANDOM.normal(size=80)
 
 
-def half(rows):
-    return np.full(len(rows), 0.5)
-
-
-WEIGHTERS = [
-    Unweighted(),
-    KnownProbability(half),
-    FrequencyWeights(),
-    HistogramWeights(buckets=3),
-    ClusterWeights(),
-    TreeWeights(),
-    TreeWeights(honest=True),
-    TreeWeights(min_samples_leaf="bound"),
-    KernelMeanMatching(ridge=0.1),
-    KernelMeanMatching(method="low-rank", ridge=0.1),
-    DensityRatioWeights(),
-    DensityRatioWeights("kl"),
-    DensityRatioWeights(relative=0.1),
-]
-every_weighter = pytest.mark.parametrize(
-    "weighter", WEIGHTERS, ids=lambda weighter: str(weighter).partition("(probability")[0]
-)
-
-
 def pickled(weighter):
     return repr((sorted(vars(weighter)), weighter.get_params()))
 
@@ -78,26 +63,22 @@ def ask(weighter, sample, population):
 
 
 @pytest.mark.parametrize(
-    "weighter",
-    [
-        *WEIGHTERS,
-        AutoWeights(),
-        ClassifierWeights("logistic"),
-        Tempered(HistogramWeights(buckets=3), power=0.5),
-        Tempered(Tempered(ClusterWeights()), max_weight=2.0),
-    ],
-    ids=lambda weighter: str(weighter).partition("(probability")[0],
+    "weighter", [*WEIGHTERS, Tempered(Tempered(ClusterWeights()), max_weight=2.0)], ids=shown
 )
 def test_a_question_leaves_no_trace_and_solutions_repeat(weighter):
     weighter = copy.deepcopy(weighter)
-    sample, population = Sample.of(X, Y), Population(U)
+    sample = Sample.of(X, labels_for(weighter, Y))
+    population = Population(U)
     before = pickled(weighter)
     answer = ask(weighter, sample, population)
     assert pickled(weighter) == before
     first = weighter._solve(sample, answer)
     weighter._solve(sample.with_design(np.arange(80) % 3 + 1.0), answer)
-    assert np.array_equal(weighter._solve(sample, answer), first)
-    fitted = copy.deepcopy(weighter).fit(X, Y, population=U)
+    again = weighter._solve(sample, answer)
+    # Calibration starts from the tilt of its last solution; nothing else remembers.
+    rounding = 1e-9 if isinstance(weighter, CalibrationWeights) else 0.0
+    assert np.allclose(again, first, rtol=rounding, atol=0.0)
+    fitted = to_sample(weighter).fit(X, labels_for(weighter, Y), population=U)
     assert fitted.weights_ == pytest.approx(first * 80 / first.sum(), rel=1e-12)
 
 
@@ -133,13 +114,21 @@ def test_one_fit_makes_one_pass_and_encodes_the_sample_once(weighter, monkeypatc
     monkeypatch.setattr(
         ColumnCodes, "fit_transform", lambda *a, **k: fits.append(1) or learning(*a, **k)
     )
-    weighted = Population(U.assign(w=1.5), weight="w")
-    fitted = copy.deepcopy(weighter).set_params(overlap=1.0, total="population")
-    fitted.fit(X, Y, population=weighted)
+    weighted = U.assign(w=1.5)
+    fitted = clone(weighter)
+    if isinstance(weighter, Weighter):
+        fitted.set_params(overlap=1.0, total="population")
+    rows = rows_for(weighter, weighted)
+    fitted.fit(
+        rows_for(weighter, X),
+        labels_for(weighter, Y),
+        population=Population(rows, weight="w"),
+    )
     assert len(passes) == 1
     assert len(fits) <= 1
-    assert fitted.weights_.sum() == pytest.approx(450)
-    assert 0 <= fitted.uncovered_ <= 1
+    if isinstance(weighter, Weighter):
+        assert fitted.weights_.sum() == pytest.approx(450)
+        assert 0 <= fitted.uncovered_ <= 1
 
 
 def test_fits_with_one_population_share_what_does_not_depend_on_the_sample(monkeypatch):
@@ -207,14 +196,9 @@ def test_parts_of_a_sample_keep_what_a_weighter_needs():
         1 / frame["p"].to_numpy()[[3, 1]]
     )
     seen = []
-    KnownProbability(lambda rows: seen.append(rows) or half(rows))._solve(few, None)
+    KnownProbability(lambda rows: seen.append(rows) or one_half(rows))._solve(few, None)
     assert isinstance(seen[0], pd.DataFrame)
     assert seen[0].columns.tolist() == ["age", "town", "p"]
-
-
-def public_weighters():
-    found = [getattr(unskew, name) for name in unskew.__all__]
-    return [one for one in found if isinstance(one, type) and issubclass(one, Weighter)]
 
 
 @pytest.mark.parametrize("weighter", public_weighters())

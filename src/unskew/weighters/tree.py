@@ -16,6 +16,7 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.cell_routing import TreeRouting
 from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
 from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.progress import tell
 from unskew.rows.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
@@ -160,7 +161,17 @@ class TreeWeights(CellWeighter):
     def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:
         chosen = counted[0]
         if self.min_samples_leaf == "bound":
-            counts = [(one.sample_counts, one.population_counts) for one in counted]
+            # A weighted row is no more evidence for its weight's unit, and beyond a billion times
+            # the sample a population adds no error: bounds of shares only then depend on rows.
+            scale = effective_sample_size(sample.design) / sample.design.sum()
+            most = 1e9 * len(sample.design)
+            counts = [
+                (
+                    one.sample_counts * scale,
+                    one.population_counts * min(1.0, most / one.population_counts.sum()),
+                )
+                for one in counted
+            ]
             cells = [one.locator.locate(sample.batch, side="sample")[0] for one in counted]
             found = choose_granularity(
                 [estimation_bound(*pair, DELTA) for pair in counts],
