@@ -1,7 +1,8 @@
 """Distances between calibrated and design weights, by the factor F(u) that each leads to.
 
 Deville and Särndal, "Calibration estimators in survey sampling", JASA 87 (1992), section 2; the
-propensity's factor is that of inverse probability tilting (Graham, Pinto and Egel 2012).
+propensity's factor is that of inverse probability tilting (Graham, Pinto and Egel 2012). Another
+distance is a class here and its line in ``DISTANCES``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray
 
 
@@ -28,6 +30,14 @@ class Distance(ABC):
 
     lowest = 0.0
     """The infimum of the factor."""
+    counts_totals = False
+    """Whether the factor is of weights that sum to the population's total, not to the sample's."""
+
+    def within(self, low: float, high: float) -> Distance:
+        """Return the distance with factors between two bounds, which may be infinite."""
+        if low == -np.inf and high == np.inf:
+            return self
+        return Truncated(self, max(low, self.lowest), high)
 
     @abstractmethod
     def factors(self, scores: FloatArray) -> FloatArray:
@@ -82,7 +92,8 @@ class Raking(Distance):
 class Propensity(Distance):
     """F(u) = 1 + exp(u): the inverse of a logistic propensity, 1 / (1 + exp(u))."""
 
-    lowest = 1.0
+    lowest = 1.0  # a row of a sample that is part of the population stands at least for itself
+    counts_totals = True
 
     def factors(self, scores: FloatArray) -> FloatArray:
         """Return F(u)."""
@@ -128,9 +139,18 @@ class Linear(Distance):
 class Logit(Distance):
     """Deville and Särndal's F, a logistic curve between two bounds, with F(0) = F'(0) = 1."""
 
-    def __init__(self, low: float, high: float) -> None:
+    def __init__(self, low: float = 0.0, high: float = 2.0) -> None:
         self.lowest, self.highest = low, high
         self._steepness = (high - low) / ((1.0 - low) * (high - 1.0))
+
+    def within(self, low: float, high: float) -> Distance:
+        """Return the curve between other bounds, which it needs."""
+        if not (0 <= low < 1 < high < np.inf):
+            raise ParameterError(
+                'distance="logit" needs bounds=(low, high) with 0 <= low < 1 < high; got '
+                f"bounds=({low:g}, {high:g})."
+            )
+        return Logit(low, high)
 
     def range(self) -> tuple[FloatArray | float, FloatArray | float]:
         """Return the bounds."""
@@ -180,6 +200,11 @@ class Truncated(Distance):
     high: FloatArray | float
 
     @property
+    def counts_totals(self) -> bool:  # type: ignore[override]
+        """Whether the other distance does."""
+        return self.inner.counts_totals
+
+    @property
     def lowest(self) -> float:  # type: ignore[override]
         """The smallest lower bound."""
         return max(self.inner.lowest, float(np.min(self.low)))
@@ -210,3 +235,13 @@ class Truncated(Distance):
     def inverse(self, factors: FloatArray) -> FloatArray:
         """Return the score of a factor within the bounds."""
         return self.inner.inverse(factors)
+
+
+DISTANCES: dict[str, Distance] = {
+    "raking": Raking(),
+    "entropy": Raking(),
+    "propensity": Propensity(),
+    "linear": Linear(),
+    "logit": Logit(),
+}
+"""The distances by the names that users give."""

@@ -19,7 +19,7 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.cores import one_blas_thread
-from unskew.numerics.distances import Distance, Linear, Logit, Propensity, Raking, Truncated
+from unskew.numerics.distances import DISTANCES, Distance
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.overlap import Overlap
 from unskew.population.about import About
@@ -52,7 +52,7 @@ class CalibrationWeights(InductiveWeighter):
 
     Parameters
     ----------
-    distance : {"raking", "entropy", "propensity", "linear", "logit"}, default="raking"
+    distance : {"raking", "entropy", "propensity", "linear", "logit"} or Distance, default="raking"
         How the distance between weights and design weights is measured, and with it the form of the
         factor F.
 
@@ -64,6 +64,8 @@ class CalibrationWeights(InductiveWeighter):
         - "linear": :math:`1 + u`, the generalised regression estimator (GREG). Weights can be
           negative without ``bounds``.
         - "logit": Deville and Särndal's logistic curve between ``bounds``.
+
+        An object of a class that derives from ``unskew.numerics.distances.Distance`` is another F.
     features : {"auto", "means", "margins"} or list, default="auto"
         What is matched. "means": the mean of each number, the share of each category and of
         missing values. "margins": the shares of categories, and of five bands of each number.
@@ -148,7 +150,7 @@ class CalibrationWeights(InductiveWeighter):
     47.0
     """
 
-    distance: Literal["raking", "entropy", "propensity", "linear", "logit"] = "raking"
+    distance: str | Distance = "raking"
     features: Features = "auto"
     bounds: tuple[float | None, float | None] | None = None
     slack: float | Mapping[str, float] | Sequence[float] = 0.0
@@ -169,11 +171,10 @@ class CalibrationWeights(InductiveWeighter):
         has_parameters=True,
         saved_types=(
             "unskew.numerics.calibration.CalibrationCertificate",
-            "unskew.numerics.distances.Linear",
-            "unskew.numerics.distances.Logit",
-            "unskew.numerics.distances.Propensity",
-            "unskew.numerics.distances.Raking",
-            "unskew.numerics.distances.Truncated",
+            *(
+                f"unskew.numerics.distances.{name}"
+                for name in ("Truncated", *{type(one).__name__: one for one in DISTANCES.values()})
+            ),
             "unskew.weighters.tilt.Tilt",
             *(
                 f"unskew.rows.features.{name}"
@@ -192,7 +193,7 @@ class CalibrationWeights(InductiveWeighter):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InductiveWeighter._parameter_constraints,
-        "distance": [StrOptions({"raking", "entropy", "propensity", "linear", "logit"})],
+        "distance": [StrOptions(set(DISTANCES)), Distance],
         "features": [StrOptions({"auto", "means", "margins"}), list, tuple],
         "bounds": [list, tuple, None],
         "slack": [Interval(Real, 0, None, closed="left"), Mapping, list, tuple, np.ndarray],
@@ -341,22 +342,12 @@ class CalibrationWeights(InductiveWeighter):
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
-        low, high = checked_bounds(self.bounds)
-        if self.distance == "logit":
-            if not (0 <= low < 1 < high < np.inf):
-                raise ParameterError(
-                    'distance="logit" needs bounds=(low, high) with 0 <= low < 1 < high; got '
-                    f"bounds={self.bounds!r}."
-                )
-            return Logit(low, high)
-        inner = {"linear": Linear, "propensity": Propensity}.get(self.distance, Raking)()
-        if self.bounds is None:
-            return inner
-        return Truncated(inner, max(low, inner.lowest), high)
+        chosen = DISTANCES[self.distance] if isinstance(self.distance, str) else self.distance
+        return chosen.within(*checked_bounds(self.bounds))
 
     def _ratio(self, mass: float, design: float) -> float:
         """Return the weights' total over the design weights', if the distance depends on it."""
-        if self.distance != "propensity":
+        if not self._distance().counts_totals:
             return 1.0
         if mass <= design:
             raise InputError(

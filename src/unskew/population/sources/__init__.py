@@ -6,7 +6,7 @@ Paths, lists of paths, folders and globs are files of one format, Parquet or tex
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import narwhals
@@ -28,6 +28,17 @@ from unskew.population.sources.storage import Storage, as_filesystem, find, read
 from unskew.rows.tables import Rows, as_rows, is_rows, is_spark_frame
 
 __all__ = ["Part", "Source", "open_source"]
+
+# By names, so that no library is imported only to find out that it is not used.
+ENGINES: dict[tuple[str, str], Callable[[Any], Source]] = {
+    ("duckdb", "DuckDBPyRelation"): DuckDBSource,
+    ("_duckdb", "DuckDBPyRelation"): DuckDBSource,
+    ("polars", "LazyFrame"): PolarsSource,
+    ("dask", "DataFrame"): DaskSource,
+    ("ibis", "Table"): IbisSource,
+    ("ibis", "CachedTable"): IbisSource,
+}
+"""The sources of data that are recognised by their library and class: a line for each engine."""
 
 
 def open_source(
@@ -53,15 +64,8 @@ def open_source(
         data = data.to_native()
     if is_spark_frame(data):  # its Arrow stream would bring all rows to one machine
         return SparkSource(data)
-    match _library_and_name(data):
-        case ("duckdb" | "_duckdb", "DuckDBPyRelation"):
-            return DuckDBSource(data)
-        case ("polars", "LazyFrame"):
-            return PolarsSource(data)
-        case ("dask", "DataFrame"):
-            return DaskSource(data)
-        case ("ibis", "Table" | "CachedTable"):
-            return IbisSource(data)
+    if (engine := ENGINES.get(_library_and_name(data))) is not None:
+        return engine(data)
     if _is_other_lazy_frame(data):
         raise InputTypeError(
             f"The population is a {' '.join(_library_and_name(data))}, whose rows unskew "
@@ -94,7 +98,6 @@ def _is_path(data: Any) -> bool:
 
 
 def _library_and_name(data: Any) -> tuple[str, str]:
-    # By name, so that no library is imported only to find out that it is not used.
     kind = type(data)
     return kind.__module__.split(".")[0], kind.__name__
 
