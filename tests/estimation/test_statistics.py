@@ -4,9 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew import Mean, Proportion, Quantile, Total, Unweighted, estimate
-from unskew.errors import ParameterError
-from unskew.estimation.inputs import LabelColumns
+from unskew import (
+    CalibrationWeights,
+    Margins,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    Unweighted,
+    estimate,
+)
+from unskew.errors import InputError, ParameterError
+from unskew.estimation.statistics import Statistic
 
 
 def drawn(m=300, n=2000):
@@ -56,35 +65,91 @@ def test_a_quantile_lies_inside(q):
         Quantile(q)
 
 
-class LogMean(Mean):
-    """The logarithm of the mean: its deviations are those of the mean over the mean."""
+class RootMeanSquare(Statistic):
+    """The root of the mean square θ: by the delta method its influence is that of the mean / 2θ."""
 
-    name = "log mean"
+    name = "root mean square"
 
-    def _columns(self, labels):
-        return LabelColumns(labels.astype(float)[:, None], None, False, labels)
+    def point(self, values, weights):
+        return np.sqrt(weights @ values**2 / weights.sum())
 
-    def point(self, target, weights, sums):
-        return np.log(super().point(target, weights, sums))
-
-    def deviations(self, target, weights, point, numbers):
-        return super().deviations(target, weights, point, numbers) / np.exp(point[numbers])
+    def influence(self, values, weights):
+        root = self.point(values, weights)
+        return (values**2 - root**2) / (2 * root * weights.sum())
 
 
-@pytest.mark.parametrize("variance", ["hc3", "bootstrap"])
+MARGINS = Margins(means={"x": 0.0}, standard_errors={"x": 0.02}, size=2000)
+
+
+@pytest.mark.parametrize("population", [drawn()[2], MARGINS], ids=["rows", "margins"])
+@pytest.mark.parametrize("variance", ["linear", "hc3", "bootstrap"])
 @pytest.mark.parametrize("by", [None, "arm"])
-def test_another_statistic_is_one_class(variance, by):
-    """With every variance and domain that a mean has, by the delta method's identity."""
+def test_another_statistic_is_one_class(variance, by, population):
+    """With every variance, domain and population that a mean has, by the delta method."""
+    sample, y, _ = drawn()
+    common = {"population": population, "variance": variance, "by": by, "replicates": 100}
+    common["weighter"] = CalibrationWeights(columns=["x"], features="means")
+    means = estimate(sample, y**2, **common)
+    roots = estimate(sample, y, statistic=RootMeanSquare(), **common)
+    pairs = [(means, roots)] if by is None else [(means[arm], roots[arm]) for arm in "ab"]
+    for mean, root in pairs:
+        assert root.statistic == "root mean square"
+        assert root.value == pytest.approx(np.sqrt(mean.value))
+        # Replicates, and margins that move, are not linear.
+        rough = 0.05 if variance == "bootstrap" or population is MARGINS else 1e-9
+        assert root.standard_error == pytest.approx(mean.standard_error / 2 / root.value, rel=rough)
+        assert root.degrees_of_freedom == pytest.approx(mean.degrees_of_freedom, rel=rough)
+
+
+@pytest.mark.parametrize("by", [None, "arm"])
+def test_its_influence_gives_its_sensitivity(by):
     sample, y, people = drawn()
-    common = {"population": people, "variance": variance, "by": by, "replicates": 100}
-    means = estimate(sample, y, **common)
-    logs = estimate(sample, y, statistic=LogMean(), **common)
-    pairs = [(means, logs)] if by is None else [(means[arm], logs[arm]) for arm in "ab"]
-    for mean, log in pairs:
-        assert log.statistic == "log mean"
-        assert log.value == pytest.approx(np.log(mean.value))
-        rough = 1e-9 if variance == "hc3" else 0.05  # replicates are not linear
-        assert log.standard_error == pytest.approx(mean.standard_error / mean.value, rel=rough)
+    common = {"population": people, "by": by, "weighter": CalibrationWeights(features="means")}
+    mean = estimate(sample, y**2, **common)
+    root = estimate(sample, y, statistic=RootMeanSquare(), **common)
+    mean, root = (mean, root) if by is None else (mean["a"], root["a"])
+    squares, roots = (one.sensitivity([1.5], benchmark=False).bounds[0] for one in (mean, root))
+    for of_mean, of_root in zip(squares.best_interval, roots.best_interval, strict=True):
+        first_order = (of_mean - mean.value) / (2 * root.value)
+        assert of_root - root.value == pytest.approx(first_order)
+
+
+def test_its_variance_is_a_jackknife():
+    y = np.random.default_rng(1).gamma(3, 2, 60)
+    rows, people = np.zeros((60, 1)), np.zeros((1000, 1))
+    options = {"weighter": Unweighted(), "statistic": RootMeanSquare()}
+    without = np.array([np.sqrt(np.mean(np.delete(y, row) ** 2)) for row in range(60)])
+    jackknife = np.sqrt(59 / 60 * np.sum((without - without.mean()) ** 2))
+    found = estimate(rows, y, population=people, **options)
+    assert found.standard_error == pytest.approx(jackknife, rel=0.02)
+
+
+@pytest.mark.parametrize("statistic", [Mean(), Total(), RootMeanSquare()])
+def test_influence_is_the_derivative_by_each_weight(statistic):
+    random = np.random.default_rng(0)
+    values, weights = random.gamma(2, 1, (12, 1)), random.uniform(1, 2, 12)
+    found = statistic.influence(values, weights)
+    for row in range(12):
+        ends = [weights + step * np.eye(12)[row] for step in (-1e-6, 1e-6)]
+        low, high = (statistic.point(values, one) for one in ends)
+        assert found[row] == pytest.approx((high - low) / 2e-6, rel=1e-6)
+
+
+def test_one_without_influence_is_bootstrapped():
+    class Largest(Statistic):
+        name = "largest"
+        has_influence = False
+
+        def point(self, values, weights):
+            return values[weights > 0].max(axis=0, initial=-np.inf)
+
+    sample, y, people = drawn()
+    found = estimate(sample, y, population=people, statistic=Largest(), replicates=20)
+    assert (found.value, found.variance) == (y.max(), "bootstrap")
+    with pytest.raises(InputError, match="sensitivity of a largest is not implemented"):
+        found.sensitivity()
+    with pytest.raises(ParameterError, match='no variance but variance="bootstrap"'):
+        estimate(sample, y, population=people, statistic=Largest(), variance="hc3")
 
 
 def test_an_equal_sample_gives_the_textbooks_numbers():

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from unskew.errors import EstimateWarning, ParameterError, warn_caller
-from unskew.estimation.hidden_selection import EstimateBasis
+from unskew.estimation.hidden_selection import HiddenSelection
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.statistics import Target, Uncertainty
 from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
@@ -50,13 +50,18 @@ class Options:
         if not isinstance(self.replicates, Integral) or int(self.replicates) < 2:
             raise ParameterError(f"replicates must be 2 or more; got {self.replicates!r}.")
 
-    def chosen(self, weighed: Weighed, has_models: bool) -> VarianceName:
+    def chosen(self, target: Target, weighed: Weighed) -> VarianceName:
         """Return what "auto" is."""
+        if not target.statistic.has_influence and self.variance not in ("auto", "bootstrap"):
+            raise ParameterError(
+                f'A {target.statistic.name} has no variance but variance="bootstrap"; got '
+                f"{self.variance!r}."
+            )
         if self.variance != "auto":
             return self.variance
-        if weighed.linearisation is not None:
+        if target.statistic.has_influence and weighed.linearisation is not None:
             return "hc3"
-        return "orthogonal" if has_models else "bootstrap"
+        return "bootstrap" if target.models is None else "orthogonal"
 
 
 def assemble(
@@ -70,7 +75,9 @@ def assemble(
     """Return the estimate, or one for each group and class."""
     found, cautions = each_estimate(target, weighed, design, options, learner)
     _warn_of_few_rows(found)
-    hint = determined_by(weighed.fit.sample, target.outcome.values)
+    hint = None
+    if target.statistic.has_influence:
+        hint = determined_by(weighed.fit.sample, target.outcome.values)
     about = (*target.outcome.notes, *filter(None, [hint]), *notes)
     of_weights = getattr(weighed.weighter, "notes_", ())
     return _shown(target, weighed, found, (*about, *of_weights, *cautions))
@@ -82,7 +89,7 @@ def each_estimate(
     """Return the estimates by their labels, and what to know of their variance."""
     weights = weighed.weights
     point = target.point(weights, weighed.sums)
-    variance_name = options.chosen(weighed, target.models is not None)
+    variance_name = options.chosen(target, weighed)
     variance = _variance(target, weighed, point, design, variance_name, options)
     variance = with_margins(variance, target, weighed, point)
     design_weights = weighed.fit.sample.design
@@ -98,12 +105,17 @@ def each_estimate(
             "The interval allows for a bias as large as the difference from what the weights, or "
             "the outcome model, say alone.",
         )
-    of_weights = weighed.fit.target.about.weighted
-    cautions += target.statistic.notes(
-        target.mass, of_weights=of_weights, counted="population" in variance.parts
-    )
+    if target.statistic.needs_size and weighed.fit.target.about.weighted:
+        counted = "counted" if "population" in variance.parts else "not counted: it is as known"
+        cautions += (
+            f"The population's size, {target.size:,.0f}, is the sum of its weights. The error that "
+            f"it has if it is not known is {counted}.",
+        )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
-    cautions += uncovered_notes(weighed.weighter.overlap_, target.spread(weights), errors, sizes)
+    spread = target.spread(weights)
+    if not target.statistic.has_influence:
+        spread = float((errors * np.sqrt(sizes)).max())
+    cautions += uncovered_notes(weighed.weighter.overlap_, spread, errors, sizes)
     own = _own_notes(target, variance)
     found: dict[Any, Estimate] = {}
     kept: dict[Any, Any] = {}
@@ -127,8 +139,8 @@ def each_estimate(
             variance=variance_name,
             assumptions=assumptions(weighed, learner),
             notes=own[number],
-            is_share=target.is_share,
-            _basis=EstimateBasis(target, number, weighed, design, options, variance_name, kept),
+            is_share=target.outcome.is_share,
+            _basis=HiddenSelection(target, number, weighed, design, options, variance_name, kept),
         )
     return found, cautions
 
@@ -166,23 +178,28 @@ def intervals(
     triples = zip(errors, variance.degrees, doubts, strict=True)
     halves = np.array([half_width(*one[:2], level, one[2]) for one in triples])
     factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
-    made = Uncertainty(
-        point,
-        errors,
-        halves,
-        factor,
-        level,
-        sizes,
-        variance.skewness,
-        variance.parts.get("population", 0.0),
-        (variance.clustering == 1) & (doubts == 0),
-        variance.replicated,
-    )
-    ends = target.ends(weights, made)
-    if target.statistic.is_of_shares and not variance.replicated:
-        errors = (ends[:, 1] - ends[:, 0]) / (2 * factor)
-    ends[variance.degrees < 1] = (0.0, 1.0) if target.is_share else (-np.inf, np.inf)
-    return errors, [(float(low), float(high)) for low, high in ends]
+    of_population = variance.parts.get("population", np.zeros(len(point)))
+    is_share, ends = target.outcome.is_share, []
+    for number in range(len(point)):
+        made = Uncertainty(
+            point=float(point[number]),
+            error=float(errors[number]),
+            half=float(halves[number]),
+            factor=float(factor[number]),
+            level=level,
+            size=float(sizes[number]),
+            skewness=float(variance.skewness[number]),
+            of_population=float(of_population[number]),
+            one_by_one=bool(variance.clustering[number] == 1 and doubts[number] == 0),
+            replicated=variance.replicated,
+            is_share=is_share,
+        )
+        ends.append(target.interval(number, weights, made))
+        if target.statistic.is_of_shares and not variance.replicated:
+            errors[number] = (ends[-1][1] - ends[-1][0]) / (2 * made.factor)
+        if variance.degrees[number] < 1:
+            ends[-1] = (0.0, 1.0) if is_share else (-np.inf, np.inf)
+    return errors, ends
 
 
 def _own_notes(target: Target, variance: VarianceParts) -> list[tuple[str, ...]]:
@@ -193,7 +210,9 @@ def _own_notes(target: Target, variance: VarianceParts) -> list[tuple[str, ...]]
         of = f" ({listing(where)})" if where else ""
         if variance.degrees[number] < 1:
             found[number] += (f"One row or cluster has no variance, and no interval{of}.",)
-        elif variance.heavy[number] and not (target.is_share or target.statistic.is_of_shares):
+        elif variance.heavy[number] and not (
+            target.outcome.is_share or target.statistic.is_of_shares
+        ):
             found[number] += (
                 f"y has so heavy a tail{of} that its variance may be infinite, and few rows decide "
                 "its mean: the interval is too short. A median is surer.",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from unskew.errors import InputError
 from unskew.estimation.assembling import Options, VarianceName, assemble, described_learner
 from unskew.estimation.inputs import (
     Groups,
@@ -164,8 +165,11 @@ def estimate(
     known = opened(population)
     given, kept = open_labelled(X, y, sample_weight, missing)
     rows = given.rows
-    target = Target(wanted.outcome(given.labels), wanted)
-    given.outcome = target.outcome.values  # automatic features are those that predict it, too
+    if given.labels.ndim != 1:
+        raise InputError(f"y must have one number or class per row; got {given.labels.shape}.")
+    target = Target(wanted.columns(given.labels), wanted)
+    if wanted.has_influence:
+        given.outcome = target.outcome.values  # automatic features are those that predict it, too
     shared = shared_columns(given, known)
     groups, known_groups = open_groups(_kept(by_position(by, X, "by"), kept), rows, shared)
     counted = known_groups and known.about.margins is None
@@ -187,7 +191,7 @@ def estimate(
     fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     weighed = weigh(fitted, given, known, columns, sums, census=options.finite)
     target = replace(
-        target, groups=groups, models=models, mass=weighed.mass() if wanted.needs_size else 1.0
+        target, groups=groups, models=models, size=weighed.mass() if wanted.needs_size else 1.0
     )
     imputed = models is not None and (cv is None or isinstance(fitted, Unweighted))
     notes = _notes(kept, None if known_groups else groups, imputed=imputed)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -51,89 +51,106 @@ from unskew.weighters.linearisation import Balance
 
 MOST_ODDS = 1000.0
 """Where no smaller factor changes a conclusion, none does."""
-BLOCK = 16
-"""Factors whose variances are computed together."""
 
 
 @dataclass(frozen=True)
-class EstimateBasis:
-    """What an estimate was made from."""
+class HiddenSelection:
+    """What an estimate was made from, and its bounds as functions of the odds.
+
+    A number is the weighted mean of z = θ + u, where u is the influence of each row on it. That of
+    a mean is y itself; for a statistic that is not linear, bounds hold to first order.
+
+    Attributes
+    ----------
+    target : Target
+    number : int
+        Which of the target's numbers it is.
+    weighed : Weighed
+    design : Design
+    options : Options
+    variance : str
+    kept : dict
+        What does not depend on the number, once it is known: all numbers of a target share it.
+    nested : bool
+        Whether the sample is a part of the population: weights are then inverse probabilities.
+    """
 
     target: Target
     number: int
-    """Which of the target's numbers it is."""
     weighed: Weighed
     design: Design
     options: Any
     variance: str
     kept: dict[Any, Any]
-    """What does not depend on the number, once it is known: all numbers of a target share it."""
+    nested: bool = False
 
-    def analyse(self, found: Estimate, **given: Any) -> Sensitivity:
-        """Return the sensitivity of the estimate that was made from this."""
-        return analyse(found, self, **given)
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Lower and upper bounds for several odds, each with the numbers of which it is the mean."""
-
-    bounds: FloatArray
-    """Of shape (n_odds, 2)."""
-    pseudo: FloatArray
-    """Of shape (n_rows, 2 n_odds): lower and upper of each."""
-    gap: float = 0.0
-    """Bounds are too wide by at most so much."""
-
-
-class HiddenSelection:
-    """The bounds of a number, as functions of the odds.
-
-    Parameters
-    ----------
-    basis : EstimateBasis
-    nested : bool
-        Whether the sample is a part of the population: weights are then inverse probabilities.
-    """
-
-    def __init__(self, basis: EstimateBasis, *, nested: bool) -> None:
-        self.basis, self.nested = basis, nested
-        weighed = basis.weighed
-        weights = weighed.weights * (population_scale(weighed) if nested else 1.0)
-        if (weights < 0).any():
-            raise InputError(
-                "Some weights are negative, and have no odds of selection. Use weights that "
-                'cannot be, such as CalibrationWeights(distance="raking").'
-            )
-        values, own = basis.target.averaged(basis.number)
-        self.own: BoolArray = (own > 0) & (weights > 0)
-        if not self.own.any():
-            raise InputError("No row of this group has a weight.")
-        self.all_values, self.all_weights = values, weights
-        self.values, self.weights = values[self.own], weights[self.own]
-        # With a probability of one, odds are infinite, and no factor changes them.
-        self.spare = np.maximum(self.weights - 1.0, 0.0) if nested else self.weights
-        self.mean = float(self.weights @ self.values) / float(self.weights.sum())
-        value = basis.target.point(weighed.weights, weighed.sums)[basis.number]
-        self.offset = float(value) - self.mean
-
-    @property
+    @cached_property
     def value(self) -> float:
         """The estimate."""
-        return self.mean + self.offset
+        return float(self.target.point(self.weighed.weights, self.weighed.sums)[self.number])
+
+    @cached_property
+    def own(self) -> BoolArray:
+        """The rows that count: those of the domain; of a total all."""
+        own = self.weighed.weights > 0
+        if not self.target.statistic.needs_size:
+            inside = np.zeros(len(own), dtype=bool)
+            inside[self.target.members(slice(self.number, self.number + 1)).rows] = True
+            own &= inside
+        return own
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """The values of which the estimate is the weighted mean, over its own rows."""
+        weights = self.weighed.weights
+        deviations = self.target.deviations(weights, slice(self.number, self.number + 1))[:, 0]
+        return np.asarray(self.value + deviations * (weights[self.own].sum() / weights.sum()))
+
+    @property
+    def values(self) -> FloatArray:
+        """The same of the rows that count."""
+        return self.z[self.own]
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Of the rows that count."""
+        scale = population_scale(self.weighed) if self.nested else 1.0
+        return self.weighed.weights[self.own] * scale
+
+    @cached_property
+    def spare(self) -> FloatArray:
+        """The part of each weight that odds multiply."""
+        # With a probability of one, odds are infinite, and no factor changes them.
+        return np.maximum(self.weights - 1.0, 0.0) if self.nested else self.weights
 
     @cached_property
     def balance(self) -> Balance:
         """What the weights keep of the population."""
-        return balance_of(self.basis.weighed)
+        return balance_of(self.weighed)
+
+    def check(self) -> None:
+        """Raise why there are no bounds."""
+        statistic = self.target.statistic
+        if statistic.is_of_shares or not statistic.has_influence:
+            raise InputError(
+                f"The sensitivity of a {statistic.name} is not implemented. Estimate a share or a "
+                'mean, such as that of rows below a number: estimate(X, y < number, ...), a "mean".'
+            )
+        if (self.weighed.weights < 0).any():
+            raise InputError(
+                "Some weights are negative, and have no odds of selection. Use weights that "
+                'cannot be, such as CalibrationWeights(distance="raking").'
+            )
+        if not self.own.any():
+            raise InputError("No row of this group has a weight.")
 
     @property
     def can_keep_balance(self) -> bool:
         """Whether a group's rows keep the balance: its column is one that was weighed by."""
-        groups = self.basis.target.groups
-        if groups is None or self.basis.target.statistic.needs_size:  # of which all rows are part
+        groups = self.target.groups
+        if groups is None or self.target.statistic.needs_size:  # of which all rows are part
             return True
-        return groups.column in self.basis.weighed.weighter.columns_
+        return groups.column in self.weighed.weighter.columns_
 
     def _program(self, sign: float, *, sharp: bool) -> OddsProgram:
         values = sign * self.values
@@ -146,43 +163,43 @@ class HiddenSelection:
         features = self.balance.features[self.own]
         return FeatureProgram(values, self.weights, self.spare, features)
 
-    def _at(self, program: OddsProgram, odds: float, *, sharp: bool) -> SharpBound:
+    def _largest(self, program: OddsProgram, odds: float, *, sharp: bool) -> SharpBound:
         """Return the largest mean, rather than the largest sum."""
+        total = float(self.weights.sum())
         if odds == 1.0 or not self.spare.any():
-            return SharpBound(
-                float(self.weights @ program.values) / self._total, program.values, 0.0
-            )
+            return SharpBound(float(self.weights @ program.values) / total, program.values, 0.0)
         found = program.largest(odds)
-        return found._replace(value=found.value / self._total) if sharp else found
+        return found._replace(value=found.value / total, gap=found.gap / total) if sharp else found
 
-    @property
-    def _total(self) -> float:
-        return float(self.weights.sum())
+    def bounds(
+        self, odds: Sequence[float], *, sharp: bool
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Return bounds for each of the odds, of what they are means, how much too wide they are.
 
-    def ends(self, odds: Sequence[float], *, sharp: bool) -> Ends:
-        """Return the bounds for each of the odds."""
-        bounds = np.empty((len(odds), 2))
-        pseudo, gap = np.zeros((len(self.all_values), 2 * len(odds))), 0.0
+        The first has the shape (n_odds, 2), the second (n_rows, 2 n_odds), lower beside upper.
+        """
+        bounds, gap = np.empty((len(odds), 2)), 0.0
+        pseudo = np.zeros((len(self.z), 2 * len(odds)))
         for side, sign in enumerate((-1.0, 1.0)):
             program = self._program(sign, sharp=sharp)
             for place, factor in enumerate(odds):
-                found = self._at(program, factor, sharp=sharp)
-                bounds[place, side] = sign * found.value + self.offset
+                found = self._largest(program, factor, sharp=sharp)
+                bounds[place, side] = sign * found.value
                 pseudo[self.own, 2 * place + side] = sign * found.pseudo
-                gap = max(gap, found.gap / self._total)
-        return Ends(bounds, pseudo, gap)
+                gap = max(gap, found.gap)
+        return bounds, pseudo, gap
 
     def breakdown(self, threshold: float, *, sharp: bool) -> float:
         """Return the odds at which a bound reaches the threshold; infinite if none do."""
         sign = 1.0 if self.value < threshold else -1.0
-        goal = sign * (threshold - self.offset)
+        goal = sign * threshold
         plain = MeanProgram(sign * self.values, self.weights, self.spare).breakdown(goal)
         if not sharp or not 1.0 < plain < MOST_ODDS:
             return plain if plain < MOST_ODDS else float("inf")
         program = self._program(sign, sharp=True)
 
         def short(log_odds: float) -> float:
-            return goal - self._at(program, float(np.exp(log_odds)), sharp=True).value
+            return goal - self._largest(program, float(np.exp(log_odds)), sharp=True).value
 
         low = high = float(np.log(plain))
         while short(high) > 0:
@@ -193,41 +210,36 @@ class HiddenSelection:
             return plain
         return float(np.exp(brentq(short, low, high, xtol=1e-9)))
 
-    def margins(self, ends: Ends) -> FloatArray:
-        """Return how far intervals reach beyond the bounds, of shape (n_odds, 2)."""
-        basis = self.basis
-        if basis.variance == "bootstrap":
-            return self._margins_of(ends.pseudo).reshape(-1, 2)
-        blocks = range(0, ends.pseudo.shape[1], 2 * BLOCK)
-        found = [self._margins_of(ends.pseudo[:, at : at + 2 * BLOCK]) for at in blocks]
-        return np.concatenate(found).reshape(-1, 2)
-
-    def _margins_of(self, pseudo: FloatArray) -> FloatArray:
-        basis, options = self.basis, self.basis.options
-        numbers = _PseudoNumbers(self, pseudo)
-        if basis.variance == "bootstrap":
+    def reach(self, pseudo: FloatArray) -> FloatArray:
+        """Return how far intervals reach beyond bounds that are means of these, (n_odds, 2)."""
+        numbers, options = _PseudoNumbers(self, pseudo), self.options
+        if self.variance == "bootstrap":
             made = bootstrapped(
-                numbers, basis.weighed, basis.design, options.replicates, options.random_state
+                numbers, self.weighed, self.design, options.replicates, options.random_state
             )
         else:
-            form: Any = None if basis.variance == "orthogonal" else basis.variance
-            weights, sums = basis.weighed.weights, basis.weighed.sums
-            point = numbers.point(weights, sums)
-            made = linearised(numbers, basis.weighed, point, basis.design, form)
+            form: Any = None if self.variance == "orthogonal" else self.variance
+            point = numbers.point(self.weighed.weights, self.weighed.sums)
+            made = linearised(numbers, self.weighed, point, self.design, form)
         factor: FloatArray = np.asarray(student.ppf(0.5 + options.level / 2, made.degrees))
-        if not basis.target.is_share and effective_sample_size(self.weights) >= FEW_ROWS:
+        if not self.target.outcome.is_share and effective_sample_size(self.weights) >= FEW_ROWS:
             pairs = zip(factor, made.skewness, strict=True)
             both = [skewed_ends(*one) for one in pairs]  # lower and upper bounds in turn
             factor = np.array([one[place % 2] for place, one in enumerate(both)])
-        return np.asarray(factor * np.sqrt(made.total))
+        return np.asarray(factor * np.sqrt(made.total)).reshape(-1, 2)
+
+    def analyse(self, found: Estimate, *, nested: bool | None, **options: Any) -> Sensitivity:
+        """Return the sensitivity of the estimate that was made from this."""
+        about = self.weighed.fit.target.about
+        nested = self.options.finite or about.selected if nested is None else nested
+        return analyse(found, replace(self, nested=nested), **options)
 
 
 class _PseudoNumbers:
     """Bounds as weighted means of numbers, of which the variance is that of any mean."""
 
     def __init__(self, hidden: HiddenSelection, pseudo: FloatArray) -> None:
-        self._hidden, self._pseudo = hidden, pseudo
-        self._target = hidden.basis.target
+        self._hidden, self._pseudo, self._target = hidden, pseudo, hidden.target
         self.models, self.statistic = self._target.models, self._target.statistic
 
     def _shares(self, weights: FloatArray) -> tuple[FloatArray, float]:
@@ -237,30 +249,26 @@ class _PseudoNumbers:
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
         """Return the bounds with these weights."""
         shares, _ = self._shares(weights)
-        whole = self._target.point(weights, sums)[self._hidden.basis.number]
-        return np.asarray(shares @ self._pseudo + (whole - shares @ self._hidden.all_values))
+        whole = self._target.point(weights, sums)[self._hidden.number]
+        return np.asarray(shares @ self._pseudo + (whole - shares @ self._hidden.z))
 
     def members(self, numbers: slice) -> Entries:
         """Return which rows the bounds are about."""
         rows, width = np.flatnonzero(self._hidden.own), self._pseudo[:, numbers].shape[1]
         return Entries(np.tile(rows, width), np.repeat(np.arange(width), len(rows)))
 
-    def deviations(
-        self,
-        weights: FloatArray,
-        point: FloatArray,  # noqa: ARG002
-        numbers: slice,
-    ) -> FloatArray:
+    def deviations(self, weights: FloatArray, numbers: slice) -> FloatArray:
         """Return values whose weighted means have, to first order, the errors of the bounds."""
         shares, part = self._shares(weights)
         pseudo = self._pseudo[:, numbers]
-        centred = pseudo - shares @ pseudo
-        return np.asarray(self._hidden.own[:, None] * centred / part)
+        return np.asarray(self._hidden.own[:, None] * (pseudo - shares @ pseudo) / part)
 
-    def of_population(self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice) -> FloatArray:
+    def of_population(
+        self, batch: pa.RecordBatch, weights: FloatArray, numbers: slice
+    ) -> FloatArray:
         """Return what population rows contribute by the outcome models."""
-        number = self._hidden.basis.number
-        one = self._target.of_population(batch, sums, slice(number, number + 1))
+        number = self._hidden.number
+        one = self._target.of_population(batch, weights, slice(number, number + 1))
         return np.repeat(one, self._pseudo[:, numbers].shape[1], axis=1)
 
 
@@ -373,21 +381,16 @@ FAR_FROM_SOLVED = 1e-6
 
 def analyse(
     found: Estimate,
-    basis: EstimateBasis,
+    hidden: HiddenSelection,
     *,
     odds: ArrayLike,
     threshold: float | None,
     sharp: bool,
-    nested: bool | None,
     benchmark: bool,
 ) -> Sensitivity:
     """Return what :meth:`unskew.results.Estimate.sensitivity` does."""
     factors, goal = checked_odds(odds), _checked_threshold(threshold, found)
-    if basis.target.statistic.without_bounds:
-        raise InputError(basis.target.statistic.without_bounds)
-    about = basis.weighed.fit.target.about
-    nested = basis.options.finite or about.selected if nested is None else nested
-    hidden = HiddenSelection(basis, nested=nested)
+    hidden.check()
     notes: list[str] = []
     if sharp and not hidden.can_keep_balance:
         sharp = False
@@ -402,8 +405,12 @@ def analyse(
     rows, gap = _bounds(hidden, asked, sharp=sharp, clip=clip)
     if gap > FAR_FROM_SOLVED * float(np.ptp(hidden.values)):
         notes.append(f"The sharp bounds are too wide by up to {gap:.1g}: the solver stopped early.")
-    columns, unable = _odds_of_columns(basis, nested) if benchmark else ((), ())
-    weighter = basis.weighed.weighter
+    columns: tuple[tuple[ColumnOdds, ...], tuple[str, ...]] = ((), ())
+    if benchmark:
+        if hidden.nested not in hidden.kept:
+            hidden.kept[hidden.nested] = odds_of_columns(hidden.weighed, nested=hidden.nested)
+        columns = hidden.kept[hidden.nested]
+    weighter = hidden.weighed.weighter
     by_columns = weighter.traits.estimates and weighter.traits.corrects_columns
     return Sensitivity(
         value=found.value,
@@ -414,25 +421,15 @@ def analyse(
         breakdown=breakdown,
         breakdown_plain=breakdown_plain,
         breakdown_with_error=_interval_reaches(rows, found.value, goal),
-        columns=columns,
+        columns=columns[0],
         survey_bias=_survey_bias(hidden, found),
         weighed_by=tuple(map(str, weighter.columns_)) if by_columns else (),
-        nested=nested,
+        nested=hidden.nested,
         level=found.level,
-        notes=(*notes, *unable),
+        notes=(*notes, *columns[1]),
         is_share=found.is_share,
         digits=found._digits,
     )
-
-
-def _odds_of_columns(
-    basis: EstimateBasis, nested: bool
-) -> tuple[tuple[ColumnOdds, ...], tuple[str, ...]]:
-    """Return how much columns change odds; once for all groups and classes."""
-    if nested not in basis.kept:
-        basis.kept[nested] = odds_of_columns(basis.weighed, nested=nested)
-    found: tuple[tuple[ColumnOdds, ...], tuple[str, ...]] = basis.kept[nested]
-    return found
 
 
 def checked_odds(odds: ArrayLike) -> list[float]:
@@ -468,9 +465,9 @@ def _bounds(
     """Return bounds and intervals of each of the odds, and by how much they may be too wide."""
 
     def pairs(kind: bool) -> tuple[FloatArray, FloatArray, float]:
-        ends = hidden.ends(odds, sharp=kind)
-        reach = ends.bounds + np.array([-1.0, 1.0]) * hidden.margins(ends)
-        return ends.bounds, np.clip(reach, 0.0, 1.0) if clip else reach, ends.gap
+        bounds, pseudo, gap = hidden.bounds(odds, sharp=kind)
+        reach = bounds + np.array([-1.0, 1.0]) * hidden.reach(pseudo)
+        return bounds, np.clip(reach, 0.0, 1.0) if clip else reach, gap
 
     def pair(row: Any) -> tuple[float, float]:
         return float(row[0]), float(row[1])
@@ -508,8 +505,8 @@ def _interval_reaches(rows: list[OddsBounds], value: float, threshold: float) ->
 
 def _survey_bias(hidden: HiddenSelection, found: Estimate) -> SurveyBias | None:
     """Return the indices of a mean of numbers; None of shares, groups, scores and totals."""
-    target, weighed = hidden.basis.target, hidden.basis.weighed
-    if not target.statistic.has_bias_indices or found.is_share or target.groups is not None:
+    target, weighed, statistic = hidden.target, hidden.weighed, hidden.target.statistic
+    if not statistic.is_linear or statistic.needs_size or found.is_share or target.groups:
         return None
     balance, design = hidden.balance, weighed.fit.sample.design
     features, means = balance.features, balance.means

@@ -46,7 +46,7 @@ class LabelColumns:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say of labels that do not vary."""
-        if len(np.unique(self.labels)) == 1:
+        if not np.ptp(self.values, axis=0).any():
             alike = f"y is {self.labels[0]!s} in every sample row, so that the standard error is 0"
             if self.is_share:
                 return (f"{alike}; the interval is from the effective sample size.",)

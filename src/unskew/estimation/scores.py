@@ -16,27 +16,22 @@ from typing import Any, Literal
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from scipy.stats import norm
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import _safe_indexing
-from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
-from unskew.estimation.assembling import assumptions, uncovered_notes
+from unskew.errors import InputError, ParameterError
 from unskew.estimation.estimate import estimate
-from unskew.estimation.inputs import design_codes, open_labelled, opened, shared_columns
+from unskew.estimation.inputs import LabelColumns, open_labelled, opened, shared_columns
 from unskew.estimation.outcome_models import learner_by_name
-from unskew.estimation.replicates import Replicates
-from unskew.estimation.results import FEW_ROWS, Estimate
-from unskew.estimation.weighing import weigh
+from unskew.estimation.results import Estimate
+from unskew.estimation.statistics import Statistic
 from unskew.learning.trainer import aligned, train
-from unskew.numerics.design_variance import Design
 from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.open_sample import named_columns_apart
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.tables import as_rows
@@ -281,6 +276,44 @@ MEANS: dict[str, Callable[[Any, Predictions], FloatArray]] = {
 """Scores that are means over rows of a number of each row."""
 
 
+class WeightedScore(Statistic):
+    """A score of the weighted sample that is not a mean over rows.
+
+    Parameters
+    ----------
+    name : str
+    scorer : scorer of scikit-learn
+    known : Predictions
+    y : ndarray
+        The labels of all rows.
+    """
+
+    name = "score"
+    has_influence = False
+
+    def __init__(self, name: str, scorer: Any, known: Predictions, y: Any) -> None:
+        self._name, self._scorer, self._model, self._y = name, scorer, known.as_model(), y
+
+    @property
+    def label(self) -> str:
+        return self._name
+
+    def columns(self, labels: Any) -> LabelColumns:
+        """Return the number of each row, by which predictions and labels are looked up."""
+        return LabelColumns(np.arange(float(len(labels)))[:, None], None, False, labels)
+
+    def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        try:
+            return np.array([self.of_rows(values[:, 0].astype(np.int64), weights)])
+        except ValueError:  # such as of a replicate without a row of a class
+            return np.full(1, np.nan)
+
+    def of_rows(self, places: IntArray, weights: FloatArray) -> float:
+        """Return the score of these rows."""
+        own, counted = places[weights > 0], weights[weights > 0]  # a metric counts zeros as rows
+        return float(self._scorer(self._model, own, self._y[own], sample_weight=counted))
+
+
 def estimate_score(
     model: Any,
     X: Any,
@@ -396,7 +429,18 @@ def estimate_score(
     else:
         if method != "weighted":
             notes.append(f"{name} is not a mean over rows: weighted, with a bootstrap.")
-        found = _bootstrapped(given, made, scoring, **common)
+        statistic = WeightedScore(name, get_scorer(scoring), made, given.labels)
+        try:
+            statistic.of_rows(np.arange(len(given)), given.design)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"The score could not be computed: {error}") from error
+        found = estimate(X, given.labels, statistic=statistic, **common)
+        assert isinstance(found, Estimate)
+        unknown = (
+            f"{name} is not a mean over rows, so that its bounds are not known. Sensitivity is for "
+            f"{', '.join(MEANS)}."
+        )
+        found = replace(found, _basis=unknown)
     return replace(found, statistic=name, notes=(*found.notes, *notes))
 
 
@@ -405,78 +449,6 @@ def _confidence(made: Predictions, X: Any, given: Any, population: Any) -> Confi
     if len(shared_columns(given, population)) < len(given.rows.table.column_names):
         return None
     return Confidence.of(made.models, made.folds, X)
-
-
-def _bootstrapped(given: Any, made: Predictions, scoring: Any, **common: Any) -> Estimate:
-    """Return the score of the weighted sample, with its spread over replicates."""
-    scorer = get_scorer(scoring)
-    model, places = made.as_model(), np.arange(len(given))
-
-    def score(weights: FloatArray) -> float:
-        own = weights > 0  # zeros would be rows that a metric counts
-        return float(scorer(model, places[own], given.labels[own], sample_weight=weights[own]))
-
-    codes = [design_codes(common[name], name, given.rows) for name in ("strata", "clusters")]
-    design = Design.of(len(given), *codes)
-    fitted = clone(common["weighter"] or default_weighter("estimate"))
-    weighed = weigh(fitted, given, common["population"], [], None, census=False)
-    weights = weighed.weights
-    try:
-        value, plain = score(weights), score((given.design > 0).astype(float))
-        by_design = score(given.design) if np.ptp(given.design[given.design > 0]) else None
-    except (ValueError, TypeError) as error:
-        raise InputError(f"The score could not be computed: {error}") from error
-    drawn = Replicates(weighed, design, common["replicates"], common["random_state"])
-    found, notes = _of_replicates(score, drawn)
-    size = effective_sample_size(np.maximum(weights, 0.0))
-    if size < FEW_ROWS:
-        warn_caller(
-            EstimateWarning(
-                f"The effective sample size is {size:.1f}: with fewer than {FEW_ROWS}, bootstrap "
-                "intervals are often too short."
-            )
-        )
-    spread, times = float(np.nanstd(found, ddof=1)), float(norm.ppf(0.5 + common["level"] / 2))
-    overlap, errors = weighed.weighter.overlap_, np.array([spread])
-    doubts = uncovered_notes(overlap, spread * np.sqrt(size), errors, np.array([size]))
-    return Estimate(
-        value=value,
-        standard_error=spread,
-        interval=(value - times * spread, value + times * spread),
-        level=float(common["level"]),
-        unweighted=plain,
-        statistic=str(scoring),
-        parts={"sample and population": spread**2},
-        effective_sample_size=size,
-        degrees_of_freedom=float("inf"),
-        n_rows=len(given),
-        weighter=weighed.weighter,
-        weights=weights,
-        outcome=None,
-        variance="bootstrap",
-        assumptions=assumptions(weighed, None),
-        notes=(*doubts, *weighed.weighter.rounded_, *notes),
-        design_weighted=by_design,
-        _basis=(
-            f"{scoring} is not a mean over rows, so that its bounds are not known. Sensitivity is "
-            f"for {', '.join(MEANS)}."
-        ),
-    )
-
-
-def _of_replicates(
-    score: Callable[[FloatArray], float], drawn: Replicates
-) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return the scores of replicates, NaN where there is none, and what to know of them."""
-    found = []
-    for weights, _ in drawn:
-        try:
-            found.append(score(np.maximum(weights, 0.0)))
-        except ValueError:  # such as of a replicate without a row of a class
-            found.append(float("nan"))
-    lost = int(np.isnan(found).sum())
-    also = (f"{lost} of {len(found)} replicates have no such score and are left out.",)
-    return np.array(found), drawn.notes + (also if lost else ())
 
 
 class PopulationScorer:

@@ -1,24 +1,24 @@
 r"""Numbers of the population, one class each: a mean, a total, shares of classes, a quantile.
 
-With weights :math:`w_i` and rows :math:`i` of a domain d, a mean is
-:math:`\sum_{i \in d} w_i y_i / \sum_{i \in d} w_i`, a total N times
-:math:`\sum_{i \in d} w_i y_i / \sum_i w_i`, and a quantile inverts the weighted distribution
-function. Whatever else there is, such as variances, replicates, domains, sensitivity and the
-command line, knows a statistic by the methods below alone:
+A :class:`Statistic` is a function of the rows of one domain and of their weights, and knows nothing
+else: domains, outcome models, variances, replicates, sensitivity and the command line know it by
 
-- ``outcome``: the columns of numbers that it takes from y;
-- ``point``: its values, one for each domain and column (see :class:`Target`);
-- ``deviations``: values of the rows whose weighted means have, to first order, the errors of its
-  values, from which any variance follows; ``of_population`` is the same for population rows where
-  outcome models are averaged over them;
-- ``ends``: its intervals; ``label`` and ``notes``: its words.
+- ``columns``: the numbers that it takes from y;
+- ``point``: its values, with weights :math:`w_i` of the domain's rows;
+- ``influence``: the derivative of each value by each weight, :math:`u_i = \partial\theta /
+  \partial w_i`, from which every variance follows: that of :math:`\sum_i w_i u_i`;
+- ``interval`` and ``label``: how it is said.
 
-To add one, write a class and a line in ``STATISTICS``.
+A mean :math:`\theta = \sum w y / \sum w` has :math:`u_i = (y_i - \theta) / \sum w`, and a total,
+whose weights sum to the population's size N, has :math:`u_i = y_i`. :class:`Target` brings a
+statistic together with domains and with models of y. To add one, write a class; for a name in
+place of an object, add a line to ``STATISTICS``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -39,57 +39,132 @@ from unskew.numerics.design_variance import (
     skewed_ends,
     weighted_quantile,
 )
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sizes
 
 MOST_CLASSES = 100
-TINY = np.finfo(float).tiny
 
 
 class Uncertainty(NamedTuple):
-    """What intervals are made of: an entry for each value of a statistic."""
+    """What the interval of a number is made of."""
 
-    point: FloatArray
-    errors: FloatArray
-    """Standard errors; NaN where there is none."""
-    halves: FloatArray
-    """Half the lengths of symmetric intervals, biases that are allowed for included."""
-    factor: FloatArray
-    """How many standard errors these are without such a bias."""
+    point: float
+    error: float
+    """The standard error; NaN where there is none."""
+    half: float
+    """Half the length of the symmetric interval, a bias that is allowed for included."""
+    factor: float
+    """How many standard errors that is without such a bias."""
     level: float
-    sizes: FloatArray
-    """Effective sample sizes."""
-    skewness: FloatArray
-    of_population: FloatArray | float
+    size: float
+    """The effective sample size."""
+    skewness: float
+    of_population: float
     """The part of the variance that comes from the population's rows."""
-    one_by_one: BoolArray
-    """Where rows were drawn one by one, and no bias is allowed for."""
+    one_by_one: bool
+    """Whether rows were drawn one by one, and no bias is allowed for."""
     replicated: bool
-    """Whether the errors are those of replicates."""
+    """Whether the error is that of replicates."""
+    is_share: bool
+
+    @property
+    def symmetric(self) -> tuple[float, float]:
+        """The interval with the number in its middle."""
+        return self.point - self.half, self.point + self.half
+
+    @property
+    def of_share(self) -> tuple[float, float]:
+        """Wilson's interval; with few rows, whose residuals say too little, from their size."""
+        if not -ROUNDING <= self.point <= 1 + ROUNDING or not self.size > 0:
+            return self.symmetric  # a doubly robust share may be outside
+        if self.size >= FEW_ROWS or not self.one_by_one:
+            return share_interval(self.point, self.half, self.factor, self.size)
+        factor = float(norm.ppf(0.5 + self.level / 2))
+        variance = max(self.point * (1 - self.point) / self.size, 0.0) + self.of_population
+        return share_interval(self.point, factor * np.sqrt(variance), factor, self.size)
+
+
+class Statistic(ABC):
+    """A number of the population, or several, for the rows of one domain."""
+
+    name: ClassVar[str]
+    needs_size: ClassVar[bool] = False
+    """Whether it grows with the population's size: weights of all rows then sum to that."""
+    is_linear: ClassVar[bool] = False
+    """Whether its values of a sum are the sums of its values. A part of y can then be predicted,
+    and averaged over the population: outcome models."""
+    is_of_shares: ClassVar[bool] = False
+    """Whether its influence is that on a share, from which ``interval`` goes back to y's unit."""
+    has_influence: ClassVar[bool] = True
+    """Otherwise replicates alone say how certain it is."""
+
+    @property
+    def label(self) -> str:
+        """What results call it."""
+        return self.name
+
+    def columns(self, labels: Any) -> LabelColumns:
+        """Return the numbers that it takes of checked labels."""
+        if labels.dtype.kind not in "biuf":
+            raise InputTypeError(
+                f'statistic="{self.name}" needs numbers, and y holds {labels.dtype}. Use '
+                'statistic="proportion" for the shares of classes.'
+            )
+        return LabelColumns(labels.astype(np.float64)[:, None], None, False, labels)
+
+    @abstractmethod
+    def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return its values of a domain's rows; NaN where none has weight.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_columns)
+            The columns of these rows.
+        weights : ndarray of shape (n_rows,)
+        """
+
+    def influence(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the derivative of each value by each weight, of shape (n_rows, n_values)."""
+        raise NotImplementedError
+
+    def interval(
+        self, made: Uncertainty, values: FloatArray, weights: FloatArray
+    ) -> tuple[float, float]:
+        """Return the interval of one of its values in a domain.
+
+        It reaches further on the side of its skewness, where many rows count.
+        """
+        if made.is_share:
+            return made.of_share
+        if made.size < FEW_ROWS or not made.error > 0:
+            return made.symmetric
+        down, up = skewed_ends(made.half / made.error, made.skewness)
+        return made.point - down * made.error, made.point + up * made.error
 
 
 @dataclass(frozen=True)
 class Target:
-    """A statistic of groups.
+    """A statistic of domains, of labels or of what outcome models leave of them.
 
-    Numbers are in the order of groups, and within each of columns.
+    Numbers are in the order of domains, and within each of the statistic's values.
 
     Parameters
     ----------
     outcome : LabelColumns
     statistic : Statistic
     groups : Groups or None
+        The domains; one of all rows by default.
     models : OutcomeModels or None
         Their predictions are averaged over the population, and their residuals over the sample.
-    mass : float
-        The population's size, for a statistic that grows with it.
+    size : float
+        The population's, for a statistic that grows with it.
     """
 
     outcome: LabelColumns
     statistic: Statistic
     groups: Groups | None = None
     models: OutcomeModels | None = None
-    mass: float = 1.0
+    size: float = 1.0
 
     @cached_property
     def values(self) -> FloatArray:
@@ -99,50 +174,37 @@ class Target:
 
     @cached_property
     def _codes(self) -> IntArray:
-        """The group of each row."""
+        """The domain of each row."""
         n_rows = len(self.outcome.values)
         return np.zeros(n_rows, np.int64) if self.groups is None else self.groups.of_sample
 
     @cached_property
     def rows(self) -> list[IntArray]:
-        """The rows of each group."""
-        ends = np.cumsum(np.bincount(self._codes, minlength=self._n_groups))
-        return np.split(np.argsort(self._codes, kind="stable"), ends[:-1])
+        """The rows of each domain."""
+        return _rows_by_code(self._codes, self._n_domains)
 
     @property
-    def _n_groups(self) -> int:
+    def _n_domains(self) -> int:
         return 1 if self.groups is None else len(self.groups)
 
-    def sums_of(self, values: FloatArray) -> FloatArray:
-        """Return the sums of each group, of one column or several: never rows times groups."""
-        if values.ndim == 1:
-            return np.bincount(self._codes, values, self._n_groups).astype(float)
-        return np.column_stack([self.sums_of(column) for column in values.T])
+    @property
+    def _n_each(self) -> int:
+        """How many values the statistic has in a domain."""
+        return 1 if self.outcome.classes is None else len(self.outcome.classes)
 
-    def places(self, numbers: slice) -> tuple[IntArray, IntArray]:
-        """Return the group and the column of each of these numbers."""
-        width = self.values.shape[1]
-        return np.divmod(np.arange(self._n_groups * width)[numbers], width)
+    def _places(self, numbers: slice) -> tuple[IntArray, IntArray]:
+        """Return the domain and the place in it of each of these numbers."""
+        return np.divmod(np.arange(self._n_domains * self._n_each)[numbers], self._n_each)
 
     def members(self, numbers: slice = slice(None)) -> Entries:
         """Return which rows each of these numbers is about."""
-        rows = [self.rows[group] for group in self.places(numbers)[0]]
+        rows = [self.rows[domain] for domain in self._places(numbers)[0]]
         columns = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
         return Entries(np.concatenate(rows), columns)
 
-    def values_of(self, number: int) -> tuple[FloatArray, FloatArray]:
-        """Return the values of a number's column, and which rows are in its group."""
-        group, column = divmod(number, self.values.shape[1])
-        return self.values[:, column], (self._codes == group).astype(float)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the numbers are shares."""
-        return self.outcome.is_share
-
     @cached_property
     def labels(self) -> list[Any]:
-        """The group and the class of each number."""
+        """The domain and the class of each number."""
         groups = [None] if self.groups is None else self.groups.labels
         classes = [None] if self.outcome.classes is None else list(self.outcome.classes)
         return [(group, one) for group in groups for one in classes]
@@ -152,33 +214,68 @@ class Target:
         return replace(self, models=None)
 
     def effective_sizes(self, weights: FloatArray) -> FloatArray:
-        """Return the effective sample size of each number's group; zero without weight."""
-        sizes = effective_sizes(weights, self._codes, self._n_groups)
-        return np.repeat(sizes, self.values.shape[1])
+        """Return the effective sample size of each number's domain; zero without weight."""
+        sizes = effective_sizes(weights, self._codes, self._n_domains)
+        return np.repeat(sizes, self._n_each)
 
     def spread(self, weights: FloatArray) -> float:
         """Return the largest standard deviation of the outcome's columns; of a total, times N."""
         shares, values = weights / weights.sum(), self.outcome.values
         variances = shares @ (values - shares @ values) ** 2
-        return self.mass * float(np.sqrt(np.maximum(variances, 0.0)).max())
+        return self.size * float(np.sqrt(np.maximum(variances, 0.0)).max())
 
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
-        """Return the numbers; NaN for a group without weight."""
-        return self.statistic.point(self, weights, sums)
+        """Return the numbers; NaN for a domain without weight."""
+        scaled = weights * (self.size / weights.sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = [self.statistic.point(self.values[rows], scaled[rows]) for rows in self.rows]
+            plain = np.concatenate(found)
+            return plain if self.models is None else plain + self._of_models(sums)
 
-    def deviations(
-        self, weights: FloatArray, point: FloatArray, numbers: slice = slice(None)
+    def _of_models(self, sums: GroupSums | None) -> FloatArray:
+        """Return what outcome models say alone.
+
+        A linear statistic of all predictions is that of one row with their mean and their weight.
+        """
+        assert sums is not None
+        means = sums.sums / sums.mass[:, None]
+        rows = zip(means[:, None, :], sums.mass[:, None], strict=True)
+        return np.concatenate([self.statistic.point(mean, mass) for mean, mass in rows])
+
+    def deviations(self, weights: FloatArray, numbers: slice = slice(None)) -> FloatArray:
+        """Return values of the rows whose weighted means have, to first order, these errors.
+
+        Their weighted means are zero.
+        """
+        return self._deviations(self.values, self.rows, weights, numbers)
+
+    def of_population(
+        self, batch: pa.RecordBatch, weights: FloatArray, numbers: slice = slice(None)
     ) -> FloatArray:
-        """Return values whose weighted means have, to first order, the errors of these numbers."""
-        return self.statistic.deviations(self, weights, point, numbers)
+        """Return the same of the models' predictions at rows of the population."""
+        assert self.models is not None
+        codes = np.zeros(len(weights), int) if self.groups is None else self.groups.of(batch)
+        rows = _rows_by_code(codes, self._n_domains)
+        return self._deviations(self.models.mean(batch), rows, weights, numbers)
 
-    def ends(self, weights: FloatArray, made: Uncertainty) -> FloatArray:
-        """Return the numbers' intervals."""
-        return self.statistic.ends(self, weights, made)
+    def _deviations(
+        self, values: FloatArray, rows: Sequence[IntArray], weights: FloatArray, numbers: slice
+    ) -> FloatArray:
+        shares, (domains, places) = weights / weights.sum(), self._places(numbers)
+        found = np.zeros((len(shares), len(domains)))
+        for domain in np.unique(domains):
+            own, inside = np.flatnonzero(domains == domain), rows[domain]
+            if shares[inside].any():
+                by_weight = self.statistic.influence(values[inside], self.size * shares[inside])
+                found[np.ix_(inside, own)] = self.size * by_weight[:, places[own]]
+        # Weights have a known sum: what raises all of them alike does not move a total.
+        return found - shares @ found if self.statistic.needs_size else found
 
-    def averaged(self, number: int) -> tuple[FloatArray, FloatArray]:
-        """Return the values of which a number is the weighted mean, and which rows are in it."""
-        return self.statistic.averaged(self, number)
+    def interval(self, number: int, weights: FloatArray, made: Uncertainty) -> tuple[float, float]:
+        """Return the interval of a number."""
+        rows = self.rows[number // self._n_each]
+        low, high = self.statistic.interval(made, self.values[rows], weights[rows])
+        return float(low), float(high)
 
     def disagreements(
         self, weights: FloatArray, point: FloatArray, sums: GroupSums | None
@@ -189,94 +286,14 @@ class Target:
         r·s·b of it, and differs from theirs by r(1 − s)b and s(1 − r)b: the larger of these is an
         upper bound of its bias where r or s is at most one half.
         """
-        by_weights = self.plain().point(weights, None)
-        by_models = self.statistic.of_models(sums).reshape(-1)
-        alone = np.array([by_weights, by_models])
+        alone = np.array([self.plain().point(weights, None), self._of_models(sums)])
         return np.asarray(np.nan_to_num(np.abs(alone - point).max(axis=0)))
 
-    def of_population(
-        self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice = slice(None)
-    ) -> FloatArray:
-        """Return the deviations of the models' predictions at rows of the population."""
-        assert self.models is not None
-        places = self.places(numbers)
-        predicted = self.models.mean(batch)[:, places[1]]
-        place = np.zeros(len(predicted), int) if self.groups is None else self.groups.of(batch)
-        own = place[:, None] == places[0]
-        return self.statistic.of_population(self, own, predicted, sums, places)
 
-
-class Statistic(ABC):
-    """A number of the population, for each domain and column of labels."""
-
-    name: ClassVar[str]
-    needs_size: ClassVar[bool] = False
-    """Whether it grows with the population's size."""
-    is_of_shares: ClassVar[bool] = False
-    """Whether its deviations are those of a share, from which ``ends`` goes back to y's unit."""
-    takes_models: ClassVar[bool] = True
-    """Whether it can be averaged over the population by outcome models."""
-    without_bounds: ClassVar[str] = ""
-    """Why its bounds under hidden selection are not known; empty where they are."""
-    has_bias_indices: ClassVar[bool] = False
-    """Whether the indices of survey bias, which are of a mean of numbers, hold for it."""
-
-    @property
-    def label(self) -> str:
-        """What results call it."""
-        return self.name
-
-    def outcome(self, labels: Any) -> LabelColumns:
-        """Return the columns that it needs of checked labels."""
-        if labels.ndim != 1:
-            raise InputError(f"y must have one number or class per row; got shape {labels.shape}.")
-        return self._columns(labels)
-
-    def _columns(self, labels: Any) -> LabelColumns:
-        if labels.dtype.kind not in "biuf":
-            raise InputTypeError(
-                f'statistic="{self.name}" needs numbers, and y holds {labels.dtype}. Use '
-                'statistic="proportion" for the shares of classes.'
-            )
-        return LabelColumns(labels.astype(np.float64)[:, None], None, False, labels)
-
-    @abstractmethod
-    def point(self, target: Target, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
-        """Return the values; NaN for a domain without weight."""
-
-    @abstractmethod
-    def deviations(
-        self, target: Target, weights: FloatArray, point: FloatArray, numbers: slice
-    ) -> FloatArray:
-        """Return values of the rows whose weighted means have, to first order, these errors.
-
-        Their weighted means are zero.
-        """
-
-    @abstractmethod
-    def ends(self, target: Target, weights: FloatArray, made: Uncertainty) -> FloatArray:
-        """Return the intervals, of shape (n_numbers, 2)."""
-
-    def averaged(self, target: Target, number: int) -> tuple[FloatArray, FloatArray]:
-        """Return the values of which a number is the weighted mean, and which rows are in it.
-
-        With models the mean of their predictions over the population comes on top.
-        """
-        raise InputError(self.without_bounds or f"A {self.name} is no mean over rows.")
-
-    def of_models(self, sums: GroupSums | None) -> FloatArray:
-        """Return what outcome models say alone, of shape (n_domains, n_columns)."""
-        raise InputError(f"A {self.name} has no outcome models.")
-
-    def of_population(
-        self, target: Target, own: Any, predicted: FloatArray, sums: GroupSums, places: Any
-    ) -> FloatArray:
-        """Return the deviations of predictions at population rows that are ``own`` to domains."""
-        raise InputError(f"A {self.name} has no outcome models.")
-
-    def notes(self, mass: float, *, of_weights: bool, counted: bool) -> tuple[str, ...]:
-        """Return what to know of it where the population's size is the sum of its weights."""
-        return ()
+def _rows_by_code(codes: IntArray, n_codes: int) -> list[IntArray]:
+    """Return the rows of each code from zero on; those below zero are in none."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(n_codes + 1)))[1:-1]
 
 
 class Mean(Statistic):
@@ -295,74 +312,20 @@ class Mean(Statistic):
     """
 
     name = "mean"
-    has_bias_indices = True
+    is_linear = True
 
-    def _columns(self, labels: Any) -> LabelColumns:
-        found = super()._columns(labels)
-        is_share = bool(np.isin(found.values, (0.0, 1.0)).all())
-        return LabelColumns(found.values, None, is_share, labels)
+    def columns(self, labels: Any) -> LabelColumns:
+        found = super().columns(labels)
+        return replace(found, is_share=bool(np.isin(found.values, (0.0, 1.0)).all()))
 
-    def point(self, target: Target, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
-        means = target.sums_of(weights[:, None] * target.values)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means /= target.sums_of(weights)[:, None]
-            if target.models is not None:
-                means += self.of_models(sums)
-        return means.reshape(-1)
+    def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights @ values / weights.sum())
 
-    def of_models(self, sums: GroupSums | None) -> FloatArray:
-        assert sums is not None
-        return np.asarray(sums.sums / sums.mass[:, None])
-
-    def averaged(self, target: Target, number: int) -> tuple[FloatArray, FloatArray]:
-        return target.values_of(number)
-
-    def deviations(
-        self, target: Target, weights: FloatArray, point: FloatArray, numbers: slice
-    ) -> FloatArray:
-        rows, places = target.members(numbers)
-        _, columns = target.places(numbers)
-        return self._centred(target, weights, target.values[rows, columns[places]], numbers)
-
-    @staticmethod
-    def _centred(
-        target: Target, weights: FloatArray, values: FloatArray, numbers: slice
-    ) -> FloatArray:
-        """Return (value − mean) / (share of the domain) at the members of each number."""
-        shares, (rows, places) = weights / weights.sum(), target.members(numbers)
-        groups, _ = target.places(numbers)
-        found = np.zeros((len(weights), len(groups)))
-        sums = np.bincount(places, shares[rows] * values, len(groups))
-        part = np.maximum(target.sums_of(shares)[groups], TINY)
-        found[rows, places] = (values - (sums / part)[places]) / part[places]
-        return found
-
-    def of_population(
-        self, target: Target, own: Any, predicted: FloatArray, sums: GroupSums, places: Any
-    ) -> FloatArray:
-        groups, columns = places
-        mass = np.maximum(sums.mass[groups], TINY)
-        share = mass / (sums.mass.sum() + sums.elsewhere)
-        centred = predicted - sums.sums[groups, columns] / mass
-        return np.asarray(own * centred / np.maximum(share, 1e-300))
-
-    def ends(self, target: Target, weights: FloatArray, made: Uncertainty) -> FloatArray:
-        """Return the intervals.
-
-        A mean's reaches further on the side of its skewness, where many rows count. A share of few
-        rows has Wilson's of its effective size: their residuals say too little of the variance.
-        """
-        if target.outcome.is_share:
-            return _ends_of_shares(made)
-        ends = np.column_stack([made.point - made.halves, made.point + made.halves])
-        for place in np.flatnonzero((made.sizes >= FEW_ROWS) & (made.errors > 0)):
-            error = made.errors[place]
-            down, up = skewed_ends(made.halves[place] / error, made.skewness[place])
-            ends[place] = made.point[place] - down * error, made.point[place] + up * error
-        return ends
+    def influence(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray((values - self.point(values, weights)) / weights.sum())
 
 
-class Total(Mean):
+class Total(Statistic):
     """The population's total: its size times the mean.
 
     Examples
@@ -379,48 +342,13 @@ class Total(Mean):
 
     name = "total"
     needs_size = True
-    has_bias_indices = False
+    is_linear = True
 
-    def _columns(self, labels: Any) -> LabelColumns:
-        return Statistic._columns(self, labels)
+    def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights @ values)
 
-    def point(self, target: Target, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
-        totals = target.sums_of(weights[:, None] * target.values)
-        totals *= target.mass / weights.sum()
-        return (totals if target.models is None else totals + self.of_models(sums)).reshape(-1)
-
-    def of_models(self, sums: GroupSums | None) -> FloatArray:
-        assert sums is not None
-        return sums.sums
-
-    def averaged(self, target: Target, number: int) -> tuple[FloatArray, FloatArray]:
-        values, own = target.values_of(number)
-        return target.mass * own * values, np.ones_like(own)
-
-    def deviations(
-        self, target: Target, weights: FloatArray, point: FloatArray, numbers: slice
-    ) -> FloatArray:
-        shares, (rows, places) = weights / weights.sum(), target.members(numbers)
-        groups, columns = target.places(numbers)
-        values = target.values[rows, columns[places]]
-        found = np.zeros((len(weights), len(groups)))
-        sums = np.bincount(places, shares[rows] * values, len(groups))
-        found[rows, places] = target.mass * values
-        return found - target.mass * sums
-
-    def of_population(
-        self, target: Target, own: Any, predicted: FloatArray, sums: GroupSums, places: Any
-    ) -> FloatArray:
-        return np.asarray(target.mass * own * predicted - sums.sums[places])
-
-    def notes(self, mass: float, *, of_weights: bool, counted: bool) -> tuple[str, ...]:
-        if not of_weights:
-            return ()
-        said = "counted" if counted else "not counted: it is as known"
-        return (
-            f"The population's size, {mass:,.0f}, is the sum of its weights. The error that "
-            f"it has if it is not known is {said}.",
-        )
+    def influence(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        return values
 
 
 class Proportion(Mean):
@@ -439,9 +367,8 @@ class Proportion(Mean):
     """
 
     name = "proportion"
-    has_bias_indices = False
 
-    def _columns(self, labels: Any) -> LabelColumns:
+    def columns(self, labels: Any) -> LabelColumns:
         classes = np.unique(labels)
         if len(classes) > MOST_CLASSES:
             raise InputError(
@@ -451,7 +378,7 @@ class Proportion(Mean):
         return LabelColumns((labels[:, None] == classes).astype(float), classes, True, labels)
 
 
-class Quantile(Mean):
+class Quantile(Statistic):
     """A quantile of the population; ``Quantile(0.5)`` is the median.
 
     Parameters
@@ -476,13 +403,6 @@ class Quantile(Mean):
 
     name = "quantile"
     is_of_shares = True
-    takes_models = False
-    has_bias_indices = False
-    without_bounds = (
-        "The sensitivity of a quantile is not implemented: its bounds are those of a share. "
-        'Estimate the share of rows below a number: estimate(X, y < number, ...), a "mean".'
-    )
-
     q: float
 
     def __init__(self, q: float) -> None:
@@ -494,50 +414,30 @@ class Quantile(Mean):
     def label(self) -> str:
         return f"quantile {self.q:g}"
 
-    def _columns(self, labels: Any) -> LabelColumns:
-        return Statistic._columns(self, labels)
+    def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        return self._at(values, weights, [self.q])
 
-    def point(self, target: Target, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
-        return np.array([_quantile(target, weights, rows, self.q) for rows in target.rows])
+    @staticmethod
+    def _at(values: FloatArray, weights: FloatArray, shares: Sequence[float]) -> FloatArray:
+        counted = weights > 0
+        if not counted.any():
+            return np.full(len(shares), np.nan)
+        return weighted_quantile(values[counted, 0], weights[counted], np.array(shares))
 
-    def deviations(
-        self, target: Target, weights: FloatArray, point: FloatArray, numbers: slice
-    ) -> FloatArray:
-        rows, places = target.members(numbers)
-        below = (target.outcome.values[rows, 0] <= point[numbers][places]).astype(float)
-        return self._centred(target, weights, below, numbers)
+    def influence(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the influence on the share of rows that are at most the quantile."""
+        below = (values <= self.point(values, weights)).astype(float)
+        return np.asarray((below - weights @ below / weights.sum()) / weights.sum())
 
-    def ends(self, target: Target, weights: FloatArray, made: Uncertainty) -> FloatArray:
-        ends = np.column_stack([made.point - made.halves, made.point + made.halves])
-        if not made.replicated:
-            # So far these are errors of the share below the quantile.
-            for number, half in enumerate(made.halves):
-                shares = np.clip([self.q - half, self.q + half], 0.0, 1.0)
-                rows = target.rows[number]
-                ends[number] = [_quantile(target, weights, rows, share) for share in shares]
-        return ends
-
-
-def _quantile(target: Target, weights: FloatArray, rows: IntArray, q: float) -> float:
-    rows = rows[weights[rows] > 0]
-    if not len(rows):
-        return float("nan")
-    return float(weighted_quantile(target.outcome.values[rows, 0], weights[rows], q))
-
-
-def _ends_of_shares(made: Uncertainty) -> FloatArray:
-    """Return Wilson's intervals; those of few rows from their effective sizes."""
-    few = (made.sizes < FEW_ROWS) & made.one_by_one
-    factor = np.where(few, norm.ppf(0.5 + made.level / 2), made.factor)
-    by_size = made.point * (1 - made.point) / np.maximum(made.sizes, 1e-300)
-    by_size = np.sqrt(np.maximum(by_size, 0.0) + made.of_population)
-    halves = np.where(few, factor * by_size, made.halves)
-    ends = np.column_stack([made.point - made.halves, made.point + made.halves])
-    for number, share in enumerate(made.point):
-        # A doubly robust one may be outside.
-        if -ROUNDING <= share <= 1 + ROUNDING and made.sizes[number] > 0:
-            ends[number] = share_interval(share, halves[number], factor[number], made.sizes[number])
-    return ends
+    def interval(
+        self, made: Uncertainty, values: FloatArray, weights: FloatArray
+    ) -> tuple[float, float]:
+        """Return the quantiles at the ends of the interval of the share below."""
+        if made.replicated:
+            return made.symmetric
+        shares = np.clip([self.q - made.half, self.q + made.half], 0.0, 1.0)
+        low, high = self._at(values, weights, list(shares))
+        return float(low), float(high)
 
 
 STATISTICS: dict[str, Any] = {one.name: one for one in (Mean, Total, Proportion, Quantile)}
@@ -560,7 +460,7 @@ def statistic_of(given: Any, q: Any, *, has_models: bool) -> Any:
             f"statistic must be one of {', '.join(STATISTICS)}, or an object such as Mean(); got "
             f"{given!r}."
         )
-    if has_models and not found.takes_models:
+    if has_models and not found.is_linear:
         raise ParameterError(
             f"outcome models predict means; a {found.name} is estimated from the weights alone."
         )

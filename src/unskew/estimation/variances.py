@@ -35,9 +35,9 @@ class Numbers(Protocol):
     def statistic(self) -> Statistic: ...
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray: ...
     def members(self, numbers: slice) -> Entries: ...
-    def deviations(self, weights: FloatArray, point: FloatArray, numbers: slice) -> FloatArray: ...
+    def deviations(self, weights: FloatArray, numbers: slice) -> FloatArray: ...
     def of_population(
-        self, batch: pa.RecordBatch, sums: GroupSums, numbers: slice
+        self, batch: pa.RecordBatch, weights: FloatArray, numbers: slice
     ) -> FloatArray: ...
 
 
@@ -100,7 +100,7 @@ def _linearised(
 ) -> VarianceParts:
     """Return the variances of some of the numbers."""
     weights, inside = weighed.weights, target.members(numbers)
-    values = target.deviations(weights, point, numbers)
+    values = target.deviations(weights, numbers)
     influence = line.influence(values, form, inside)
     of_sample = influence.sample
     if weighed.census:
@@ -163,8 +163,7 @@ def _population_spread(
         if n_fitted < weighed.n_rows:  # the weights have seen a part of the rows
             further = spread(deviations, 1 / (1 / n_fitted - 1 / weighed.n_rows))
     if target.models is not None:
-        assert weighed.sums is not None
-        deviations += target.of_population(drawn.rows, weighed.sums, numbers)
+        deviations += target.of_population(drawn.rows, drawn.weight, numbers)
     if target.statistic.needs_size:  # the population's size has an error, too
         deviations += point
     found = spread(deviations, weighed.n_rows)
@@ -178,16 +177,20 @@ def bootstrapped(
     replicates = Replicates(weighed, design, n_replicates, random_state)
     points = [target.point(weights, sums) for weights, sums in replicates]
     variance = np.nanvar(np.array(points), axis=0, ddof=1)
+    lost = int(np.isnan(points).all(axis=1).sum())
+    notes = replicates.notes
+    if lost:
+        notes += (f"{lost} of {len(points)} replicates have no such number and are left out.",)
+    parts = {"sample and population" if weighed.drawn is not None else "sample": variance}
+    if not target.statistic.has_influence:
+        ones = np.ones(len(variance))
+        return VarianceParts(parts, np.inf * ones, ones, 0 * ones, ones < 1, notes, True)
     # Beside the variance: as linearised, or as if weights were known, whose skewness is another.
     form: Form | None = None if weighed.linearisation is None else "hc3"
     point = target.point(weighed.weights, weighed.sums)
     known = linearised(target, weighed, point, design, form)
-    return known._replace(
-        parts={"sample and population" if weighed.drawn is not None else "sample": variance},
-        skewness=known.skewness * (form is not None),
-        notes=replicates.notes,
-        replicated=True,
-    )
+    skewness = known.skewness * (form is not None)
+    return known._replace(parts=parts, skewness=skewness, notes=notes, replicated=True)
 
 
 def with_margins(
@@ -201,7 +204,7 @@ def with_margins(
     if not isinstance(known, Margins) or not known.standard_errors:
         return variance
     of_share = target.statistic.is_of_shares and not variance.replicated  # as Woodruff's are
-    errors = target.deviations(weighed.weights, point, slice(None)) if of_share else None
+    errors = target.deviations(weighed.weights, slice(None)) if of_share else None
     found = np.zeros(len(point))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they repeat what the fit has said
