@@ -319,7 +319,8 @@ class Mean(Statistic):
         return replace(found, is_share=bool(np.isin(found.values, (0.0, 1.0)).all()))
 
     def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
-        return np.asarray(weights @ values / weights.sum())
+        first = values[0]  # so that the mean of a constant is that constant, to the last bit
+        return np.asarray(first + weights @ (values - first) / weights.sum())
 
     def influence(self, values: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray((values - self.point(values, weights)) / weights.sum())
