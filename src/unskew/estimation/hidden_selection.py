@@ -133,8 +133,8 @@ class HiddenSelection:
         statistic = self.target.statistic
         if statistic.is_of_shares or not statistic.has_influence:
             raise InputError(
-                f"The sensitivity of a {statistic.name} is not implemented. Estimate a share or a "
-                'mean, such as that of rows below a number: estimate(X, y < number, ...), a "mean".'
+                f"The sensitivity of a {statistic.name} is not implemented. Estimate a mean, or "
+                'the share of rows below a number: estimate(X, y < number, ...), a "mean".'
             )
         if (self.weighed.weights < 0).any():
             raise InputError(
@@ -171,9 +171,7 @@ class HiddenSelection:
         found = program.largest(odds)
         return found._replace(value=found.value / total, gap=found.gap / total) if sharp else found
 
-    def bounds(
-        self, odds: Sequence[float], *, sharp: bool
-    ) -> tuple[FloatArray, FloatArray, float]:
+    def bounds(self, odds: Sequence[float], *, sharp: bool) -> tuple[FloatArray, FloatArray, float]:
         """Return bounds for each of the odds, of what they are means, how much too wide they are.
 
         The first has the shape (n_odds, 2), the second (n_rows, 2 n_odds), lower beside upper.

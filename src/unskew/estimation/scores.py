@@ -304,12 +304,18 @@ class WeightedScore(Statistic):
 
     def point(self, values: FloatArray, weights: FloatArray) -> FloatArray:
         try:
-            return np.array([self.of_rows(values[:, 0].astype(np.int64), weights)])
+            return np.array([self._of_rows(values[:, 0].astype(np.int64), weights)])
         except ValueError:  # such as of a replicate without a row of a class
             return np.full(1, np.nan)
 
-    def of_rows(self, places: IntArray, weights: FloatArray) -> float:
-        """Return the score of these rows."""
+    def check(self, weights: FloatArray) -> None:
+        """Raise why there is no score of all rows."""
+        try:
+            self._of_rows(np.arange(len(weights)), weights)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"The score could not be computed: {error}") from error
+
+    def _of_rows(self, places: IntArray, weights: FloatArray) -> float:
         own, counted = places[weights > 0], weights[weights > 0]  # a metric counts zeros as rows
         return float(self._scorer(self._model, own, self._y[own], sample_weight=counted))
 
@@ -407,7 +413,7 @@ def estimate_score(
         "random_state": random_state,
     }
     name = scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
-    notes = [made.note]
+    notes, outcome = [made.note], None
     if isinstance(scoring, str) and scoring in MEANS:
         outcome = None if known.about.margins is not None else OUTCOMES[method]
         if known.about.margins is not None and method != "weighted":
@@ -424,24 +430,14 @@ def estimate_score(
                 beside=_confidence(made, X, given, known),
             )
         found = estimate(X, scores, outcome=learner, **common)
-        assert isinstance(found, Estimate)
-        found = replace(found, outcome=outcome)
     else:
         if method != "weighted":
             notes.append(f"{name} is not a mean over rows: weighted, with a bootstrap.")
         statistic = WeightedScore(name, get_scorer(scoring), made, given.labels)
-        try:
-            statistic.of_rows(np.arange(len(given)), given.design)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"The score could not be computed: {error}") from error
+        statistic.check(given.design)
         found = estimate(X, given.labels, statistic=statistic, **common)
-        assert isinstance(found, Estimate)
-        unknown = (
-            f"{name} is not a mean over rows, so that its bounds are not known. Sensitivity is for "
-            f"{', '.join(MEANS)}."
-        )
-        found = replace(found, _basis=unknown)
-    return replace(found, statistic=name, notes=(*found.notes, *notes))
+    assert isinstance(found, Estimate)
+    return replace(found, statistic=name, outcome=outcome, notes=(*found.notes, *notes))
 
 
 def _confidence(made: Predictions, X: Any, given: Any, population: Any) -> Confidence | None:

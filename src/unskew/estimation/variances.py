@@ -180,7 +180,8 @@ def bootstrapped(
     lost = int(np.isnan(points).all(axis=1).sum())
     notes = replicates.notes
     if lost:
-        notes += (f"{lost} of {len(points)} replicates have no such number and are left out.",)
+        what = target.statistic.name
+        notes += (f"{lost} of {len(points)} replicates have no such {what} and are left out.",)
     parts = {"sample and population" if weighed.drawn is not None else "sample": variance}
     if not target.statistic.has_influence:
         ones = np.ones(len(variance))

@@ -22,6 +22,7 @@ from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
 from unskew.errors import InfiniteIntervalWarning, InputError, ParameterError, warn_caller
 from unskew.learning.choose_power import split
 from unskew.learning.trainer import (
+    Committee,
     TrainingRows,
     check_whole,
     learner_name,
@@ -161,12 +162,8 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         """Return the conformity scores of rows: the larger, the stranger."""
 
     @abstractmethod
-    def _predictor(self, models: list[Any]) -> Any:
-        """Return the learner that predicts."""
-
-    @abstractmethod
-    def _learners(self, model: Any) -> list[Any]:
-        """Return the fitted learners of a model, that of the user's estimator first."""
+    def _learner(self, model: Any) -> Any:
+        """Return what predicts as the user's learner does."""
 
     def fit(
         self, X: Any, y: Any, *, population: Any = None, sample_weight: ArrayLike | None = None
@@ -221,7 +218,10 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
             found = [self._part(rows, *places) for places in splits]
         self.parts_ = [part for part, _ in found]
         self.weighters_ = [part.weighter for part in self.parts_]
-        self.estimator_ = self._predictor([part.model for part in self.parts_])
+        learners = [self._learner(part.model) for part in self.parts_]
+        self.estimator_ = learners[0]
+        if len(learners) > 1:
+            self.estimator_ = Committee(learners, getattr(self, "classes_", None))
         self.calibration_rows_: IntArray = np.concatenate([places for _, places in splits])
         weights = np.concatenate([weights for _, weights in found])
         self.effective_sample_size_ = effective_sample_size(weights) if weights.any() else 0.0
@@ -286,7 +286,8 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
             weighter = self._fit_weighter(chosen, train)
         model = self._fit_model(train)
         if lent and cells is None:
-            weighter = self._learners(model)[0]
+            weighter = self._learner(model)
+            weighter = getattr(weighter, "members", [weighter])[0]
         scores = self._scores(model, rest.X, rest.y)
         weights = _weigh(weighter, rest.X, len(calibration))
         if rest.design is not None:

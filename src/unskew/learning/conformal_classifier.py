@@ -14,7 +14,7 @@ from unskew._compat import StrOptions
 from unskew.errors import InputError, ParameterError
 from unskew.learning.conformal import Conformal
 from unskew.learning.conformal_regressor import is_pair
-from unskew.learning.trainer import Committee, TrainingRows, aligned, learner_name
+from unskew.learning.trainer import TrainingRows, aligned, learner_name
 from unskew.numerics.conformal import ROUNDING, adaptive_scores
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.rows.column_names import in_fitted_order
@@ -117,11 +117,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         chances = aligned(np.asarray(model.predict_proba(X)), model.classes_, self.classes_)
         return 1.0 - chances if self.conformity_score == "lac" else adaptive_scores(chances)
 
-    def _predictor(self, models: list[Any]) -> Any:
-        return models[0] if len(models) == 1 else Committee(models, self.classes_)
-
-    def _learners(self, model: Any) -> list[Any]:
-        return [model]
+    def _learner(self, model: Any) -> Any:
+        return model
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the learner's class probabilities."""

@@ -10,7 +10,6 @@ Tibshirani and Wasserman 2018); and conformalised quantile regression (Romano, P
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -32,45 +31,25 @@ QUANTILE_PARAMETERS = ("quantile", "quantile_alpha", "alpha")
 """Under which names learners take the quantile that they predict, the surest first."""
 
 
-class Band(NamedTuple):
-    """The edges and the scale at each row."""
+class BandModel(NamedTuple):
+    """Predicts an edge, or two, and a scale for each row."""
 
-    lower: FloatArray
-    upper: FloatArray
-    scale: FloatArray
-
-    def scores(self, y: FloatArray) -> FloatArray:
-        """Return how far labels lie outside, in units of the scale."""
-        return np.maximum(self.lower - y, y - self.upper) / self.scale
-
-
-class AroundPrediction(NamedTuple):
-    """The prediction itself, or in units of the residual's size as another model predicts it."""
-
-    model: Any
+    edges: tuple[Any, ...]
+    """The learner of the prediction, or those of two quantiles."""
     spread: Any = None
+    """The learner of the residuals' size, which is the scale."""
     least: float = 1.0
 
-    def band(self, X: Any) -> Band:
-        """Return the prediction as both edges, and the scale."""
-        centre = predicted(self.model, X)
-        sizes = np.ones(len(centre)) if self.spread is None else predicted(self.spread, X)
-        return Band(centre, centre, np.maximum(sizes, self.least))
+    @property
+    def learner(self) -> Any:
+        """What predicts a number for each row: between two quantiles their middle."""
+        return self.edges[0] if len(self.edges) == 1 else Committee(self.edges, None)
 
-
-class BetweenQuantiles(NamedTuple):
-    """Two quantiles; in the middle between them is the prediction."""
-
-    model: Committee
-
-    def band(self, X: Any) -> Band:
-        """Return the two quantiles, in order where they cross."""
-        first, second = (predicted(one, X) for one in self.model.members)
-        return Band(np.minimum(first, second), np.maximum(first, second), np.ones(len(first)))
-
-
-BandModel = AroundPrediction | BetweenQuantiles
-"""Predicts bands; its ``model`` predicts a number for each row, as the user's learner does."""
+    def band(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the lower and the upper edge, in order where they cross, and the scale."""
+        edges = np.array([predicted(one, X) for one in self.edges])
+        sizes = np.ones(edges.shape[1]) if self.spread is None else predicted(self.spread, X)
+        return edges.min(axis=0), edges.max(axis=0), np.maximum(sizes, self.least)
 
 
 def fit_scaled(learner: Any, spread: Any, rows: TrainingRows, seed: int) -> BandModel:
@@ -90,13 +69,7 @@ def fit_scaled(learner: Any, spread: Any, rows: TrainingRows, seed: int) -> Band
         model = rows.take(training).train(learner)
         sizes[inside] = np.abs(predicted(model, held_out.X) - held_out.y)
     least = LEAST_SCALE * float(sizes.mean()) or 1.0  # residuals that are all zero have any scale
-    return AroundPrediction(rows.train(learner), rows.train(spread, sizes), least)
-
-
-def fit_quantiles(learner: Any, levels: Sequence[float], rows: TrainingRows) -> BandModel:
-    """Return the band between two quantiles: of a pair of learners, or of clones of one."""
-    pair = learner if is_pair(learner) else [with_quantile(learner, level) for level in levels]
-    return BetweenQuantiles(Committee([rows.train(one) for one in pair], None))
+    return BandModel((rows.train(learner),), rows.train(spread, sizes), least)
 
 
 def is_pair(learner: Any) -> bool:
@@ -270,23 +243,22 @@ class ConformalRegressor(RegressorMixin, Conformal):
 
     def _fit_model(self, rows: TrainingRows) -> BandModel:
         if self.conformity_score == "quantile":
-            return fit_quantiles(self.estimator, self.quantiles, rows)
+            pair = self.estimator
+            if not is_pair(pair):
+                pair = [with_quantile(pair, level) for level in self.quantiles]
+            return BandModel(tuple(rows.train(one) for one in pair))
         if self.conformity_score == "scaled":
             spread = self.estimator if self.scale_estimator is None else self.scale_estimator
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             return fit_scaled(self.estimator, spread, rows, seed)
-        return AroundPrediction(rows.train(self.estimator))
+        return BandModel((rows.train(self.estimator),))
+
+    def _learner(self, model: BandModel) -> Any:
+        return model.learner
 
     def _scores(self, model: BandModel, X: Any, labels: NDArray[Any]) -> FloatArray:
-        return model.band(X).scores(labels)
-
-    def _predictor(self, models: list[BandModel]) -> Any:
-        if len(models) == 1:
-            return models[0].model
-        return Committee([one.model for one in models], None)
-
-    def _learners(self, model: BandModel) -> list[Any]:
-        return list(getattr(model.model, "members", [model.model]))
+        lower, upper, scale = model.band(X)
+        return np.maximum(lower - labels, labels - upper) / scale
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
         """Return an interval for the label of each row.
@@ -312,14 +284,12 @@ class ConformalRegressor(RegressorMixin, Conformal):
         new = self._new_rows(X, coverage)
         bands = [part.model.band(X) for part in self.parts_]
         if len(bands) == 1:
-            band = bands[0]
+            lower, upper, scale = bands[0]
             widths = self.parts_[0].scores.quantile(coverage, new.own, new.cells)
-            lower, upper = band.lower - band.scale * widths, band.upper + band.scale * widths
+            lower, upper = lower - scale * widths, upper + scale * widths
         else:
-            scales = np.array([band.scale for band in bands])
+            lowers, uppers, scales = np.array(bands).swapaxes(0, 1)
             crossed = self._crossed
-            uppers = np.array([band.upper for band in bands])
-            lowers = np.array([band.lower for band in bands])
             upper = crossed.quantile(coverage, new.own, uppers, scales)
             lower = -crossed.quantile(coverage, new.own, -lowers, scales)
         # Calibration can take more from a band than it has: what is left is its middle.
