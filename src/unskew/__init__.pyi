@@ -6,13 +6,13 @@ from unskew import theory as theory
 from unskew.diagnostics.diagnose import diagnose as diagnose
 from unskew.diagnostics.selection import compare_selection as compare_selection
 from unskew.estimation.estimate import estimate as estimate
-from unskew.estimation.replicates import replicate_weights as replicate_weights
 from unskew.estimation.scores import estimate_score as estimate_score
 from unskew.estimation.scores import population_scorer as population_scorer
 from unskew.estimation.statistics import Mean as Mean
 from unskew.estimation.statistics import Proportion as Proportion
 from unskew.estimation.statistics import Quantile as Quantile
 from unskew.estimation.statistics import Total as Total
+from unskew.estimation.weighing import replicate_weights as replicate_weights
 from unskew.learning.conformal_classifier import ConformalClassifier as ConformalClassifier
 from unskew.learning.conformal_regressor import ConformalRegressor as ConformalRegressor
 from unskew.learning.heckman import HeckmanClassifier as HeckmanClassifier

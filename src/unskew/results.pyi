@@ -2,12 +2,12 @@
 
 from unskew.diagnostics.diagnosis import Diagnosis as Diagnosis
 from unskew.diagnostics.selection import SelectionComparison as SelectionComparison
+from unskew.estimation.results import ColumnOdds as ColumnOdds
 from unskew.estimation.results import Estimate as Estimate
 from unskew.estimation.results import Estimates as Estimates
-from unskew.estimation.sensitivity import ColumnOdds as ColumnOdds
-from unskew.estimation.sensitivity import OddsBounds as OddsBounds
-from unskew.estimation.sensitivity import Sensitivity as Sensitivity
-from unskew.estimation.sensitivity import SurveyBias as SurveyBias
+from unskew.estimation.results import OddsBounds as OddsBounds
+from unskew.estimation.results import Sensitivity as Sensitivity
+from unskew.estimation.results import SurveyBias as SurveyBias
 from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule

@@ -163,7 +163,7 @@ class FitToDiagnose:
             question = _question(sample, EXAMINED_ROWS, 0)
             self._asked = [OfColumns(sample.rows.table.column_names, question)]
         if replicates:
-            from unskew.estimation.replicates import fit_with_replicates
+            from unskew.estimation.weighing import fit_with_replicates
 
             return fit_with_replicates(
                 self._weighter,

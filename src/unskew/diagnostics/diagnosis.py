@@ -14,7 +14,7 @@ from unskew import __version__
 from unskew.diagnostics.features import BalanceLine, FeatureBalance
 from unskew.diagnostics.thresholds import Thresholds
 from unskew.diagnostics.weights import WeightSummary
-from unskew.estimation.sensitivity import Sensitivity
+from unskew.estimation.results import Sensitivity
 from unskew.files import write_whole
 from unskew.overlap import Overlap
 from unskew.weighters.next_step import NextStep

@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.diagnostics.diagnosis import Outcome
 from unskew.errors import InputError
-from unskew.estimation.assembling import Options, each_estimate
+from unskew.estimation.estimate import Options, each_estimate
 from unskew.estimation.inputs import LabelColumns
 from unskew.estimation.statistics import Mean, Target
 from unskew.estimation.weighing import Weighed

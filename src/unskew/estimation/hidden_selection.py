@@ -28,8 +28,14 @@ from sklearn.base import clone
 
 from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.estimation.outcome_models import GroupSums
-from unskew.estimation.results import FEW_ROWS, Estimate
-from unskew.estimation.sensitivity import ColumnOdds, OddsBounds, Sensitivity, SurveyBias
+from unskew.estimation.results import (
+    FEW_ROWS,
+    ColumnOdds,
+    Estimate,
+    OddsBounds,
+    Sensitivity,
+    SurveyBias,
+)
 from unskew.estimation.statistics import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import NOISE_ROWS, Weighed

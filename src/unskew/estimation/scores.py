@@ -274,6 +274,10 @@ MEANS: dict[str, Callable[[Any, Predictions], FloatArray]] = {
     "neg_mean_absolute_error": lambda y, known: -np.abs(y - known.predicted),
 }
 """Scores that are means over rows of a number of each row."""
+WITHOUT_BOUNDS = (
+    "{} is not a mean over rows, so that its bounds are not known. Sensitivity is for "
+    f"{', '.join(MEANS)}."
+)
 
 
 class WeightedScore(Statistic):
@@ -414,11 +418,11 @@ def estimate_score(
     }
     name = scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
     notes, outcome = [made.note], None
-    if isinstance(scoring, str) and scoring in MEANS:
+    if scoring in MEANS:
         outcome = None if known.about.margins is not None else OUTCOMES[method]
         if known.about.margins is not None and method != "weighted":
             notes.append("Margins have no rows over which a model could be averaged: weighted.")
-        scores = MEANS[scoring](given.labels, made)
+        scores = MEANS[str(scoring)](given.labels, made)
         learner = None
         if outcome is not None:
             common["weighter"] = weighter or default_weighter("score")
@@ -437,7 +441,8 @@ def estimate_score(
         statistic.check(given.design)
         found = estimate(X, given.labels, statistic=statistic, **common)
     assert isinstance(found, Estimate)
-    return replace(found, statistic=name, outcome=outcome, notes=(*found.notes, *notes))
+    found = replace(found, statistic=name, outcome=outcome, notes=(*found.notes, *notes))
+    return found if scoring in MEANS else replace(found, _basis=WITHOUT_BOUNDS.format(name))
 
 
 def _confidence(made: Predictions, X: Any, given: Any, population: Any) -> Confidence | None:

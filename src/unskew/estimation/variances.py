@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from unskew.errors import InputError
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
-from unskew.estimation.replicates import Replicates
 from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.statistics import Statistic
-from unskew.estimation.weighing import Weighed
+from unskew.estimation.weighing import Replicates, Weighed
 from unskew.numerics.design_variance import Design, Entries, Spread, heavy_tail
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 
-from unskew.estimation.sensitivity import OddsBounds, Sensitivity
+from unskew.estimation.results import OddsBounds, Sensitivity
 from unskew.report import vega
 from unskew.report.blocks import Block, Chart, Charts, Column, Paragraph, Table
 from unskew.report.charts import PERCENT, Spec, _layer, _number, _spec

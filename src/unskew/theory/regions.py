@@ -24,8 +24,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from unskew.errors import InputError, ParameterError
-from unskew.estimation.replicates import Replicates
-from unskew.estimation.weighing import weigh
+from unskew.estimation.weighing import Replicates, weigh
 from unskew.numerics.design_variance import Design
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
