@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unskew.numerics.box_simplex import BoxSimplex, project_box_simplex
+from unskew.numerics.quadratic import BoxSimplex, project_box_simplex
 
 
 @given(

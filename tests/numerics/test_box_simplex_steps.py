@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tests.numerics.programs import Dense, random_program
 
-from unskew.numerics.box_simplex import BoxSimplex, solve_by_gradient_steps
-from unskew.numerics.exchange import solve_by_exchange
+from unskew.numerics.quadratic import BoxSimplex, solve_by_exchange, solve_by_gradient_steps
 
 
 def test_it_agrees_with_the_exact_solver():

@@ -10,8 +10,7 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from tests.numerics.programs import Dense, kernel_program, random_program
 
 from unskew.numerics import free_system
-from unskew.numerics.box_simplex import BoxSimplex
-from unskew.numerics.exchange import solve_by_exchange
+from unskew.numerics.quadratic import BoxSimplex, solve_by_exchange
 
 
 def solve(matrix, linear, upper, total, **options):

@@ -4,8 +4,7 @@ r"""Linear systems on the free entries of a program, for one set of entries afte
 
 Sets F follow each other and differ less and less. For each set,
 
-1. conjugate gradients are tried if it is large: they converge fast where the kernel is narrow, and
-   a preconditioner pays where the set is larger still;
+1. conjugate gradients are tried if it is large: they converge fast where the kernel is narrow;
 2. otherwise, and from the first set on which they were too slow, a Cholesky factor is used: that of
    an earlier set, with a border for the few entries that came or went, or else a new one;
 3. a factor is in single precision, and in double precision once single precision has failed.
@@ -17,15 +16,15 @@ call; here products of parts run on threads of our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from unskew.numerics.box_simplex import BlockMatrix
 from unskew.numerics.cores import available_cores, one_blas_thread
 from unskew.numerics.typing import FloatArray, IntArray
 
@@ -35,22 +34,10 @@ of c entries takes c solves with the factor, and loses digits where entries that
 determined by the others. Measured at 5,000 and 10,000 rows of 8 columns with a ridge of 0.001:
 twice as many take 0.85 times the work in factors, and no less time."""
 
-_MANY_ROWS, _PRECONDITIONED = 1000, 2000
-"""Sets larger than this try conjugate gradients first, and with a preconditioner. Measured on 1,250
-rows of 32 columns with a ridge of 0.001: a step takes 0.12 ms, a system 6 to 18 of them, and a
-factor 10 ms. To make a preconditioner of 1,600 rows takes as long as a factor."""
-
-_LANDMARK_SHARE, _N_LANDMARKS = 20, (100, 1000)
-"""Rows of the preconditioner, spread over the set: one in 20, at least and at most so many. They
-are few enough to cost less than a product with the block, and enough for the directions in which a
-kernel matrix is largest. Measured on 3,500 rows of 8 columns with a ridge of 0.001: 100 take more
-than 90 steps, 400 take 60."""
-
-_N_EXPLAINED = 500
-"""About how many rows estimate which part of the diagonal the landmarks leave unexplained."""
-
-_LEAST_REST = 1e-3
-"""The least δ of the preconditioner, so that it stays far from singular in single precision."""
+_MANY_ROWS = 1000
+"""Sets larger than this try conjugate gradients first. Measured on 1,250 rows of 32 columns with a
+ridge of 0.001: a step takes 0.12 ms, a system 6 to 18 of them, and a factor 10 ms. Nyström's
+preconditioner saves nothing: 12,000 rows of 3, 8 and 32 columns took as long with it."""
 
 _ROWS_PER_STEP, _LEAST_STEPS = 40, 60
 """Conjugate gradients are given up after a step for every 40 rows, because a factor is cheaper
@@ -68,8 +55,7 @@ _FEW_MORE = 0.1
 entries: the others have their columns added, or take no part. Not tuned."""
 
 _ROWS_AT_ONCE = 1000
-"""Rows of a block that are filled at a time, to hold no second block; as many as there are
-landmarks at most, which are filled together. Not tuned."""
+"""Rows of a block that are filled at a time, to hold no second block. Not tuned."""
 
 _MORE_PROXIMITY, _LEAST_PROXIMITY = 100, 1e-8
 """By how much ρ grows where even double precision cannot factor the block, and from what at least.
@@ -81,15 +67,15 @@ class FreeSystem:
 
     Parameters
     ----------
-    matrix : BlockMatrix
-        K.
+    matrix : KernelMatrix
+        K, of which ``block(rows, columns, exact=, lower=)`` gives parts.
     proximity : float
         ρ.
     exact : bool
         Whether K is factored in double precision. It becomes true when single precision fails.
     """
 
-    def __init__(self, matrix: BlockMatrix, proximity: float, *, exact: bool = False) -> None:
+    def __init__(self, matrix: Any, proximity: float, *, exact: bool = False) -> None:
         self.exact = exact
         self.proximity = proximity
         self._matrix = matrix
@@ -144,9 +130,7 @@ class FreeSystem:
 class _Factored:
     """A Cholesky factor of one set of rows, reusable for sets that differ from it by few."""
 
-    def __init__(
-        self, matrix: BlockMatrix, rows: IntArray, proximity: float, *, exact: bool
-    ) -> None:
+    def __init__(self, matrix: Any, rows: IntArray, proximity: float, *, exact: bool) -> None:
         self.exact = exact
         self.rows = rows
         self._matrix = matrix
@@ -249,15 +233,9 @@ class _Changes:
 
 
 class _Iterated:
-    r"""Conjugate gradients on one set of rows, in single precision.
+    """Conjugate gradients on one set of rows, in single precision."""
 
-    On large sets they have a preconditioner, Nyström's approximation from some rows, C, and a
-    diagonal δ:
-    :math:`(K_{FC} K_{CC}^{-1} K_{CF} + \delta)^{-1}
-    = (1 - K_{FC} (\delta K_{CC} + K_{CF} K_{FC})^{-1} K_{CF}) / \delta`.
-    """
-
-    def __init__(self, matrix: BlockMatrix, rows: IntArray, proximity: float) -> None:
+    def __init__(self, matrix: Any, rows: IntArray, proximity: float) -> None:
         self._matrix = matrix
         self._proximity = np.float32(proximity)
         self._place = np.full(matrix.size, -1)
@@ -266,55 +244,25 @@ class _Iterated:
         room = len(rows) + int(_FEW_MORE * len(rows))
         self._block = np.zeros((room, room), dtype=np.float32)
         self._own = np.empty(0, dtype=np.intp)
-        n_landmarks = int(np.clip(len(rows) // _LANDMARK_SHARE, *_N_LANDMARKS))
-        chosen = np.unique(np.linspace(0, len(rows) - 1, n_landmarks).astype(np.intp))
-        self._n_landmarks = len(chosen)
-        self._append(np.append(rows[chosen], np.delete(rows, chosen)))
-        self._use(rows)
+        self.select(rows)
 
     def select(self, rows: IntArray) -> bool:
         """Select a set of rows, if it is near enough to the one before; return whether it is."""
         came = rows[self._place[rows] < 0]
-        if len(self._own) + len(came) > min(len(self._block), (1 + _FEW_MORE) * len(rows)):
-            return False
-        self._append(came)
-        self._use(rows)
-        return True
-
-    def _append(self, came: IntArray) -> None:
-        """Add rows and columns to the block."""
         before, after = len(self._own), len(self._own) + len(came)
+        if after > min(len(self._block), (1 + _FEW_MORE) * len(rows)):
+            return False
+        # Rows that came are added to the block, some at a time.
         self._place[came] = np.arange(before, after)
         self._own = np.append(self._own, came)
         for start in range(before, after, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, after)
-            mine, columns = self._own[start:stop], self._own[:stop]
-            self._block[start:stop, :stop] = self._matrix.block(mine, columns, exact=False)
+            some, columns = self._own[start:stop], self._own[:stop]
+            self._block[start:stop, :stop] = self._matrix.block(some, columns, exact=False)
         new = np.einsum("ii->i", self._block[before:after, before:after])
         new += self._proximity
-
-    def _use(self, rows: IntArray) -> None:
-        """Take the rows of the block that are free now, and make their preconditioner."""
         self._at = self._place[rows]
-        self._most = max(len(rows) // _ROWS_PER_STEP, _LEAST_STEPS)
-        self._cross: FloatArray | None = None
-        if len(rows) > _PRECONDITIONED:
-            self._make_preconditioner()
-        self._ones = self._precondition(np.ones(len(rows)))
-
-    def _make_preconditioner(self) -> None:
-        # In double precision: where K is far from regular, what is left of a vector is tiny. The
-        # landmarks are the first rows, whose square is filled above its diagonal too.
-        self._cross = self._block[self._at, : self._n_landmarks].astype(np.float64)
-        own = self._block[: self._n_landmarks, : self._n_landmarks].astype(np.float64)
-        np.einsum("ii->i", own)[:] *= 1 + 1e-6  # repeated rows make it singular
-        # δ is the mean of what the landmarks leave of the diagonal.
-        some = slice(None, None, max(1, len(self._at) // _N_EXPLAINED))
-        few = self._cross[some]
-        explained = np.einsum("ij,ji->i", few, np.linalg.solve(own, few.T))
-        diagonal = np.einsum("ii->i", self._block)[self._at]
-        self._rest = max(float(diagonal.mean() - explained.mean()), _LEAST_REST)
-        self._inner = np.linalg.inv(self._rest * own + self._cross.T @ self._cross)
+        return True
 
     def _times(self, vector: FloatArray) -> FloatArray:
         """Return the product of the selected block with a vector."""
@@ -323,19 +271,6 @@ class _Iterated:
         # The lower triangle of the block is the upper one of its transpose.
         product = blas.ssymv(1.0, self._block.T, spread, lower=0)
         return np.asarray(product[self._at], dtype=np.float64)
-
-    def _precondition(self, vector: FloatArray) -> FloatArray:
-        if self._cross is None:
-            return vector
-        inner = self._inner @ (vector @ self._cross)
-        return (vector - self._cross @ inner) / self._rest
-
-    def _direction(self, residual: FloatArray, total: float | None) -> FloatArray:
-        """Return the preconditioned residual, with the sum kept where there is one."""
-        step = self._precondition(residual)
-        if total is None:
-            return step
-        return step - self._ones * (step.sum() / self._ones.sum())
 
     def solve(
         self, right: FloatArray, total: float | None, accuracy: float
@@ -347,16 +282,14 @@ class _Iterated:
             residual = right - self._times(point)
         accuracy = max(accuracy, _ITERATED_ACCURACY * float(np.abs(right).max()))
         direction, length = np.zeros_like(point), np.inf
-        for _ in range(self._most):
-            # A step that keeps the sum cannot change the part of the residual that is μ. Left in,
-            # it would multiply what rounding leaves of the step's sum.
+        for _ in range(max(len(right) // _ROWS_PER_STEP, _LEAST_STEPS)):
+            # Steps that keep the sum are those along residuals less their mean, which is μ.
             multiplier = float(residual.mean()) if total is not None else 0.0
             rest = residual - multiplier
             if np.abs(rest).max() <= accuracy:
                 return point, multiplier
-            step = self._direction(rest, total)
-            length, before = float(rest @ step), length
-            direction = step + (length / before) * direction
+            length, before = float(rest @ rest), length
+            direction = rest + (length / before) * direction
             image = self._times(direction)
             pace = length / (direction @ image)
             point = point + pace * direction
@@ -400,41 +333,43 @@ def factorise_lower(block: FloatArray) -> bool:
     size = len(block)
     if size <= _ONE_THREAD:
         return _factorise_small(block)
-    n_threads = available_cores()
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
         for start in range(0, size, _COLUMNS_AT_ONCE):
             stop = min(start + _COLUMNS_AT_ONCE, size)
             # 1) Subtract from these columns what the columns before them explain.
-            if start:
-                _share(partial(_subtract, block, start, stop), start, size, pool, n_threads)
+            subtract = partial(_subtract, block, start, stop)
+            list(pool.map(subtract, _shares(start, size)))
             # 2) Factor the square on the diagonal, and divide the rows below by its factor.
             if not _factorise_small(block[start:stop, start:stop]):
                 return False
-            divisor = _Divisor(np.triu(block[start:stop, start:stop].T))
-            _share(partial(divisor.divide, block[:, start:stop]), stop, size, pool, n_threads)
+            upper = np.triu(block[start:stop, start:stop].T)
+            invert = lapack.dtrtri if upper.dtype == np.float64 else lapack.strtri
+            inverse = np.triu(invert(upper, lower=0)[0])
+            divide = partial(_divide, block[:, start:stop], upper, inverse)
+            list(pool.map(divide, _shares(stop, size)))
     return True
 
 
-def _share(
-    function: Callable[[slice], None],
-    start: int,
-    stop: int,
-    pool: ThreadPoolExecutor,
-    n_parts: int,
-) -> None:
-    """Call a function on equal parts of some rows, on the first of them without a thread."""
-    cuts = np.linspace(start, stop, n_parts + 1).astype(int).tolist()
-    first, *others = [slice(*ends) for ends in pairwise(cuts)]
-    running = [pool.submit(function, part) for part in others]
-    function(first)
-    for one in running:
-        one.result()
+def _shares(start: int, stop: int) -> Iterator[slice]:
+    """Yield equal parts of some rows, one for each core."""
+    cuts = np.linspace(start, stop, available_cores() + 1).astype(int).tolist()
+    return (slice(*ends) for ends in pairwise(cuts))
 
 
 def _subtract(block: FloatArray, start: int, stop: int, rows: slice) -> None:
     # Above the diagonal there may be anything, such as infinity, which says nothing.
     with np.errstate(invalid="ignore", over="ignore"):
         block[rows, start:stop] -= block[rows, :start] @ block[start:stop, :start].T
+
+
+def _divide(columns: FloatArray, upper: FloatArray, inverse: FloatArray, rows: slice) -> None:
+    """Replace rows X by X U⁻¹, through products alone: they run on threads."""
+    undivided = columns[rows]
+    divided = undivided @ inverse
+    growth = float(np.abs(inverse).max()) * float(np.abs(upper).max())
+    if np.finfo(upper.dtype).eps * growth > _MOST_LOST:
+        divided += (undivided - divided @ upper) @ inverse
+    columns[rows] = divided
 
 
 def _factorise_small(block: FloatArray) -> bool:
@@ -445,22 +380,3 @@ def _factorise_small(block: FloatArray) -> bool:
     if not np.may_share_memory(factor, block):  # LAPACK had to copy a part of a larger block
         block[...] = factor.T
     return bool(info == 0)
-
-
-class _Divisor:
-    """A small upper triangle to divide by, through products alone: they run on threads."""
-
-    def __init__(self, upper: FloatArray) -> None:
-        invert = lapack.dtrtri if upper.dtype == np.float64 else lapack.strtri
-        self._upper = upper
-        self._inverse = np.triu(invert(upper, lower=0)[0])
-        growth = float(np.abs(self._inverse).max()) * float(np.abs(upper).max())
-        self._corrects = np.finfo(upper.dtype).eps * growth > _MOST_LOST
-
-    def divide(self, columns: FloatArray, rows: slice) -> None:
-        """Replace rows X by X U⁻¹."""
-        given = columns[rows]
-        divided = given @ self._inverse
-        if self._corrects:
-            divided += (given - divided @ self._upper) @ self._inverse
-        columns[rows] = divided

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 
 from unskew._compat import Interval, StrOptions
 from unskew.errors import ParameterError, warn_caller
-from unskew.numerics.box_simplex import BoxSimplex, solve_by_gradient_steps
 from unskew.numerics.cores import one_blas_thread
-from unskew.numerics.exchange import solve_by_exchange
 from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFeatures
+from unskew.numerics.quadratic import BoxSimplex, solve_by_exchange, solve_by_gradient_steps
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
@@ -201,7 +200,7 @@ class KernelMeanMatching(KernelWeighter):
             return self.tolerance
         return min(LARGEST_TOLERANCE, 0.01 * self.ridge or LARGEST_TOLERANCE)
 
-    def _program(self, matrix: Any, linear: FloatArray, design: FloatArray) -> BoxSimplex[Any]:
+    def _program(self, matrix: Any, linear: FloatArray, design: FloatArray) -> BoxSimplex:
         size = float(design.sum())
         return BoxSimplex(
             matrix,

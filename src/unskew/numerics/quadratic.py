@@ -1,8 +1,13 @@
-r"""An exact solver for programs over a box and one sum: exchanging active sets in blocks.
+r"""Quadratic programs over a box and one sum, the shape of kernel mean matching.
 
-Most entries of a solution are zero, so the solver begins with few free entries and lets the set
-grow. The linear systems stay as small as the solution allows, and one or two dozen of them end in a
-solution that is exact up to rounding.
+.. math:: \min_\gamma \tfrac12 \gamma^\top K \gamma - \kappa^\top \gamma
+          \quad\text{with } 0 \le \gamma_i \le u_i,\ \ell \le \textstyle\sum_i \gamma_i \le h
+
+This is the dual of a support-vector problem: one sum, a box, and a solution in which most entries
+are zero. For matrices of low rank, projected gradient steps (:func:`solve_by_gradient_steps`) cost
+one product with K each, which is cheap even with a million rows. For any matrix,
+:func:`solve_by_exchange` is exact up to rounding. It begins with few free entries and lets the set
+grow, so that one or two dozen linear systems, as small as the solution allows, are enough.
 
 **A round** (:class:`_ExchangePass`) has five steps:
 
@@ -41,13 +46,26 @@ matrix factors. All sixteen converged with every value that was tried.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from unskew.numerics.box_simplex import BlockMatrix, BoxCertificate, BoxSimplex, approach
 from unskew.numerics.free_system import FreeSystem
 from unskew.numerics.typing import BoolArray, FloatArray
+
+# Gradient steps
+
+_CHECK_EVERY = 25
+"""Steps between two certificates: a certificate sorts all entries, which costs as much as a few
+steps. Not tuned."""
+
+_NORM_STEPS, _NORM_MARGIN = 8, 1.2
+"""Power steps for the largest eigenvalue, and what their estimate is multiplied by, because it is
+from below and a step must not be too long. Not tuned."""
+
+_SINGLE_SHARE = 0.5
+"""The share of the tolerance at which to stop: steps compute in single precision, and the final
+certificate is in double precision. Not tuned."""
 
 # Passes
 
@@ -153,8 +171,249 @@ residual: the usual rule of iterative refinement (Higham, "Accuracy and stabilit
 algorithms", 2002, chapter 12)."""
 
 
+@dataclass(frozen=True)
+class BoxCertificate:
+    """How good a solution is, computed independently of the solver.
+
+    Attributes
+    ----------
+    objective : float
+        The value of the program.
+    gap : float
+        An upper bound on how far the objective is above the optimum: Wolfe's duality gap, the most
+        that the linearised objective could still fall within the constraints.
+    violation : float
+        The largest violation of the optimality conditions: by how much the gradient of some entry
+        that could fall exceeds that of some entry that could rise.
+    bound_residual, sum_residual : float
+        By how much the solution leaves the box, and the sum its range, relative to the sum.
+    iterations : int
+        Gradient steps, or rounds of exchange.
+    tolerance : float
+        The largest violation that was allowed.
+    converged : bool
+        Whether the violation is within the tolerance.
+    """
+
+    objective: float
+    gap: float
+    violation: float
+    bound_residual: float
+    sum_residual: float
+    iterations: int
+    tolerance: float
+    converged: bool
+
+
+def project_box_simplex(point: FloatArray, upper: FloatArray, total: float) -> FloatArray:
+    """Return the nearest point with entries between 0 and ``upper`` that sum to ``total``.
+
+    The nearest point is ``clip(point - shift, 0, upper)``; the shift is found by bisection on its
+    sorted break points and then exactly.
+
+    Examples
+    --------
+    >>> project_box_simplex(np.array([3.0, 0.0, 1.0]), np.full(3, 2.0), 3.0)
+    array([2., 0., 1.])
+    """
+    # With no upper bound in play, the shift comes from one sort (Held, Wolfe and Crowder 1974).
+    falling = np.sort(point)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, len(point) + 1)
+    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
+    projected = np.maximum(point - shift, 0.0)
+    if (projected <= upper).all():
+        return projected
+    breaks = np.sort(np.concatenate([point, point - upper]))
+    low, high = 0, len(breaks) - 1
+    while high - low > 1:  # the sum falls as the shift grows, and is linear between break points
+        middle = (low + high) // 2
+        if np.clip(point - breaks[middle], 0.0, upper).sum() >= total:
+            low = middle
+        else:
+            high = middle
+    above, below = (np.clip(point - breaks[k], 0.0, upper).sum() for k in (low, high))
+    share = (above - total) / (above - below) if above > below else 0.0
+    shift = breaks[low] + share * (breaks[high] - breaks[low])
+    return np.clip(point - shift, 0.0, upper)
+
+
+@dataclass(frozen=True)
+class BoxSimplex:
+    """The data of a program and what follows from them alone.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix or LowRankMatrix
+        K, positive semi-definite: its ``size``, ``quick_product(v)`` in single and
+        ``exact_product(v)`` in double precision; for the exact solver also ``block``.
+    linear : ndarray of shape (n,)
+        κ.
+    upper : ndarray of shape (n,)
+        The upper bounds; positive.
+    total : tuple of float
+        The least and the largest sum; feasible within the box.
+    """
+
+    matrix: Any
+    linear: FloatArray
+    upper: FloatArray
+    total: tuple[float, float]
+
+    def feasible(self, point: FloatArray) -> FloatArray:
+        """Return the nearest feasible point."""
+        inside = np.clip(point, 0.0, self.upper)
+        reached = inside.sum()
+        asked = float(np.clip(reached, *self.total))
+        if reached == asked:
+            return inside
+        return project_box_simplex(point, self.upper, asked)
+
+    def allows(self, reached: float) -> bool:
+        """Whether a sum is within its range, up to rounding."""
+        margin = 1e-12 * max(1.0, self.total[1])
+        return bool(self.total[0] - margin <= reached <= self.total[1] + margin)
+
+    def multiplier(self, gradient: FloatArray, at_upper: BoolArray) -> float:
+        """Return the sum's multiplier where every entry is at a bound: between the two sides."""
+        low, high = self.total
+        reached = self.upper[at_upper].sum()
+        if low < reached < high:
+            return 0.0
+        upper_side = gradient[at_upper].max(initial=-np.inf)
+        lower_side = gradient[~at_upper].min(initial=np.inf)
+        sides = [side for side in (upper_side, lower_side) if np.isfinite(side)]
+        between = -float(np.mean(sides))
+        if low < high:  # only one direction is barred
+            return max(between, 0.0) if reached >= high else min(between, 0.0)
+        return between
+
+    def settled(self, point: FloatArray) -> FloatArray:
+        """Return a feasible point nearby, with zeros and entries at a bound where they are.
+
+        Where only entries at a bound could bring the sum into its range, they do.
+        """
+        inside = np.clip(point, 0.0, self.upper)
+        asked = float(np.clip(inside.sum(), *self.total))
+        between = (inside > 0) & (inside < self.upper)
+        rest = asked - inside[~between].sum()
+        if not 0 < rest < self.upper[between].sum():
+            return self.feasible(point)
+        scaled = inside[between] * (rest / inside[between].sum())
+        if (scaled > self.upper[between]).any():
+            scaled = project_box_simplex(inside[between], self.upper[between], rest)
+        inside[between] = scaled
+        return inside
+
+    def certify(
+        self, point: FloatArray, gradient: FloatArray, iterations: int, tolerance: float
+    ) -> BoxCertificate:
+        """Return the certificate of a feasible point with its gradient."""
+        size = max(1.0, self.total[1])
+        low, high = self.total
+        # What rounding keeps from its bound is at its bound; the gap counts it all the same.
+        can_fall, can_rise = point > 1e-9 * size / len(point), point < self.upper * (1 - 1e-9)
+        falling = gradient[can_fall].max(initial=-np.inf)
+        rising = gradient[can_rise].min(initial=np.inf)
+        violation = falling - rising
+        reached = point.sum()
+        if high > low:  # the sum may move too, unless it is at the end it pushes against
+            if reached > low + 1e-9 * size:
+                violation = max(violation, falling)
+            if reached < high - 1e-9 * size:
+                violation = max(violation, -rising)
+        return BoxCertificate(
+            objective=float(0.5 * point @ (gradient - self.linear)),
+            gap=float(gradient @ point - self._least_linear(gradient)),
+            violation=float(max(violation, 0.0)),
+            bound_residual=float(max((point - self.upper).max(), -point.min(), 0.0) / size),
+            sum_residual=float(max(low - reached, reached - high, 0.0) / size),
+            iterations=iterations,
+            tolerance=tolerance,
+            converged=bool(violation <= tolerance),
+        )
+
+    def _least_linear(self, gradient: FloatArray) -> float:
+        """Return the least of gradient·z over the constraints: fill the cheapest entries first."""
+        order = np.argsort(gradient)
+        filled = np.minimum(np.cumsum(self.upper[order]), self.total[1])
+        amounts = np.diff(filled, prepend=0.0)
+        costs = gradient[order]
+        # Beyond the least sum, only entries that lower the value are worth filling.
+        needed = np.diff(np.minimum(filled, self.total[0]), prepend=0.0)
+        return float(costs @ np.where(costs < 0, amounts, needed))
+
+
+def solve_by_gradient_steps(
+    program: BoxSimplex, *, tolerance: float, max_iterations: int = 1000
+) -> tuple[FloatArray, BoxCertificate]:
+    """Solve by accelerated projected gradient steps; the solution is always feasible.
+
+    Parameters
+    ----------
+    program : BoxSimplex
+    tolerance : float
+        The largest violation of the optimality conditions.
+    max_iterations : int
+        The largest number of steps.
+
+    Returns
+    -------
+    ndarray, BoxCertificate
+    """
+    place, steps = approach(program, tolerance=tolerance, max_steps=max_iterations)
+    gradient = program.matrix.exact_product(place) - program.linear
+    return place, program.certify(place, gradient, steps, tolerance)
+
+
+def approach(program: BoxSimplex, *, tolerance: float, max_steps: int) -> tuple[FloatArray, int]:
+    """Return a feasible point near the solution, and the number of steps to it.
+
+    Nesterov's acceleration, restarted when it overshoots (O'Donoghue and Candès, "Adaptive restart
+    for accelerated gradient schemes", 2015). The step is the inverse of the largest eigenvalue of K
+    on directions that keep the sum, if it is fixed, which is far smaller than that of K.
+    """
+    # 1) The length of a step, and a feasible point to begin with.
+    matrix, linear = program.matrix, program.linear.astype(np.float32)
+    steepest = _NORM_MARGIN * _norm(matrix, centred=program.total[0] == program.total[1])
+    place = program.feasible(program.upper * (0.5 * sum(program.total) / program.upper.sum()))
+    position = place.astype(np.float32)
+    image = matrix.quick_product(position)
+    ahead, ahead_image, momentum = position, image, 1.0
+    for step in range(1, max_steps + 1):
+        # 2) A gradient step from the extrapolated point, back into the constraints.
+        target = (ahead - (ahead_image - linear) / steepest).astype(np.float64)
+        place = program.feasible(target)
+        following = place.astype(np.float32)
+        following_image = matrix.quick_product(following)
+        # 3) Extrapolate, with less momentum if the step turned back (adaptive restart).
+        if (ahead - following) @ (following - position) > 0:
+            momentum = 1.0
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        push = np.float32((momentum - 1) / grown)
+        ahead = following + push * (following - position)
+        ahead_image = following_image + push * (following_image - image)
+        position, image, momentum = following, following_image, grown
+        # 4) Stop when the certificate is good enough.
+        if step % _CHECK_EVERY == 0:
+            there = program.certify(place, image - linear, step, tolerance)
+            if there.violation <= _SINGLE_SHARE * tolerance:
+                break
+    return place, step
+
+
+def _norm(matrix: Any, *, centred: bool) -> float:
+    """Estimate the largest eigenvalue of K by power steps; centred: on vectors of sum zero."""
+    vector = np.random.RandomState(0).normal(size=matrix.size).astype(np.float32)
+    for _ in range(_NORM_STEPS):
+        vector -= vector.mean() if centred else 0
+        vector /= max(float(np.linalg.norm(vector)), 1e-30)
+        vector = matrix.quick_product(vector)
+    vector -= vector.mean() if centred else 0
+    return max(float(np.linalg.norm(vector)), 1e-6)
+
+
 def solve_by_exchange(
-    program: BoxSimplex[BlockMatrix],
+    program: BoxSimplex,
     *,
     tolerance: float,
     regular: bool = False,
@@ -195,20 +454,20 @@ def solve_by_exchange(
     while rounds < max_iterations and proximity <= _LARGEST_PROXIMITY:
         # 2) A pass of exchange around the last point.
         one = _ExchangePass(program, system, point, tolerance, known=known)
-        result = one.run(free, max_iterations - rounds)
-        rounds += result.rounds
+        found, settled, used = one.run(free, max_iterations - rounds)
+        rounds += used
         before = proximity, double
-        if result.settled or not double:
+        if settled or not double:
             # 3) Certify its result in double precision, also one that single precision could not
             #    settle: it may be good enough.
-            point = program.settled(result.point)
+            point = program.settled(found)
             image = program.matrix.exact_product(point)
             certificate = program.certify(point, image - program.linear, rounds, tolerance)
             if certificate.converged:
                 return point, certificate
             # 4) It is not: the next pass is more exact, first in its gradients, then in all.
-            double = known is not None or not result.settled
-            known = _KnownImage(point, image)
+            double = known is not None or not settled
+            known = point, image
             proximity = max(proximity / _PROXIMITY_DOWN, least)
         else:
             # 5) Double precision did not settle: repeat closer to the last point.
@@ -216,18 +475,13 @@ def solve_by_exchange(
         if (proximity, double) != before:
             system = FreeSystem(program.matrix, proximity, exact=double)
         free = (point > 0) & (point < program.upper)
-    certificate = certificate or _certify(program, point, rounds, tolerance)
+    if certificate is None:
+        gradient = program.matrix.exact_product(point) - program.linear
+        certificate = program.certify(point, gradient, rounds, tolerance)
     return point, replace(certificate, iterations=rounds)
 
 
-def _certify(
-    program: BoxSimplex[BlockMatrix], point: FloatArray, rounds: int, tolerance: float
-) -> BoxCertificate:
-    gradient = program.matrix.exact_product(point) - program.linear
-    return program.certify(point, gradient, rounds, tolerance)
-
-
-def _first_free(program: BoxSimplex[BlockMatrix]) -> BoolArray:
+def _first_free(program: BoxSimplex) -> BoolArray:
     """Return entries spread over those with large linear terms, with room for the sum."""
     order, room = np.argsort(-program.linear, kind="stable"), _ROOM_AT_START * program.total[0]
     enough = int(np.searchsorted(np.cumsum(program.upper[order]), room)) + 1
@@ -240,19 +494,8 @@ def _first_free(program: BoxSimplex[BlockMatrix]) -> BoolArray:
     return free
 
 
-class _KnownImage(NamedTuple):
-    """A point γ with its image K γ in double precision."""
-
-    point: FloatArray
-    image: FloatArray
-
-
-class _PassResult(NamedTuple):
-    """The last point of a pass, whether no entry of it is wrong, and the rounds that it took."""
-
-    point: FloatArray
-    settled: bool
-    rounds: int
+_KnownImage = tuple[FloatArray, FloatArray]
+"""A point γ, and its image K γ in double precision."""
 
 
 class _ExchangePass:
@@ -260,7 +503,7 @@ class _ExchangePass:
 
     def __init__(
         self,
-        program: BoxSimplex[BlockMatrix],
+        program: BoxSimplex,
         system: FreeSystem,
         centre: FloatArray,
         tolerance: float,
@@ -273,15 +516,22 @@ class _ExchangePass:
         self._tolerance = tolerance
         self._known = known
         self._noise = _SINGLE_NOISE * float(np.abs(program.linear).max())
+        # The best that the rounds have reached, and how many more may pass without better.
+        self._fewest_wrong, self._least_gradient = 2.0 * len(centre), np.inf
+        self._patience = _PATIENCE
 
-    def run(self, free: BoolArray, max_rounds: int) -> _PassResult:
-        """Exchange until no entry is wrong, or progress ends, or the rounds do."""
+    def run(self, free: BoolArray, max_rounds: int) -> tuple[FloatArray, bool, int]:
+        """Exchange until no entry is wrong, or progress ends, or the rounds do.
+
+        Returns the last point, whether no entry of it is wrong, and the number of rounds.
+        """
         program, upper = self._program, self._program.upper
         at_upper = (self._centre >= upper) & ~free
         point = self._at_bounds(self._centre, free, at_upper)
         gradient, multiplier = self._gradient(point), 0.0
         worst = float(np.abs(gradient[free] - gradient[free].mean()).max()) if free.any() else 0.0
-        outside, progress = self._outside(), PassProgress(fewest_wrong=2 * len(upper))
+        mean = program.total[1] / len(upper)
+        outside = min(_OUTSIDE_BOX * mean, _OUTSIDE_BOX_SHARE * self._tolerance)
         for rounds in range(1, max_rounds + 1):
             # 1) Solve for the free entries; if there is none and the sum is off, free the best one.
             if not free.any() and not program.allows(upper[at_upper].sum()):
@@ -294,23 +544,21 @@ class _ExchangePass:
             gradient = gradient + self._change(start - point)
             point, gradient, multiplier = self._solve(free, at_upper, start, gradient, accuracy)
             reduced = gradient + multiplier
-            # 2) Find the wrong entries.
-            wrong = Wrong(
-                below=free & (point < -outside),
-                above=free & (point > upper + outside),
-                rise=~free & ~at_upper & (reduced < -slack),
-                fall=at_upper & (reduced > slack),
-            )
-            n_wrong, n_free = wrong.size(), int(np.count_nonzero(free))
+            # 2) Find the wrong entries: free ones that left the box, and those at a bound though
+            #    the objective falls if they rise from zero, or fall from their upper bound.
+            below, above = free & (point < -outside), free & (point > upper + outside)
+            rise, fall = ~free & ~at_upper & (reduced < -slack), at_upper & (reduced > slack)
+            n_wrong = int(np.count_nonzero(below | above | rise | fall))
+            n_free = int(np.count_nonzero(free))
             # 3) Stop if there are none and the system is solved, or for lack of progress.
             rest = float(np.abs(reduced[free]).max(initial=0.0))
             if not n_wrong and rest <= slack:
-                return _PassResult(point, True, rounds)
-            worst = float(np.abs(reduced[wrong.rise | wrong.fall]).max(initial=0.0))
-            better = progress.update(n_wrong, worst)
+                return point, True, rounds
+            worst = float(np.abs(reduced[rise | fall]).max(initial=0.0))
+            better = self._is_better(n_wrong, worst)
             if n_wrong <= _HARDLY_ANY * n_free:
                 worst = 0.0
-            if not progress.patience:
+            if not self._patience:
                 break
             # 4) Gradients are near rounding, or few are wrong and they do not become fewer, or the
             #    system was not solved as asked: gradients must be more exact.
@@ -319,13 +567,22 @@ class _ExchangePass:
             else:
                 stuck = not better and n_wrong <= _FEW_WRONG * n_free
             if stuck or rest > accuracy:
-                self._known = _KnownImage(point, program.matrix.exact_product(point))
+                self._known = point, program.matrix.exact_product(point)
                 gradient = self._gradient(point)
             # 5) Exchange.
-            freed = most_promising(wrong, reduced, n_free)
-            free = (free & ~wrong.below & ~wrong.above) | freed | wrong.fall
-            at_upper = (at_upper & ~wrong.fall) | wrong.above
-        return _PassResult(point, False, rounds)
+            many_left = np.count_nonzero(below) > _MANY_NEGATIVE * n_free
+            freed = _most_promising(rise, reduced, n_free, _MOST_GROWTH * (1 if many_left else 2))
+            free = (free & ~below & ~above) | freed | fall
+            at_upper = (at_upper & ~fall) | above
+        return point, False, rounds
+
+    def _is_better(self, n_wrong: int, gradient: float) -> bool:
+        """Return whether a round was better than all before it."""
+        better = n_wrong < self._fewest_wrong or gradient < _CLEARLY_LESS * self._least_gradient
+        self._fewest_wrong = min(self._fewest_wrong, n_wrong)
+        self._least_gradient = min(self._least_gradient, gradient)
+        self._patience = _PATIENCE if better else self._patience - 1
+        return better
 
     def _slack(self, *, one_sided: bool) -> float:
         """Return the size below which a gradient counts as zero."""
@@ -333,11 +590,6 @@ class _ExchangePass:
         noise = 0.0 if exact else self._noise
         share = _TOLERANCE_SHARE if one_sided else _TOLERANCE_SHARE / 2
         return max(share * self._tolerance, noise)
-
-    def _outside(self) -> float:
-        """Return how far outside the box an entry must be to have left it."""
-        mean = self._program.total[1] / len(self._program.upper)
-        return min(_OUTSIDE_BOX * mean, _OUTSIDE_BOX_SHARE * self._tolerance)
 
     def _at_bounds(self, point: FloatArray, free: BoolArray, at_upper: BoolArray) -> FloatArray:
         """Return the point with all but its free entries at their bounds."""
@@ -400,44 +652,14 @@ class _ExchangePass:
             return gradient + matrix.exact_product(point)
         if self._known is None:
             return gradient + matrix.quick_product(point)
-        return gradient + self._known.image + matrix.quick_product(point - self._known.point)
+        known, image = self._known
+        return gradient + image + matrix.quick_product(point - known)
 
 
-class Wrong(NamedTuple):
-    """The entries that a round found in the wrong set."""
-
-    below: BoolArray  # free, and below zero
-    above: BoolArray  # free, and above their upper bound
-    rise: BoolArray  # at zero, though the objective falls if they rise
-    fall: BoolArray  # at their upper bound, though the objective falls if they fall
-
-    def size(self) -> int:
-        return int(np.count_nonzero(self.below | self.above | self.rise | self.fall))
-
-
-@dataclass
-class PassProgress:
-    """The best that the rounds of a pass have reached, and how long ago."""
-
-    fewest_wrong: int
-    least_gradient: float = np.inf
-    patience: int = _PATIENCE
-
-    def update(self, n_wrong: int, gradient: float) -> bool:
-        """Return whether a round was better than all before it."""
-        better = n_wrong < self.fewest_wrong or gradient < _CLEARLY_LESS * self.least_gradient
-        self.fewest_wrong = min(self.fewest_wrong, n_wrong)
-        self.least_gradient = min(self.least_gradient, gradient)
-        self.patience = _PATIENCE if better else self.patience - 1
-        return better
-
-
-def most_promising(wrong: Wrong, reduced: FloatArray, n_free: int) -> BoolArray:
+def _most_promising(rise: BoolArray, reduced: FloatArray, n_free: int, growth: float) -> BoolArray:
     """Return those of the entries that should rise from zero with the steepest gradients."""
-    many = np.count_nonzero(wrong.below) > _MANY_NEGATIVE * n_free
-    growth = _MOST_GROWTH if many else 2 * _MOST_GROWTH
-    limit = int(min(growth * n_free, _SHARE_FREED * np.count_nonzero(wrong.rise)))
-    rank, gradients = limit + _LEAST_FREED, reduced[wrong.rise]
+    limit = int(min(growth * n_free, _SHARE_FREED * np.count_nonzero(rise)))
+    rank, gradients = limit + _LEAST_FREED, reduced[rise]
     if rank >= len(gradients):
-        return wrong.rise
-    return wrong.rise & (reduced <= np.partition(gradients, rank)[rank])
+        return rise
+    return rise & (reduced <= np.partition(gradients, rank)[rank])
