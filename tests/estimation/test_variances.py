@@ -21,7 +21,7 @@ from unskew import (
     estimate,
 )
 from unskew.errors import EstimateWarning, InputError, ParameterError
-from unskew.numerics.design_variance import Design
+from unskew.numerics.design_variance import SurveyDesign
 
 
 def test_cells_and_calibration_to_their_shares_agree(data):
@@ -160,12 +160,12 @@ def test_intervals_cover_the_truth():
 
 def test_degrees_of_freedom_of_known_sizes():
     influence = np.array([[3.0], [-1.0], [1.0], [-3.0]])
-    design = Design.of(4)
+    design = SurveyDesign.from_codes(4)
     assert design.spread(influence).degrees == pytest.approx(3)  # units less one
     sizes = np.array([[4.0], [1.0], [1.0], [0.0]])
     assert design.spread(influence, sizes=sizes).degrees == pytest.approx(36 / 18)
     assert design.spread(influence, sizes=np.ones((4, 1))).degrees == pytest.approx(3)
-    pairs = Design.of(4, clusters=np.array([0, 0, 1, 2]))
+    pairs = SurveyDesign.from_codes(4, clusters=np.array([0, 0, 1, 2]))
     assert pairs.spread(influence, sizes=sizes).degrees == pytest.approx(36 / 26)
     assert design.spread(influence, sizes=np.zeros((4, 1))).degrees == pytest.approx(3)
 
@@ -249,7 +249,9 @@ def test_many_groups_take_no_matrix_of_rows_and_groups():
 
 
 def test_ten_thousand_strata_are_drawn_within_each():
-    design = Design.of(30_000, strata=np.random.default_rng(0).permutation(np.arange(30_000) // 3))
+    design = SurveyDesign.from_codes(
+        30_000, strata=np.random.default_rng(0).permutation(np.arange(30_000) // 3)
+    )
     times = design.redraw(np.random.RandomState(0))
     sums = np.bincount(design.strata, times)
     assert sums == pytest.approx(np.full(10_000, 3.0))

@@ -13,7 +13,7 @@ from unskew.estimation.estimate import Options, each_estimate
 from unskew.estimation.inputs import LabelColumns
 from unskew.estimation.statistics import Mean, Target
 from unskew.estimation.weighing import Weighed
-from unskew.numerics.design_variance import Design
+from unskew.numerics.design_variance import SurveyDesign
 from unskew.numerics.typing import FloatArray
 from unskew.population.margins import Margins
 from unskew.population.population import Population
@@ -57,7 +57,7 @@ def measure_outcome(
     target = Target(LabelColumns(columns, np.array(names), is_class, labels), Mean())
     counted = weighed.linearisation is not None  # otherwise weights are taken as known
     options = Options("hc3" if counted else "orthogonal", 0.95, 2, finite=False, random_state=0)
-    made, _ = each_estimate(target, weighed, Design.of(len(labels)), options)
+    made, _ = each_estimate(target, weighed, SurveyDesign.from_codes(len(labels)), options)
     estimates = list(made.values())
     if len(np.unique(columns[:, 0])) > 1 and len(estimates) <= 2:  # of two classes, the larger
         compare = isinstance(weighed.weighter, CalibrationWeights | FrequencyWeights)

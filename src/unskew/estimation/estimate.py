@@ -31,7 +31,7 @@ from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.statistics import Statistic, Target, Uncertainty, statistic_of
 from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
 from unskew.estimation.weighing import Weighed, weigh
-from unskew.numerics.design_variance import Design, half_width
+from unskew.numerics.design_variance import SurveyDesign, half_width
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap import LIMIT, Overlap
 from unskew.rows.column_names import listing
@@ -87,7 +87,7 @@ class Options:
 def assemble(
     target: Target,
     weighed: Weighed,
-    design: Design,
+    design: SurveyDesign,
     options: Options,
     learner: str | None,
     notes: tuple[str, ...],
@@ -104,7 +104,11 @@ def assemble(
 
 
 def each_estimate(
-    target: Target, weighed: Weighed, design: Design, options: Options, learner: str | None = None
+    target: Target,
+    weighed: Weighed,
+    design: SurveyDesign,
+    options: Options,
+    learner: str | None = None,
 ) -> tuple[dict[Any, Estimate], tuple[str, ...]]:
     """Return the estimates by their labels, and what to know of their variance."""
     weights = weighed.weights
@@ -174,7 +178,7 @@ def _variance(
     target: Target,
     weighed: Weighed,
     point: FloatArray,
-    design: Design,
+    design: SurveyDesign,
     name: VarianceName,
     options: Options,
 ) -> VarianceParts:
@@ -489,7 +493,7 @@ def estimate(
         design_codes(_kept(by_position(one, X, name), kept), name, rows)
         for one, name in ((strata, "strata"), (clusters, "clusters"))
     ]
-    design = Design.of(len(given), *codes)
+    design = SurveyDesign.from_codes(len(given), *codes)
     models = None
     if outcome is not None:
         check_models(known, groups, counted, cv)

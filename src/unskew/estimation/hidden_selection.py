@@ -39,7 +39,7 @@ from unskew.estimation.results import (
 from unskew.estimation.statistics import Target
 from unskew.estimation.variances import bootstrapped, linearised
 from unskew.estimation.weighing import NOISE_ROWS, Weighed
-from unskew.numerics.design_variance import Design, Entries, skewed_ends
+from unskew.numerics.design_variance import Entries, SurveyDesign, skewed_ends
 from unskew.numerics.sharp_bounds import (
     CellProgram,
     FeatureProgram,
@@ -72,7 +72,7 @@ class HiddenSelection:
     number : int
         Which of the target's numbers it is.
     weighed : Weighed
-    design : Design
+    design : SurveyDesign
     options : Options
     variance : str
     kept : dict
@@ -84,7 +84,7 @@ class HiddenSelection:
     target: Target
     number: int
     weighed: Weighed
-    design: Design
+    design: SurveyDesign
     options: Any
     variance: str
     kept: dict[Any, Any]

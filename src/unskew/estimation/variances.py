@@ -14,7 +14,7 @@ from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.results import FEW_ROWS
 from unskew.estimation.statistics import Statistic
 from unskew.estimation.weighing import Replicates, Weighed
-from unskew.numerics.design_variance import Design, Entries, Spread, heavy_tail
+from unskew.numerics.design_variance import Entries, Spread, SurveyDesign, heavy_tail
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes
 from unskew.population.margins import Margins
@@ -60,7 +60,7 @@ class VarianceParts(NamedTuple):
 
 
 def linearised(
-    target: Numbers, weighed: Weighed, point: FloatArray, design: Design, form: Form | None
+    target: Numbers, weighed: Weighed, point: FloatArray, design: SurveyDesign, form: Form | None
 ) -> VarianceParts:
     """Return the variances of the sum of all rows' influence.
 
@@ -92,7 +92,7 @@ def _linearised(
     target: Numbers,
     weighed: Weighed,
     point: FloatArray,
-    design: Design,
+    design: SurveyDesign,
     line: Linearisation,
     form: Form,
     numbers: slice,
@@ -148,7 +148,7 @@ def _population_spread(
     shares = drawn.weight / drawn.weight.sum()
 
     def spread(deviations: FloatArray, n_rows: float) -> Spread:
-        found = Design.of(len(shares)).spread(
+        found = SurveyDesign.from_codes(len(shares)).spread(
             shares[:, None] * deviations, centred=influence.centred
         )
         scale = len(shares) / n_rows
@@ -170,7 +170,7 @@ def _population_spread(
 
 
 def bootstrapped(
-    target: Numbers, weighed: Weighed, design: Design, n_replicates: int, random_state: object
+    target: Numbers, weighed: Weighed, design: SurveyDesign, n_replicates: int, random_state: object
 ) -> VarianceParts:
     """Return the variances between replicates whose weights were solved again."""
     replicates = Replicates(weighed, design, n_replicates, random_state)

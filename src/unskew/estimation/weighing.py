@@ -26,7 +26,7 @@ from unskew.errors import EstimateWarning, InputError, ParameterError, UnskewErr
 from unskew.estimation.inputs import design_codes, opened
 from unskew.estimation.outcome_models import GroupSums
 from unskew.numerics.cores import in_order, n_threads, one_blas_thread
-from unskew.numerics.design_variance import Design
+from unskew.numerics.design_variance import SurveyDesign
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.margins import Margins
 from unskew.population.open_sample import open_sample
@@ -152,7 +152,7 @@ class Replicates:
     Parameters
     ----------
     weighed : Weighed
-    design : Design
+    design : SurveyDesign
     n_replicates : int
     random_state : int, RandomState instance or None
     of_all_rows : bool
@@ -163,7 +163,7 @@ class Replicates:
     def __init__(
         self,
         weighed: Weighed,
-        design: Design,
+        design: SurveyDesign,
         n_replicates: int,
         random_state: Any,
         *,
@@ -440,7 +440,7 @@ def fit_with_replicates(
         design_codes(one, name, given.rows)
         for one, name in ((strata, "strata"), (clusters, "clusters"))
     ]
-    design = Design.of(len(given), *codes)
+    design = SurveyDesign.from_codes(len(given), *codes)
     weighed = weigh(weighter, given, opened(population), [], None, census=finite, beside=beside)
     drawn = Replicates(weighed, design, int(replicates), random_state)
     found = [weights for weights, _ in drawn]

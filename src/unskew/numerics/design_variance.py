@@ -55,7 +55,7 @@ class Entries(NamedTuple):
     columns: IntArray
 
 
-class Design(NamedTuple):
+class SurveyDesign(NamedTuple):
     """Which rows were drawn together: the unit and the stratum of each, numbered from zero."""
 
     units: IntArray
@@ -64,16 +64,16 @@ class Design(NamedTuple):
     """The stratum of each unit."""
 
     @classmethod
-    def of(
+    def from_codes(
         cls, n_rows: int, strata: IntArray | None = None, clusters: IntArray | None = None
-    ) -> Design:
+    ) -> SurveyDesign:
         """Return the design, or raise why it gives no variance.
 
         Clusters with the same number in different strata are different clusters.
 
         Examples
         --------
-        >>> Design.of(4, clusters=np.array([7, 7, 8, 9])).units
+        >>> SurveyDesign.from_codes(4, clusters=np.array([7, 7, 8, 9])).units
         array([0, 0, 1, 2])
         """
         layer = np.zeros(n_rows, dtype=np.int64) if strata is None else strata
@@ -136,7 +136,7 @@ class Design(NamedTuple):
         The variance of a mean of n rows is the sample's variance over n.
 
         >>> values = np.array([1.0, 2.0, 4.0, 9.0])
-        >>> spread = Design.of(4).spread((values - 4.0)[:, None] / 4)
+        >>> spread = SurveyDesign.from_codes(4).spread((values - 4.0)[:, None] / 4)
         >>> bool(np.isclose(spread.variance[0], values.var(ddof=1) / 4))
         True
         """
@@ -175,7 +175,7 @@ class Design(NamedTuple):
         """
         if self.n_units == len(self.units):
             return np.ones(influence.shape[1])
-        rows = Design(np.arange(len(self.units)), self.strata[self.units])
+        rows = SurveyDesign(np.arange(len(self.units)), self.strata[self.units])
         by_rows, by_units = rows.spread(influence).variance, self.spread(influence).variance
         own = np.zeros_like(influence)
         own[inside] = weights[inside.rows]

@@ -25,7 +25,7 @@ from sklearn.base import clone
 
 from unskew.errors import InputError, ParameterError
 from unskew.estimation.weighing import Replicates, weigh
-from unskew.numerics.design_variance import Design
+from unskew.numerics.design_variance import SurveyDesign
 from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.population import Population
@@ -471,7 +471,9 @@ def bootstrap_region(
             f"{name} does not give the weights of fit again. Pass the X and the population of fit "
             "and set random_state; design weights of the sample are not covered."
         )
-    drawn = Replicates(weighed, Design.of(len(sample)), replicates, random_state, of_all_rows=True)
+    drawn = Replicates(
+        weighed, SurveyDesign.from_codes(len(sample)), replicates, random_state, of_all_rows=True
+    )
     # A replicate's weight of each row, whether it was drawn or not, over the estimated one.
     base = weighter.weigh(source.X)
     found = [np.divide(w, base, out=np.ones_like(base), where=base > 0) for w, _ in drawn]
