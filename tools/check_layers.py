@@ -80,7 +80,7 @@ STILL_ALLOWED = {  # what is left from before these rules; the list may only shr
     "cli may use only public names, not unskew.rows.doubtful_columns.numbers_read_as_text",
     "cli may use only public names, not unskew.population.progress.watching",
     "cli may use only public names, not unskew.population.sample_files.read_table",
-    "cli may use only public names, not unskew.weighters.defaults.default_weighter",
+    "cli may use only public names, not unskew.weighters.auto.default_weighter",
     "cli may use only public names, not unskew.weighters.next_step.Words",
     "cli may use only public names, not unskew.weighters.next_step.leave_out",
     "diagnostics must not use _fit, private elsewhere",

@@ -32,16 +32,16 @@ from unskew.weighters.calibration import CalibrationWeights as CalibrationWeight
 from unskew.weighters.classifier import ClassifierWeights as ClassifierWeights
 from unskew.weighters.cluster import ClusterWeights as ClusterWeights
 from unskew.weighters.density_ratio import DensityRatioWeights as DensityRatioWeights
-from unskew.weighters.frequency import FrequencyWeights as FrequencyWeights
+from unskew.weighters.histogram import FrequencyWeights as FrequencyWeights
 from unskew.weighters.histogram import HistogramWeights as HistogramWeights
 from unskew.weighters.kernel_mean_matching import KernelMeanMatching as KernelMeanMatching
 from unskew.weighters.known_probability import KnownProbability as KnownProbability
+from unskew.weighters.known_probability import Unweighted as Unweighted
 from unskew.weighters.label_shift import LabelShiftWeights as LabelShiftWeights
 from unskew.weighters.storage import load_weighter as load_weighter
 from unskew.weighters.storage import save_weighter as save_weighter
 from unskew.weighters.tempered import Tempered as Tempered
 from unskew.weighters.tree import TreeWeights as TreeWeights
-from unskew.weighters.unweighted import Unweighted as Unweighted
 
 __version__: str
 __all__: list[str]

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 from unskew import AutoWeights, CalibrationWeights, Margins, Reweighted
 from unskew.cli.methods import Method, make_weighter
-from unskew.weighters.defaults import DEFAULTS, default_weighter
+from unskew.weighters.auto import DEFAULTS, default_weighter
 
 PAGE = Path(__file__).parents[2] / "docs/which-method.md"
 

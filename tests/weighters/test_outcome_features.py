@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unskew import CalibrationWeights, Population, estimate
-from unskew.weighters.outcome_features import RIDGE, OutcomeRegression
+from unskew.weighters.feature_choice import RIDGE, OutcomeRegression
 
 
 def rows(n_rows=300, seed=0):

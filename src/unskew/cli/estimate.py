@@ -236,7 +236,7 @@ def _with_groups(rows: SampleFile, by: str | None) -> Any:
 
 def _weighter(method: Method | None, settings: list[str] | None, allowed: float) -> Any:
     from unskew.errors import ParameterError
-    from unskew.weighters.defaults import default_weighter
+    from unskew.weighters.auto import default_weighter
 
     if method is not None:
         return make_weighter(method, settings or [], overlap=allowed, columns="shared")

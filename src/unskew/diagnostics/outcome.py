@@ -22,7 +22,7 @@ from unskew.rows.labels import checked_labels
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Fit, Weighter
 from unskew.weighters.calibration import CalibrationWeights
-from unskew.weighters.frequency import FrequencyWeights
+from unskew.weighters.histogram import FrequencyWeights
 
 MAX_CLASSES = 20
 MAX_COLUMNS = 10

@@ -37,9 +37,9 @@ from unskew.overlap import LIMIT, Overlap
 from unskew.rows.column_names import listing
 from unskew.rows.doubtful_columns import determined_by
 from unskew.rows.labels import by_position
+from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Weighter
-from unskew.weighters.defaults import default_weighter
-from unskew.weighters.unweighted import Unweighted
+from unskew.weighters.known_probability import Unweighted
 
 VarianceName = Literal["auto", "linear", "m_estimator", "hc3", "orthogonal", "bootstrap"]
 MATTERS = 0.4

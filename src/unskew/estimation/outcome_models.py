@@ -25,7 +25,7 @@ from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Form, RowBlock, as_rows
-from unskew.weighters.weight_keyword import weight_keyword
+from unskew.weighters.ratio_models import weight_keyword
 
 NAMES = ("boosted", "linear")
 Columns = Callable[[Any], FloatArray]

@@ -35,8 +35,8 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.open_sample import named_columns_apart
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.tables import as_rows
+from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Weighter
-from unskew.weighters.defaults import default_weighter
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
 

@@ -36,8 +36,8 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import OfColumns, Summaries, Summary
 from unskew.rows.sample import Sample
 from unskew.rows.tables import RowBlock
+from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Fit, Weighter
-from unskew.weighters.defaults import default_weighter
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 

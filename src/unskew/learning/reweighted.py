@@ -41,9 +41,8 @@ from unskew.population.summaries import OfColumns
 from unskew.rows.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
-from unskew.weighters.parameters import WithParameters
-from unskew.weighters.typing import OnUncovered
-from unskew.weighters.weight_keyword import weight_keyword
+from unskew.weighters.parameters import OnUncovered, WithParameters
+from unskew.weighters.ratio_models import weight_keyword
 
 
 def _learner_has(name: str) -> Callable[[Reweighted], bool]:

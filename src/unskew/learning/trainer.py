@@ -32,9 +32,9 @@ from unskew.errors import InputError, LearnerError, MismatchError, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.rows.tables import is_rows
+from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Weighter
-from unskew.weighters.defaults import default_weighter
-from unskew.weighters.weight_keyword import weight_keyword
+from unskew.weighters.ratio_models import weight_keyword
 
 
 @dataclass

@@ -11,13 +11,12 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unskew._compat import Interval, StrOptions, validate_parameters
+from unskew._compat import validate_parameters
 from unskew.errors import (
     InputError,
     OverlapError,
@@ -39,8 +38,7 @@ from unskew.rows.doubtful_columns import doubtful_columns, warn_of_doubtful_colu
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.next_step import NextStep
-from unskew.weighters.parameters import WithParameters
-from unskew.weighters.typing import Columns, OnUncovered, Total
+from unskew.weighters.parameters import Columns, OnUncovered, RandomState, Total, WithParameters
 
 Family = Literal["trees", "smooth"]
 
@@ -92,8 +90,6 @@ class Traits:
         Whether weights may be smooth functions of parameters whose covariance is known.
     not_certifiable : str
         Why there is no certificate for a model with these weights; empty where there is one.
-    saved_types : tuple of str
-        The types, beside its own, that a saved file of this weighter holds.
 
     Examples
     --------
@@ -117,7 +113,6 @@ class Traits:
     matches_kernel_means: bool = False
     has_parameters: bool = False
     not_certifiable: str = ""
-    saved_types: tuple[str, ...] = ()
 
 
 class Weighter(WithParameters, ABC):
@@ -158,19 +153,9 @@ class Weighter(WithParameters, ABC):
     columns: Columns = None
     total: Total = "sample"
     overlap: OnUncovered = "warn"
-    random_state: Any = 0
+    random_state: RandomState = 0
 
     traits: ClassVar[Traits] = Traits()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "columns": [StrOptions({"shared"}), list, tuple, np.ndarray, None],
-        "total": [StrOptions({"sample", "population"})],
-        "overlap": [
-            StrOptions({"warn", "raise", "ignore"}),
-            Interval(Real, 0, 1, closed="both"),
-        ],
-        "random_state": ["random_state"],
-    }
 
     @property
     def _is_cross_fitted(self) -> bool:

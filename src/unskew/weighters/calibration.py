@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unskew._compat import Interval, StrOptions
+from unskew._compat import StrOptions
 from unskew.errors import (
     InputError,
     OverlapError,
@@ -30,17 +31,67 @@ from unskew.rows.column_names import listing
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.features import FeatureSet, Levels
 from unskew.rows.sample import Sample
-from unskew.weighters.automatic_terms import AutomaticTerms, unseen_levels, unseen_pairs
-from unskew.weighters.balancing import Balancing, Solved
-from unskew.weighters.calibration_parameters import checked_bounds, slacks
-from unskew.weighters.feature_choice import N_FOLDS
-from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.balancing import Balancing, Solved, TiltedSums, TiltRule, linearised_tilt
+from unskew.weighters.feature_choice import (
+    N_FOLDS,
+    AutomaticTerms,
+    jumps,
+    unseen_levels,
+    unseen_pairs,
+)
+from unskew.weighters.inductive import InductiveWeighter, check_numbers
 from unskew.weighters.linearisation import Linearisation
-from unskew.weighters.outcome_features import jumps
-from unskew.weighters.saved_state import check_numbers
-from unskew.weighters.tilt import TiltedSums, TiltRule, linearised_tilt
+from unskew.weighters.parameters import AtLeastOne, AtLeastZero, Columns
 from unskew.weighters.two_samples import nothing_covered
-from unskew.weighters.typing import Columns
+
+
+def checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the bounds with infinity for none."""
+    if bounds is None:
+        return -np.inf, np.inf
+    try:
+        low, high = bounds
+        low = -np.inf if low is None else float(low)
+        high = np.inf if high is None else float(high)
+    except (TypeError, ValueError):
+        raise ParameterError(f"bounds must be (low, high); got {bounds!r}.") from None
+    if not low < 1 < high:
+        raise ParameterError(
+            f"bounds are of the ratio of a weight to its design weight, so low < 1 < high; got "
+            f"{bounds!r}."
+        )
+    return low, high
+
+
+def slacks(slack: Any, features: FeatureSet) -> FloatArray:
+    """Return the slack of each feature."""
+    names = features.names
+    if isinstance(slack, Real):
+        return np.full(len(names), float(slack))
+    if isinstance(slack, Mapping):
+        columns = [
+            features.columns_of(term) if len(term.positions) == 1 else []
+            for term in features.terms
+            for _ in term.names
+        ]
+        for key in slack:
+            if key not in names and not any(key in one for one in columns):
+                raise ParameterError(
+                    f"slack names {key!r}, which is neither a feature nor a column of one. The "
+                    f"features are {', '.join(names[:10])}{' …' if len(names) > 10 else ''}."
+                )
+        found = [
+            slack.get(name, next((slack[one] for one in own if one in slack), 0.0))
+            for name, own in zip(names, columns, strict=True)
+        ]
+    else:
+        found = list(slack)
+    if len(found) != len(names):
+        raise ParameterError(f"slack has {len(found)} entries for {len(names)} features.")
+    values = np.asarray(found, dtype=float)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise ParameterError(f"slack must not be negative; got {slack!r}.")
+    return values
 
 
 class CalibrationWeights(InductiveWeighter):
@@ -150,13 +201,13 @@ class CalibrationWeights(InductiveWeighter):
     47.0
     """
 
-    distance: str | Distance = "raking"
+    distance: Annotated[str, StrOptions(set(DISTANCES))] | Distance = "raking"
     features: Features = "auto"
     bounds: tuple[float | None, float | None] | None = None
-    slack: float | Mapping[str, float] | Sequence[float] = 0.0
-    ridge: float = 0.0
-    max_weight: float | None = None
-    design_effect: float | None = None
+    slack: AtLeastZero | Mapping[str, float] | Sequence[float] | NDArray[Any] = 0.0
+    ridge: AtLeastZero = 0.0
+    max_weight: AtLeastOne | None = None
+    design_effect: AtLeastOne | None = None
     on_infeasible: Literal["raise", "relax"] = "raise"
     negative: Literal["raise", "allow"] = "raise"
 
@@ -169,40 +220,7 @@ class CalibrationWeights(InductiveWeighter):
         uncovered_means="the share of the population with values that no sample row has",
         judged_by="trees",
         has_parameters=True,
-        saved_types=(
-            "unskew.numerics.calibration.CalibrationCertificate",
-            *(
-                f"unskew.numerics.distances.{name}"
-                for name in ("Truncated", *{type(one).__name__: one for one in DISTANCES.values()})
-            ),
-            "unskew.weighters.tilt.Tilt",
-            *(
-                f"unskew.rows.features.{name}"
-                for name in (
-                    "Curve",
-                    "FeatureSet",
-                    "Levels",
-                    "Missing",
-                    "Number",
-                    "Product",
-                )
-            ),
-            "unskew.rows.groupings.Bands",
-            "unskew.rows.groupings.ValueGroups",
-        ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
-        "distance": [StrOptions(set(DISTANCES)), Distance],
-        "features": [StrOptions({"auto", "means", "margins"}), list, tuple],
-        "bounds": [list, tuple, None],
-        "slack": [Interval(Real, 0, None, closed="left"), Mapping, list, tuple, np.ndarray],
-        "ridge": [Interval(Real, 0, None, closed="left")],
-        "max_weight": [Interval(Real, 1, None, closed="left"), None],
-        "design_effect": [Interval(Real, 1, None, closed="left"), None],
-        "on_infeasible": [StrOptions({"raise", "relax"})],
-        "negative": [StrOptions({"raise", "allow"})],
-    }
 
     def _chosen_columns(self, names: Sequence[str]) -> Columns:
         """Return ``columns``, or else those that a list of features names, if it has no function.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from numbers import Real
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,8 @@ from unskew.weighters.boosted_models import BoostedModels
 from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_models import LogisticModels, LogisticWeights, NewRows
-from unskew.weighters.pool import learn_pool
-from unskew.weighters.ratio import LIMIT, RatioWeighter
+from unskew.weighters.parameters import AtLeastOne, AtLeastZero, TwoOrMore
+from unskew.weighters.ratio import LIMIT, RatioWeighter, learn_pool
 from unskew.weighters.ratio_models import ClassifierModels, RatioModels
 from unskew.weighters.two_samples import TwoSamples
 
@@ -136,13 +136,15 @@ class ClassifierWeights(RatioWeighter):
     True
     """
 
-    classifier: Any = field(default=None, kw_only=False)
-    cv: int | None = 5
+    classifier: Annotated[Any, StrOptions({"boosted", "logistic"}), HasMethods(["fit"]), None] = (
+        field(default=None, kw_only=False)
+    )
+    cv: TwoOrMore | None = 5
     calibration: Literal["isotonic", "sigmoid"] | None = "isotonic"
-    penalty: float | Literal["cv"] = "cv"
-    rate: float | Literal["cv", "odds"] = "cv"
+    penalty: AtLeastZero | Literal["cv"] = "cv"
+    rate: Annotated[float, Interval(Real, 0, 1, closed="neither")] | Literal["cv", "odds"] = "cv"
     hinges: bool = True
-    max_weight: float | None = None
+    max_weight: AtLeastOne | None = None
 
     traits = replace(
         RatioWeighter.traits,
@@ -156,17 +158,6 @@ class ClassifierWeights(RatioWeighter):
         ),
         has_parameters=True,
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RatioWeighter._parameter_constraints,
-        "classifier": [StrOptions({"boosted", "logistic"}), HasMethods(["fit"]), None],
-        "cv": [Interval(Integral, 2, None, closed="left"), None],
-        "calibration": [StrOptions({"isotonic", "sigmoid"}), None],
-        "penalty": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
-        "rate": [StrOptions({"cv", "odds"}), Interval(Real, 0, 1, closed="neither")],
-        "hinges": ["boolean"],
-        "max_weight": [Interval(Real, 1, None, closed="left"), None],
-        "population_rows": [*RatioWeighter._parameter_constraints["population_rows"], None],
-    }
 
     def _check_parameters(self) -> None:
         """Refuse parameters that the classifier does not have, or that it needs."""
@@ -177,11 +168,6 @@ class ClassifierWeights(RatioWeighter):
                         f'{name}={getattr(self, name)!r} is a parameter of classifier="logistic"; '
                         f"the classifier is {self.classifier!r}."
                     )
-        if self.population_rows is None:
-            raise ParameterError(
-                "population_rows=None, a fit over all rows by many passes, was removed. Give a "
-                'number of rows, as large as the population if you like, or "auto".'
-            )
         if self.cv is None and "cv" in (self.penalty, self.rate) and self.classifier == "logistic":
             raise ParameterError(
                 "cv=None has no held-out rows by which to choose; give penalty and rate, for "

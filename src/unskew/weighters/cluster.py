@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils.validation import has_fit_parameter
 
-from unskew._compat import HasMethods, StrOptions
+from unskew._compat import HasMethods
 from unskew.errors import ParameterError
 from unskew.numerics.cell_routing import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.rows.feature_space import LARGEST, Scaling
 from unskew.rows.sample import Sample
-from unskew.weighters.cells import Cells, CellWeighter, CountedCells, Partition
+from unskew.weighters.cells import Cells, CellWeighter, CountedCells
 
 
 class ClusterWeights(CellWeighter):
@@ -60,22 +60,15 @@ class ClusterWeights(CellWeighter):
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
 
-    clusterer: Any = field(default=None, kw_only=False)
+    clusterer: Annotated[Any, HasMethods(["fit", "predict"]), None] = field(
+        default=None, kw_only=False
+    )
     scaling: Scaling = "standard"
 
     traits = replace(
         CellWeighter.traits,
         assumes="within a cluster, every row is equally likely to be selected",
-        saved_types=(
-            *CellWeighter.traits.saved_types,
-            "unskew.weighters.cluster._ClusterPartition",
-        ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CellWeighter._parameter_constraints,
-        "clusterer": [HasMethods(["fit", "predict"]), None],
-        "scaling": [StrOptions({"standard", "range"}), None],
-    }
 
     def _cells(self, sample: Sample) -> list[Cells]:
         counting = sample.take(np.flatnonzero(sample.design > 0))  # the others move nothing
@@ -94,10 +87,10 @@ class ClusterWeights(CellWeighter):
             ) from error
         partition = _partition(clusterer, points)
         values = space.transform(sample.batch, side="sample").values
-        return [Cells(space, partition, values, np.arange(len(sample)), clusterer)]
+        return [Cells(sample, space, partition, values, self.empty, learned=clusterer)]
 
     def _choose(self, sample: Sample, counted: Sequence[CountedCells]) -> CountedCells:  # noqa: ARG002
-        self.clusterer_ = counted[0].learned
+        self.clusterer_ = counted[0].cells.learned
         return counted[0]
 
     def _default(self, points: FloatArray) -> KMeans:
@@ -105,7 +98,7 @@ class ClusterWeights(CellWeighter):
         return KMeans(math.isqrt(n_distinct), n_init=3, random_state=self.random_state)
 
 
-def _partition(clusterer: Any, points: FloatArray) -> Partition:
+def _partition(clusterer: Any, points: FloatArray) -> Any:
     # What k-means predicts is the nearest centre. Ours finds it in single precision and settles
     # near ties in double: faster, and the same on every machine, also without scikit-learn.
     if type(clusterer) in (KMeans, MiniBatchKMeans):

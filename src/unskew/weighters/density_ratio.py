@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from unskew._compat import Interval, StrOptions
 from unskew.errors import OverlapError, ParameterError, refuse_removed, warn_caller
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.density_ratio import (
@@ -35,6 +33,7 @@ from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.sample import Rule, Sample
+from unskew.weighters.inductive import check_numbers
 from unskew.weighters.kernel_points import (
     FAMILIES,
     KernelPoints,
@@ -42,8 +41,8 @@ from unskew.weighters.kernel_points import (
     median_distance,
     one_kernel,
 )
+from unskew.weighters.parameters import AtLeastOne, BelowOne, OneOrMore, Positive
 from unskew.weighters.ratio import RatioWeighter
-from unskew.weighters.saved_state import check_numbers
 from unskew.weighters.two_samples import TwoSamples, rows_within
 
 N_FOLDS = 5
@@ -153,43 +152,22 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     """
 
     loss: Literal["squared", "kl"] = field(default="squared", kw_only=False)
-    relative: float = 0.0
-    bandwidth: float | Literal["cv", "paper", "median"] = "cv"
-    n_centres: int = 200
-    smoothing: float | Literal["cv"] = "cv"
+    relative: BelowOne = 0.0
+    bandwidth: Positive | Literal["cv", "paper", "median"] = "cv"
+    n_centres: OneOrMore = 200
+    smoothing: Positive | Literal["cv"] = "cv"
     tilt: bool | Literal["cv"] = "cv"
-    centres: None = None
-    constrained: None = None
+    kernel: Literal["gaussian", "laplace"] = "gaussian"
+    bound: AtLeastOne = 1000.0
+    centres: Any = None
+    constrained: Any = None
 
     traits = replace(
         KernelWeighter.traits,
         assumes="selection depends on the columns alone, and the density ratio is smooth",
         smoothed_by=("a smaller bound",),
         refused_above=np.inf,
-        saved_types=(
-            "unskew.numerics.density_ratio.KernelFunction",
-            "unskew.numerics.kernels.GaussianKernel",
-            "unskew.numerics.kernels.LaplaceKernel",
-            "unskew.numerics.kernels.TiltedKernel",
-        ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelWeighter._parameter_constraints,
-        **RatioWeighter._parameter_constraints,
-        "loss": [StrOptions({"squared", "kl"})],
-        "relative": [Interval(Real, 0, 1, closed="left")],
-        "bandwidth": [
-            StrOptions({"cv", "paper", "median"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "n_centres": [Interval(Integral, 1, None, closed="left")],
-        "smoothing": [StrOptions({"cv"}), Interval(Real, 0, None, closed="neither")],
-        "tilt": [StrOptions({"cv"}), "boolean"],
-        "centres": [object],
-        "constrained": [object],
-        "kernel": [StrOptions({"gaussian", "laplace"})],
-        "bound": [Interval(Real, 1, None, closed="left")],
-    }
 
     def _check_parameters(self) -> None:
         refuse_removed("centres", self.centres, "Centres are drawn population rows")

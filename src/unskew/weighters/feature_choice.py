@@ -1,29 +1,236 @@
-"""Which features to calibrate to: those that predict where the population is, or the outcome."""
+"""Which features to calibrate to: those that predict where the population is, or the outcome.
+
+Means and shares of single columns come first, then what held-out rows show to matter
+(:func:`choose_terms`). Beyond that, the sample decides what can be matched
+(:class:`AutomaticTerms`):
+
+- A column with many levels has all of them matched where there are twenty rows a level, or where
+  they tell of selection or of the outcome as a group; else its rarest levels are one.
+- A mean that no weights reach, since the population has a few values that the sample has not, is
+  left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from unskew.numerics.calibration import (
     CalibrationProblem,
     independent,
+    pseudo_inverse,
     solve_psd,
     tilts_without_folds,
 )
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.population.feature_rules import ROWS_PER_FEATURE
-from unskew.weighters.outcome_features import COST, MAX_ROWS, OutcomeRegression
+from unskew.overlap import LIMIT, OverlapRule
+from unskew.population.about import About
+from unskew.population.feature_rules import (
+    MAX_LEVELS_OF_PAIRS,
+    ROWS_PER_FEATURE,
+    Candidates,
+    FeatureRules,
+)
+from unskew.population.feature_sums import FeatureSums
+from unskew.rows.features import Block, FeatureSet, Levels, Number, Term
+from unskew.rows.sample import Sample
+
+RIDGE = 1e-3
+"""For trial regressions and trial weights, so that they exist for any features."""
+MAX_ROWS = 20_000
+"""Sample rows by which features are chosen; evenly spread if there are more."""
+COST = 2.0
+"""What a term must gain for each of its features, where one that says nothing gains one."""
+
+
+JUMP = 9.0
+"""What a step must gain: of 39 that say nothing, the best does so in about one case of fifteen."""
+CUTS = np.arange(1, 40) / 40
+"""The shares of the sample below the steps that are tried."""
+MAX_JUMPS = 3
+"""Of a column."""
+JUMP_ROWS = 4_000
+"""Sample rows by which jumps are looked for; evenly spread if there are more."""
+
+
+def jumps(rules: FeatureRules) -> list[Term]:
+    """Return bands between the values of numbers at which the outcome jumps, by the sample alone.
+
+    Smooth terms leave a bias there, if selection goes by the same number. Without an outcome, or a
+    jump, nothing is asked of the population.
+    """
+    sample = rules.sample
+    if sample.outcome is None:
+        return []
+    rows = sample.order[sample.design[sample.order] > 0]
+    rows = rows[:: -(-len(rows) // JUMP_ROWS)]
+    block = Block(sample.values[rows], sample.batch)
+    shares = sample.design[rows] / sample.design[rows].sum()
+    means = [term.of(block) for term in rules.means() if len(term.names) <= MAX_LEVELS_OF_PAIRS]
+    found: list[Term] = []
+    for place, curves in rules.curved():
+        column = block.codes[:, place]
+        present = np.sort(column[~np.isnan(column)])
+        tried = np.unique(np.quantile(present, CUTS, method="higher"))
+        tried = tried[tried > present[0]]
+        steps = (column[:, None] >= tried).astype(float)
+        smooth = np.column_stack([*means, *(term.of(block) for term in curves)])
+        outcome = sample.outcome[rows]
+        cuts = sorted(_first_jumps(outcome, smooth, steps, shares))
+        if cuts:
+            exact = [_exactly(column, tried, cuts, cut, outcome, smooth, shares) for cut in cuts]
+            found.append(rules.levels((place,), (rules.bands(place, np.unique(exact)),)))
+    return found
+
+
+def _exactly(
+    column: FloatArray,
+    tried: FloatArray,
+    cuts: list[int],
+    cut: int,
+    outcome: FloatArray,
+    smooth: FloatArray,
+    shares: FloatArray,
+) -> float:
+    """Return where a jump is: the best step between the neighbours of the one that was taken.
+
+    A step that is off by a few rows leaves their jump unmatched, where these stand for many.
+    """
+    low, high = (tried[np.clip(cut + side, 0, len(tried) - 1)] for side in (-1, 1))
+    values = np.unique(column[~np.isnan(column)])
+    near = np.flatnonzero((values[1:] >= low) & (values[1:] <= high))
+    others = column[:, None] >= tried[[one for one in cuts if one != cut]]
+    steps = column[:, None] >= values[1:][near]
+    features = np.column_stack([smooth, others, steps]).astype(float)
+    base = np.arange(features.shape[1]) < features.shape[1] - len(near)
+    with np.errstate(all="ignore"):
+        features = (features - shares @ features) / weighted_spread(features, shares)
+        gains = OutcomeRegression(outcome, features, shares, base).gains(~base)
+    best = near[int(np.argmax(gains))]
+    return float((values[best] + values[best + 1]) / 2)
+
+
+def _first_jumps(
+    outcome: FloatArray, smooth: FloatArray, steps: FloatArray, shares: FloatArray
+) -> list[int]:
+    """Return which steps to take, the one that explains most first, while there is one."""
+    features = np.column_stack([smooth, steps])
+    width = smooth.shape[1]
+    chosen: list[int] = []
+    with np.errstate(all="ignore"):  # a feature that overflows gains nothing
+        features = (features - shares @ features) / weighted_spread(features, shares)
+        base = np.arange(features.shape[1]) < width
+        while len(chosen) < MAX_JUMPS:
+            base[[width + cut for cut in chosen]] = True
+            gains = OutcomeRegression(outcome, features, shares, base).gains(~base)
+            best = int(np.argmax(gains))
+            if not gains[best] >= JUMP:
+                break
+            chosen.append(int(np.flatnonzero(~base)[best]) - width)
+    return chosen
+
+
+class OutcomeRegression:
+    """Columns of an outcome, and features of the same rows.
+
+    Parameters
+    ----------
+    outcome : ndarray of shape (n_rows, n_columns)
+    features : ndarray of shape (n_rows, n_features)
+        Standardised.
+    shares : ndarray of shape (n_rows,)
+        Of the rows; they sum to one.
+    base : ndarray of bool of shape (n_features,)
+        The features that are in the regression in any case.
+    """
+
+    def __init__(
+        self, outcome: FloatArray, features: FloatArray, shares: FloatArray, base: BoolArray
+    ) -> None:
+        centred = outcome - shares @ outcome
+        self._y = centred / weighted_spread(outcome, shares)
+        self._features, self._shares = features, shares
+        self._base = np.column_stack([np.ones(len(features)), features[:, base]])
+        self._inverse = pseudo_inverse(self._base.T @ (self._base * shares[:, None]))
+        left = self._beyond(self._y)
+        spread = np.sqrt(shares @ left**2)
+        known: BoolArray = spread > RIDGE  # the base explains the others, or they are constant
+        self._left = left[:, known] / spread[known]
+
+    def _beyond(self, columns: FloatArray) -> FloatArray:
+        """Return what the base does not explain of columns."""
+        fitted = self._inverse @ (self._base.T @ (columns * self._shares[:, None]))
+        return np.asarray(columns - self._base @ fitted)
+
+    def gain(self, own: BoolArray) -> float:
+        """Return the score statistic of adding features, a column; near one where it adds none."""
+        values = self._features[:, own]
+        if not self._left.shape[1] or not np.isfinite(values).all():
+            return 0.0
+        beyond = self._beyond(values)
+        weighted = beyond * self._shares[:, None]
+        cross, covariance = weighted.T @ self._left, weighted.T @ beyond
+        if (np.diag(covariance) <= RIDGE * (self._shares @ values**2)).all():  # of the base
+            return 0.0
+        explained = np.einsum("ij,ij->", cross, pseudo_inverse(covariance) @ cross)
+        effective = 1.0 / float(self._shares @ self._shares)
+        return effective * float(explained) / (values.shape[1] * self._left.shape[1])
+
+    def gains(self, own: BoolArray) -> FloatArray:
+        """Return the score statistic of adding each of some features by itself."""
+        if not self._left.shape[1]:
+            return np.zeros(np.count_nonzero(own))
+        beyond = self._beyond(self._features[:, own])
+        squares = self._shares @ beyond**2
+        cross = (beyond * self._shares[:, None]).T @ self._left
+        effective = 1.0 / float(self._shares @ self._shares)
+        known = squares > RIDGE  # others are of the base
+        gains = effective * (cross**2).mean(axis=1) / np.where(known, squares, 1.0)
+        return np.where(known, gains, 0.0)
+
+    def held_out_errors(self, places: IntArray, counts: Sequence[int], n_folds: int) -> list[float]:
+        """Return the squared error on held-out rows of the base and the first of other features.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            The other features, in order.
+        counts : sequence of int
+            How many of them.
+        n_folds : int
+            Rows are in folds in turn.
+        """
+        rows = np.column_stack([self._base, self._features[:, places]])
+        n_base = self._base.shape[1]
+        folds = np.arange(len(rows)) % n_folds
+        grams, crosses = [], []
+        for fold in range(n_folds):
+            mine = rows[folds == fold]
+            weighted = (mine * self._shares[folds == fold, None]).T
+            grams.append(weighted @ mine)
+            crosses.append(weighted @ self._y[folds == fold])
+        gram, cross = np.sum(grams, axis=0), np.sum(crosses, axis=0)
+        errors = []
+        for count in counts:
+            kept = slice(n_base + count)
+            price = np.diag(np.append(0.0, np.full(n_base + count - 1, RIDGE)))
+            error = 0.0
+            for own, of_own in zip(grams, crosses, strict=True):
+                beta = np.linalg.solve((gram - own)[kept, kept] + price, (cross - of_own)[kept])
+                error += float(np.sum(beta * (own[kept, kept] @ beta - 2 * of_own[kept])))
+            errors.append(error)  # less the squares of y, which all have in common
+        return errors
+
 
 N_FOLDS = 5
 MAX_FEATURES = 200
 CONSTANT = 1e-12
 """A variance, of features with a variance of one, up to which they are constant."""
-RIDGE = 1e-3
-"""For the trial weights, so that they exist for any features."""
 
 
 def evenly(rows: IntArray) -> IntArray:
@@ -298,3 +505,184 @@ def _log_mean(scores: FloatArray, shares: FloatArray) -> float:
     """Return log of the mean of e^score."""
     largest = scores.max()
     return float(largest + np.log(shares @ np.exp(scores - largest) / shares.sum()))
+
+
+MATTERS = 1.64
+"""Standard deviations above which levels tell something as a group: 1 of 20 by chance."""
+ROWS_PER_LEVEL = 2
+"""Sample rows for each level of all columns with many, at least."""
+NOTED = 0.01
+"""The share of the population without sample rows of its level above which a note says so."""
+
+
+class AutomaticTerms:
+    """Which terms to match, of those that were asked for.
+
+    Parameters
+    ----------
+    asked : FeatureSums
+        Of terms in the order of the candidates.
+    sums : ndarray of shape (n_folds, n_features)
+        Its sums, completed.
+    sample : Sample
+    candidates : Candidates
+    """
+
+    def __init__(
+        self, asked: FeatureSums, sums: FloatArray, sample: Sample, candidates: Candidates
+    ) -> None:
+        self._asked, self._sums, self._sample = asked, sums, sample
+        self._terms: list[Any] = asked.features.terms
+        self._owner = asked.features.term_of_feature
+        self._mass = float(asked.mass.sum())
+        self._counted = sample.design > 0
+        self._too_many: list[str] = []
+        n_base, n_narrow = len(candidates.base), len(self._terms) - len(candidates.whole)
+        self.whole = list(self._chosen_columns(range(n_narrow, len(self._terms))))
+        replaced = {self._terms[place].positions for place in self.whole}
+        base = [p for p in range(n_base) if self._terms[p].positions not in replaced]
+        beyond = self._beyond_reach(base)
+        self.is_covered = all(share <= LIMIT for share in beyond.values())
+        """Whether no mean is out of reach for more of the population than may be uncovered."""
+        self._left_out = {place: share for place, share in beyond.items() if share <= LIMIT}
+        lost = {position for p in self._left_out for position in self._terms[p].positions}
+        self._narrow = [place for place in base if place not in self._left_out]
+        self._n_base = len(self._narrow)
+        further = range(n_base, n_narrow)
+        self._narrow += [p for p in further if not lost & {*self._terms[p].positions}]
+
+    def _shares(self, place: int) -> FloatArray:
+        """Return the population's means of the features of a term."""
+        return np.asarray(self._sums[:, self._owner == place].sum(axis=0) / self._mass)
+
+    def _chosen_columns(self, places: range) -> Iterator[int]:
+        """Yield the columns of which all levels are matched, those that matter most first."""
+        counted, found = self._counted, {}
+        size, outcome = int(counted.sum()), self._sample.outcome
+        for place in places:
+            own = self._asked.sums[:, self._owner == place].sum(axis=0)
+            masses = np.append(own, max(self._mass - own.sum(), 0.0))
+            found[place] = np.inf
+            if len(own) > size // (2 * ROWS_PER_FEATURE):
+                found[place] = levels_matter(
+                    self._terms[place].places(self._sample.values[counted]),
+                    self._sample.design[counted],
+                    masses,
+                    (self._mass + self._asked.uncovered) ** 2 / max(self._asked.squares, 1e-300),
+                    None if outcome is None else outcome[counted],
+                )
+        room = size // ROWS_PER_LEVEL
+        for place in sorted(places, key=lambda place: -found[place]):
+            width = len(self._terms[place].names)
+            if width <= room and found[place] > MATTERS:
+                room -= width
+                yield place
+            elif width > room:
+                column = self._asked.features.columns_of(self._terms[place])[0]
+                self._too_many.append(f"'{column}' ({width:,})")
+
+    def _beyond_reach(self, base: list[int]) -> dict[int, float]:
+        """Return the terms of numbers with means that no weights reach.
+
+        With the share of the population that has other numbers in their columns than the sample.
+        """
+        found, ranges = {}, self._asked.ranges
+        assert ranges is not None
+        for place in base:
+            term = self._terms[place]
+            if isinstance(term, Number):
+                (column,), mean = term.positions, self._shares(place)[0] + term.origin
+                with np.errstate(over="ignore", invalid="ignore"):
+                    (low, high), rounding = (
+                        ranges[:, column],
+                        1e-9 * np.abs(ranges[:, column]).sum(),
+                    )
+                    if mean > high + rounding or mean < low - rounding:
+                        found[place] = float(self._asked.beyond[column]) / self._mass
+        return found
+
+    def choices(self) -> list[list[int]]:
+        """Return which terms to match; where these cannot be, fewer, down to those of the base."""
+        # Folds go by an order of the rows that does not depend on how they were shuffled.
+        sample, rows = self._sample, evenly(self._sample.drawn())
+        features = FeatureSet(self._asked.features.codes, [self._terms[p] for p in self._narrow])
+        chosen = choose_terms(
+            features.of_codes(sample.values[rows], sample.batch.take(pa.array(rows))),
+            sample.design[rows],
+            [len(self._terms[place].names) for place in self._narrow],
+            self._n_base,
+            self._sums[:, np.isin(self._owner, self._narrow)],
+            self._asked.mass,
+            None if sample.outcome is None else sample.outcome[rows],
+        )
+        whole = sorted(self.whole)
+        return [[*(self._narrow[place] for place in places), *whole] for places in chosen]
+
+    def unmatched(self, names: list[str], left: FloatArray | None) -> tuple[str, ...]:
+        """Return what is not matched, in sentences.
+
+        ``left`` is the imbalance of features that cannot be matched at once.
+        """
+        found = []
+        for place, share in self._left_out.items():
+            name, mean = self._terms[place].names[0], self._shares(place)[0]
+            found.append(
+                f"'{name}' is not matched: no weights reach the population's mean, "
+                f"{mean + self._terms[place].origin:.6g}. {share:.2%} of the population has values "
+                "out of the sample's range."
+            )
+        if left is not None:
+            far = np.argsort(-np.abs(left), kind="stable")[:3]
+            shown = [f"'{names[place]}' by {left[place]:+.2g}" for place in far]
+            found.append(
+                "No weights match all features at once. The largest differences that are left: "
+                f"{', '.join(shown)} standard deviations."
+            )
+        return tuple(found)
+
+    def stand_ins(self, names: list[str]) -> tuple[str, ...]:
+        """Return of which columns levels stand for others, in sentences."""
+        asked, found = self._asked, []
+        if self._too_many:
+            found.append(
+                f"Too many levels to match each one: {', '.join(self._too_many)}. The most "
+                "frequent are matched, the others as one."
+            )
+        for place, levels in asked.plan.levels.items():
+            share = 1 - float(asked.sums[:, asked.plan.spans[place]].sum()) / self._mass
+            if len(levels.positions) == 1 and levels.names[0] in names and share > NOTED:
+                column = asked.features.columns_of(levels)[0]
+                found.append(
+                    f"{share:.1%} of the population has a value of '{column}' that no sample row "
+                    "has. Other levels, the rarest of the sample if these are rare, stand for them."
+                )
+        return tuple(dict.fromkeys(found))
+
+
+def unseen_levels(features: FeatureSet, about: About, n_rows: int) -> list[OverlapRule]:
+    """Return the levels of known margins that no sample row has."""
+    known = {one.columns: one for one in about.levels}
+    rules = []
+    for term in features.terms:
+        columns = tuple(features.columns_of(term))
+        if isinstance(term, Levels) and term.of_margin is not None:
+            margin = known[columns]
+            for place in np.flatnonzero((term.of_margin < 0) & (margin.weight > 0)):
+                level = zip(columns, margin.levels[place], strict=True)
+                text = " and ".join(f"{column} = {label}" for column, label in level)
+                share = float(margin.weight[place] / margin.weight.sum())
+                rules.append(OverlapRule(text, share, 0.0, 0, n_rows, unseen=True))
+    return sorted(rules, key=lambda rule: -rule.share)
+
+
+def unseen_pairs(asked: FeatureSums, features: FeatureSet, n_rows: int) -> list[OverlapRule]:
+    """Return the combinations of matched columns that the population has, and no sample row."""
+    rules, total = [], float(asked.mass.sum())
+    for place in asked.plan.apart:
+        term = asked.features.terms[place]
+        if any(term is one for one in features.terms):
+            columns = asked.features.columns_of(term)
+            for values, weight in asked.unseen_combinations(place).items():
+                parts = [f"{name} = {value}" for name, value in zip(columns, values, strict=True)]
+                rules.append(OverlapRule(" and ".join(parts), weight / total, 0.0, 0, n_rows))
+    return rules

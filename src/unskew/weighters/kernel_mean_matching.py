@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from unskew._compat import Interval, StrOptions
 from unskew.errors import ParameterError, warn_caller
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFeatures
@@ -21,6 +19,7 @@ from unskew.population.kernel_sums import KernelSums
 from unskew.population.summaries import Question, Summaries, Summary
 from unskew.rows.sample import Sample
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
+from unskew.weighters.parameters import AtLeastZero, BelowOne, OneOrMore, Positive
 
 MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
@@ -135,14 +134,14 @@ class KernelMeanMatching(KernelWeighter):
     True
     """
 
-    bandwidth: float | Literal["paper", "median"] = "paper"
-    slack: float = 0.0
-    ridge: float = 1e-3
+    bandwidth: Positive | Literal["paper", "median"] = "paper"
+    slack: BelowOne = 0.0
+    ridge: AtLeastZero = 1e-3
     method: Literal["auto", "exact", "low-rank"] = "auto"
-    n_components: int = 512
-    tolerance: float | None = None
-    memory: float = 2**31
-    max_iterations: int = 5000
+    n_components: OneOrMore = 512
+    tolerance: Positive | None = None
+    memory: AtLeastZero = 2**31
+    max_iterations: OneOrMore = 5000
 
     traits = replace(
         KernelWeighter.traits,
@@ -153,18 +152,6 @@ class KernelMeanMatching(KernelWeighter):
         smoothed_by=("a larger ridge", "a smaller bound"),
         sharpened_by=("a smaller ridge",),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelWeighter._parameter_constraints,
-        "bandwidth": [StrOptions({"paper", "median"}), Interval(Real, 0, None, closed="neither")],
-        "bound": [Interval(Real, 0, None, closed="neither")],
-        "slack": [Interval(Real, 0, 1, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="left")],
-        "method": [StrOptions({"auto", "exact", "low-rank"})],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tolerance": [Interval(Real, 0, None, closed="neither"), None],
-        "memory": [Interval(Real, 0, None, closed="left")],
-        "max_iterations": [Interval(Integral, 1, None, closed="left")],
-    }
 
     def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
         if self.bound < 1 - self.slack:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from unskew._compat import StrOptions
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.row_keys import distinct_points
@@ -20,6 +19,7 @@ from unskew.population.summaries import Question, Summaries
 from unskew.rows.feature_space import FeatureSpace, Scaling
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
+from unskew.weighters.parameters import Positive
 
 FAMILIES = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}
 
@@ -162,7 +162,7 @@ class KernelWeighter(Weighter):
 
     scaling: Scaling = "standard"
     kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian"
-    bound: float = 1000.0
+    bound: Positive = 1000.0
     precision: Literal["single", "double"] = "single"
 
     traits = replace(
@@ -174,12 +174,6 @@ class KernelWeighter(Weighter):
         judged_by="trees",
         matches_kernel_means=True,
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Weighter._parameter_constraints,
-        "scaling": [StrOptions({"standard", "range"}), None],
-        "kernel": [StrOptions({"gaussian", "laplace"}), callable],
-        "precision": [StrOptions({"single", "double"})],
-    }
 
     def _points(self, sample: Sample) -> KernelPoints:
         return KernelPoints.of(sample, self.scaling, centred=not callable(self.kernel))

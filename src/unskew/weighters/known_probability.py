@@ -1,10 +1,10 @@
-"""Selection with a known probability: the weights that all others try to estimate."""
+"""Weights that are not estimated: equal ones, and the inverse of known probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from unskew.rows.column_names import which_there_are
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import KnownWeights, Linearisation
-from unskew.weighters.typing import OnUncovered
+from unskew.weighters.parameters import Numbers, OnUncovered
 
 
 def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
@@ -59,7 +59,7 @@ class KnownProbability(InductiveWeighter):
     array([0.66666667, 1.33333333])
     """
 
-    probability: ArrayLike | str | Callable[[Any], ArrayLike] = field(kw_only=False)
+    probability: Numbers | str | Callable[[Any], ArrayLike] = field(kw_only=False)
     overlap: OnUncovered = "ignore"
 
     traits = replace(
@@ -72,10 +72,6 @@ class KnownProbability(InductiveWeighter):
             "that were given."
         ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
-        "probability": ["array-like", str, callable],
-    }
 
     @available_if(_can_weigh_new_rows)
     def weigh(self, X: Any, *, name: str = "weight") -> Any:
@@ -154,3 +150,57 @@ def _inverse(given: Any, n_rows: int, name: str) -> FloatArray:
         raise InputError(f"{name} must lie in (0, 1]; got {values[row]} at row {row}.")
     with np.errstate(over="ignore"):  # a weight that is infinite is an error in fit
         return 1.0 / values
+
+
+class Unweighted(InductiveWeighter):
+    """Equal weights: no correction at all, for comparison.
+
+    The paper's *Unweighted* column. Design weights, where given, are kept.
+
+    Parameters
+    ----------
+    <Weighter parameters>
+
+    Attributes
+    ----------
+    <Weighter attributes>
+    uncovered_ : float
+        The share of the population that the sample does not cover, if ``overlap`` is measured;
+        otherwise 0.
+
+    Examples
+    --------
+    >>> from unskew import Unweighted
+    >>> Unweighted().fit([[1.0], [2.0]], population=[[1.0], [2.0], [3.0]]).weights_
+    array([1., 1.])
+    """
+
+    overlap: OnUncovered = "ignore"
+
+    traits = replace(
+        InductiveWeighter.traits,
+        assumes="the sample was drawn uniformly at random from the population",
+        estimates=False,
+        not_certifiable=(
+            "Unweighted makes no correction, so there is no estimate whose error could be bounded."
+        ),
+    )
+
+    def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
+        return None
+
+    def _solve(self, sample: Sample, answer: None) -> FloatArray:  # noqa: ARG002
+        return sample.design
+
+    def linearisation(self, sample: Sample) -> Linearisation:
+        return KnownWeights(sample.design)
+
+    def _weigh(self, sample: Sample) -> FloatArray:
+        return np.ones(len(sample))
+
+    def _rule(self) -> Rule:
+        return _one_each
+
+
+def _one_each(batch: Any) -> FloatArray:
+    return np.ones(len(batch))

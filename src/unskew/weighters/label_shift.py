@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import HasMethods, Interval, StrOptions
+from unskew._compat import HasMethods
 from unskew.errors import InputError, LabelShiftWarning, LearnerError, ParameterError, warn_caller
 from unskew.numerics.label_shift import (
     Calibration,
@@ -43,8 +42,8 @@ from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Form, RowBlock
 from unskew.weighters.base import Weighter
-from unskew.weighters.typing import OnUncovered
-from unskew.weighters.weight_keyword import trained
+from unskew.weighters.parameters import OnUncovered, TwoOrMore
+from unskew.weighters.ratio_models import trained
 
 
 class Binned(Summary):
@@ -449,13 +448,13 @@ class LabelShiftWeights(Weighter):
     array([0.8, 0.2])
     """
 
-    classifier: Any = field(default=None, kw_only=False)
+    classifier: Annotated[Any, HasMethods(["fit"]), None] = field(default=None, kw_only=False)
     method: Literal["mlls", "bbse"] = "mlls"
     calibrate: bool = True
-    cv: int = 5
+    cv: TwoOrMore = 5
     prefit: bool = False
     shrink: bool = True
-    population_rows: int = 20_000
+    population_rows: TwoOrMore = 20_000
     overlap: OnUncovered = "ignore"
 
     traits = replace(
@@ -468,16 +467,6 @@ class LabelShiftWeights(Weighter):
             "x."
         ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Weighter._parameter_constraints,
-        "classifier": [HasMethods(["fit"]), None],
-        "method": [StrOptions({"mlls", "bbse"})],
-        "calibrate": [bool],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "prefit": [bool],
-        "shrink": [bool],
-        "population_rows": [Interval(Integral, 2, None, closed="left")],
-    }
 
     def _question(self, sample: Sample, about: About) -> Summary:  # noqa: ARG002
         counting = np.flatnonzero(sample.ordered.design > 0)

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from unskew.numerics.calibration import pseudo_inverse
 from unskew.numerics.design_variance import Entries
 from unskew.numerics.row_features import weighted_moments
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.typing import FloatArray, IntArray
 
 Form = Literal["linear", "m_estimator", "hc3"]
 """How the regression is made and the residuals are scaled.
@@ -141,174 +141,118 @@ class KnownWeights(Linearisation):
 
 
 class CalibratedWeights(Linearisation):
-    """Weights w = d F(λ₀ + λᵀz) under which the mean of z is zero.
+    """Weights w = d F(λ₀ + λᵀz) under which z has a mean of zero, and levels have known shares.
+
+    Cells are levels without features. In the regression levels are intercepts, however many there
+    are; without them all rows have one.
 
     Parameters
     ----------
     weights : ndarray of shape (n_rows,)
     features : ndarray of shape (n_rows, n_features)
         z: centred at the population's means, in any scale.
-    of_batch : callable
-        Returns the same features of the population's rows, NaN where they are not known, and their
-        levels; -1 for none.
-    design, slopes : ndarray of shape (n_rows,)
-        d, and d F'(u) in the same scale.
+    predict : callable
+        Takes rows of the population, a slope for each feature and an effect for each level, whose
+        last is zero, for none; returns the sums of each row's slopes and effects.
+    design : ndarray of shape (n_rows,)
+        d.
+    slopes : ndarray of shape (n_rows,), optional
+        d F'(u) in the same scale; None where weights are ratios of counts.
     ridge : float
         The ridge of the multipliers, as a share of the weights' sum.
     levels : (ndarray of int, ndarray), optional
-        A level of each row, whose indicators are features as well, and the population's share of
-        each. In the regression they are intercepts, however many there are.
-    """
-
-    def __init__(
-        self,
-        weights: FloatArray,
-        features: FloatArray,
-        of_batch: Callable[[pa.RecordBatch], tuple[FloatArray, IntArray]],
-        design: FloatArray,
-        slopes: FloatArray,
-        ridge: float = 0.0,
-        levels: tuple[IntArray, FloatArray] | None = None,
-    ) -> None:
-        self._total = float(weights.sum())
-        self._shares = weights / self._total
-        self._penalty = ridge * self._total
-        self.unbiased = not ridge
-        self._of_batch = of_batch
-        self._design, self._slopes = design, slopes
-        ones = np.ones((len(weights), int(levels is None)))  # without levels there is one intercept
-        self._n_ones = ones.shape[1]
-        self._features = np.column_stack([ones, features])
-        one_level: tuple[IntArray, FloatArray] = np.zeros(len(weights), dtype=np.int64), np.ones(1)
-        self._levels, self._targets = one_level if levels is None else levels
-        self._regressions: dict[Form, tuple[FloatArray, ...]] = {}
-
-    def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
-        """Return the influence of rows, by a regression of the values on the features."""
-        weights = self._design if form == "linear" else self._slopes
-        if form not in self._regressions:  # once for all groups
-            self._regressions[form] = self._regression(weights)
-        means, inner, inverse, leverage = self._regressions[form]
-        of_levels = self._level_means(values, weights)
-        slope = inverse @ ((weights[:, None] * inner).T @ (values - of_levels[self._levels]))
-        effects = of_levels - means @ slope
-        effects = np.vstack([effects - self._targets @ effects, 0.0 * effects[:1]])
-        of_batch = self._of_batch
-
-        def population(batch: pa.RecordBatch) -> FloatArray:
-            features, levels = of_batch(batch)
-            fitted: FloatArray = features @ slope[self._n_ones :] + effects[levels]
-            # A row with a value that no sample row has is not among those that are matched.
-            fitted[np.isnan(fitted).any(axis=1)] = 0.0
-            return fitted
-
-        fitted, leverage = believed(values, inner @ slope + of_levels[self._levels], leverage, form)
-        found = self._shares[:, None] * (values - fitted)
-        sizes = undamp(found, leverage, form, inside, self._shares)
-        return Influence(found, population, sizes=sizes)
-
-    def _level_means(self, values: FloatArray, weights: FloatArray) -> FloatArray:
-        if self._n_ones:
-            return np.zeros((1, values.shape[1]))
-        shape = len(weights), len(self._targets)
-        by_level = csr_array((weights, self._levels, np.arange(shape[0] + 1)), shape=shape).T
-        masses = np.bincount(self._levels, weights, shape[1])
-        return np.asarray(by_level @ values) / np.maximum(masses, np.finfo(float).tiny)[:, None]
-
-    def _regression(self, weights: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the levels' means of the features, what is left, its inverse, the leverage."""
-        means = self._level_means(self._features, weights)
-        inner = self._features - means[self._levels]
-        gram = weighted_moments(inner, weights).gram
-        gram.flat[self._n_ones * (len(gram) + 1) :: len(gram) + 1] += self._penalty
-        inverse = pseudo_inverse(gram) if len(gram) else gram
-        products = np.einsum("ij,ij->i", inner @ inverse, inner)
-        if not self._n_ones:
-            masses = np.bincount(self._levels, weights)
-            products += 1.0 / np.maximum(masses, np.finfo(float).tiny)[self._levels]
-        return means, inner, inverse, weights * products
-
-    def balance(self) -> Balance:
-        """Return the features, which are centred at the population's means."""
-        features = self._with_levels(self._targets)
-        return Balance(features, np.zeros(features.shape[1]))
-
-    def responses(self) -> FloatArray:
-        """Return F'(u) / F(u) times the features, and zero where a weight is."""
-        weights = self._shares * self._total
-        ratio = np.divide(self._slopes, weights, out=np.zeros_like(weights), where=weights > 0)
-        return ratio[:, None] * np.column_stack([np.ones(len(ratio)), self._with_levels(0.0)])
-
-    def _with_levels(self, centre: FloatArray | float) -> FloatArray:
-        """Return all features; the last level is determined by the others."""
-        ones = np.equal.outer(self._levels, np.arange(len(self._targets))) - centre
-        return np.column_stack([self._features[:, self._n_ones :], ones[:, :-1]])
-
-
-class CellShares(Linearisation):
-    """Weights under which each cell has the population's share.
-
-    Parameters
-    ----------
-    weights, design : ndarray of shape (n_rows,)
-    cells : ndarray of int of shape (n_rows,)
-        The cell of each row; -1 for none.
-    targets : ndarray of shape (n_cells,)
-        The population's total weight in each cell.
-    of_batch : callable
-        Takes rows of the population and a number for each cell, and returns the number of each row.
+        The level of each row, -1 for none, and the population's share of each.
     cautions : tuple of str
     """
 
     def __init__(
         self,
         weights: FloatArray,
+        features: FloatArray,
+        predict: Callable[[pa.RecordBatch, FloatArray, FloatArray], FloatArray],
         design: FloatArray,
-        cells: IntArray,
-        targets: FloatArray,
-        of_batch: Callable[[pa.RecordBatch, FloatArray], FloatArray],
+        slopes: FloatArray | None = None,
+        ridge: float = 0.0,
+        levels: tuple[IntArray, FloatArray] | None = None,
         cautions: tuple[str, ...] = (),
     ) -> None:
-        self._shares = weights / weights.sum()
-        self._design, self._cells, self._targets = design, cells, targets / targets.sum()
-        self._of_batch = of_batch
-        counted: BoolArray = (cells >= 0) & (design > 0)
-        alone = int((np.bincount(cells[counted], minlength=1) == 1).sum())
-        self.cautions = cautions
-        if alone:
-            self.cautions += (
-                f"{alone} sample rows are alone in their cell and have no residual: with "
-                'variance="hc3" they count with their deviation from the mean, otherwise not at '
-                "all, and the variance is too small.",
-            )
+        self._total = float(weights.sum())
+        self._shares = weights / self._total
+        self._penalty = ridge * self._total
+        self.unbiased, self.cautions = not ridge, cautions
+        self._features, self._predict = features, predict
+        one: tuple[IntArray, FloatArray] = np.zeros(len(weights), dtype=np.int64), np.ones(1)
+        found, targets = one if levels is None else levels
+        self._targets = np.append(targets, 0.0)  # the last level is none
+        self._levels = found % len(self._targets)
+        self._design = np.where(found < 0, 0.0, design)
+        self._slopes = slopes
+        self._regressions: dict[Form, tuple[FloatArray, ...]] = {}
 
     def influence(self, values: FloatArray, form: Form, inside: Entries | None = None) -> Influence:
-        """Return the influence of rows, by the means of the cells."""
-        n_cells, kept = len(self._targets), self._cells >= 0
-        cells, design = self._cells[kept], self._design[kept]
-        counts = np.bincount(cells, weights=design, minlength=n_cells)
-        divisor = np.maximum(counts, np.finfo(float).tiny)
-        means = np.zeros((n_cells, values.shape[1]))
-        for column in range(values.shape[1]):
-            sums = np.bincount(cells, weights=design * values[kept, column], minlength=n_cells)
-            means[:, column] = sums / divisor
-        fitted: FloatArray = np.zeros_like(values)
-        leverage: FloatArray = np.zeros(len(values))
-        fitted[kept], leverage[kept] = means[cells], design / divisor[cells]
-        centred = means - self._targets @ means
-        of_batch = self._of_batch
+        """Return the influence of rows, by a regression of the values on the features."""
+        plain = form == "linear" or self._slopes is None
+        weights: FloatArray = self._design if plain else self._slopes  # type: ignore[assignment]
+        if form not in self._regressions:  # once for all groups
+            self._regressions[form] = self._regression(weights)
+        means, inner, inverse, leverage = self._regressions[form]
+        of_levels = self._level_means(values, weights)
+        slope = inverse @ ((weights[:, None] * inner).T @ (values - of_levels[self._levels]))
+        effects = of_levels - means @ slope
+        effects -= self._targets @ effects
+        effects[-1] = 0.0
+        predict = self._predict
 
         def population(batch: pa.RecordBatch) -> FloatArray:
-            return np.column_stack([of_batch(batch, column) for column in centred.T])
+            return predict(batch, slope, effects)
 
+        fitted: FloatArray = inner @ slope + of_levels[self._levels]
         fitted, leverage = believed(values, fitted, leverage, form)
         found = self._shares[:, None] * (values - fitted)
         sizes = undamp(found, leverage, form, inside, self._shares)
         return Influence(found, population, sizes=sizes)
 
+    def _level_means(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        shape = len(weights), len(self._targets)
+        by_level = csr_array((weights, self._levels, np.arange(shape[0] + 1)), shape=shape).T
+        return np.asarray(by_level @ values) / self._masses(weights)[:, None]
+
+    def _masses(self, weights: FloatArray) -> FloatArray:
+        masses = np.bincount(self._levels, weights, len(self._targets))
+        return np.maximum(masses, np.finfo(float).tiny)
+
+    def _regression(self, weights: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the levels' means of the features, what is left, its inverse, the leverage."""
+        means = self._level_means(self._features, weights)
+        inner = self._features - means[self._levels]
+        gram = weighted_moments(inner, weights).gram
+        gram.flat[:: len(gram) + 1] += self._penalty
+        inverse = pseudo_inverse(gram) if len(gram) else gram
+        products = np.einsum("ij,ij->i", inner @ inverse, inner)
+        return means, inner, inverse, weights * (products + 1 / self._masses(weights)[self._levels])
+
     def balance(self) -> Balance:
-        """Return the cells."""
-        return Balance(None, self._targets, self._cells)
+        """Return the features, which are centred at the population's means; or the cells."""
+        if not self._features.shape[1]:
+            n_levels = len(self._targets) - 1
+            cells = np.where(self._levels == n_levels, -1, self._levels)
+            return Balance(None, self._targets[:-1], cells)
+        features = self._with_levels(self._targets)
+        return Balance(features, np.zeros(features.shape[1]))
+
+    def responses(self) -> FloatArray | None:
+        """Return F'(u) / F(u) times the features, and zero where a weight is."""
+        if self._slopes is None:
+            return None
+        weights = self._shares * self._total
+        ratio = np.divide(self._slopes, weights, out=np.zeros_like(weights), where=weights > 0)
+        ones = np.ones(len(ratio))
+        return ratio[:, None] * np.column_stack([ones, self._with_levels(self._targets * 0.0)])
+
+    def _with_levels(self, centre: FloatArray) -> FloatArray:
+        """Return all features; the last level is determined by the others."""
+        ones = np.equal.outer(self._levels, np.arange(len(self._targets))) - centre
+        return np.column_stack([self._features, ones[:, :-2]])
 
 
 def believed(

@@ -7,7 +7,7 @@ population and in the sample. It is estimated in four steps:
    (:mod:`.two_samples`);
 2. models of the ratio, each fitted outside of a fold, so that the weight of a sample row comes from
    a model that has not seen its values (:mod:`.ratio_models`);
-3. one ratio out of those of the models: a product of powers (:mod:`.pool`), or a map of scores;
+3. one ratio out of those of the models: a product of powers (:mod:`.auto`), or a map of scores;
 4. a cap: no weight is more than ``max_weight`` times the mean.
 
 :class:`unskew.ClassifierWeights`, :class:`unskew.AutoWeights` and
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
-from unskew._compat import Interval, StrOptions
-from unskew.numerics.ratio_loss import Sided
+from unskew.errors import ParameterError
+from unskew.numerics.ratio_loss import Sided, pool_exponents, pool_ratios
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import ratio_cap
 from unskew.population.about import About
@@ -34,6 +34,7 @@ from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.level_models import LevelModels, LevelTilt
+from unskew.weighters.parameters import TwoOrMore
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import width_of_models
 from unskew.weighters.two_samples import TwoSamples, hash_values, rows_within
@@ -63,41 +64,21 @@ class RatioWeighter(InductiveWeighter):
         The share of the population with values that no sample row has. They train no model.
     """
 
-    population_rows: int | Literal["auto"] = "auto"
+    population_rows: TwoOrMore | Literal["auto"] | None = "auto"
 
     traits = replace(
         InductiveWeighter.traits,
         uncovered_means="the share of the population with values that no sample row has",
         refused_above=0.99,
         smoothed_by=("a smaller max_weight",),
-        saved_types=(
-            "functools.partial",  # boosted trees with categories keep a check of their input
-            "sklearn.compose._column_transformer._RemainderColsList",
-            "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-            "sklearn.utils.validation.check_array",
-            "unskew.numerics.ratio_loss.ScoreMap",
-            "unskew.numerics.value_folds.ValueFolds",
-            "unskew.population.about.About",
-            "unskew.rows.tables.Form",
-            "unskew.weighters.boosted_models.BoostedModels",
-            "unskew.weighters.boosted_models.ScoreTilt",
-            "unskew.weighters.boosted_models.TreeBins",
-            "unskew.weighters.level_models.LevelBlock",
-            "unskew.weighters.level_models.LevelModels",
-            "unskew.weighters.level_models.LevelTilt",
-            "unskew.weighters.logistic_models.LogisticModels",
-            "unskew.weighters.ratio_models.ClassifierModels",
-            "unskew.weighters.ratio_models.WeighterModels",
-            "unskew.weighters.selection_features.LevelCodes",
-            "unskew.weighters.selection_features.SelectionFeatures",
-        ),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
-        "population_rows": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
-    }
 
     def _question(self, sample: Sample, about: About) -> Question[Summaries]:
+        if self.population_rows is None:
+            raise ParameterError(
+                "population_rows=None, a fit over all rows by many passes, was removed. Give a "
+                'number of rows, as large as the population if you like, or "auto".'
+            )
         self._check_parameters()
         rows = self._learned_from(sample)[1]
         asked = [Reservoir(rows), *self._further(sample, about)]
@@ -202,3 +183,8 @@ class RatioWeighter(InductiveWeighter):
 
     def _describe_unseen(self) -> str:
         return "the models take such a value for none of those that they know"
+
+
+def learn_pool(scores: list[Sided], shares: Sided) -> partial[Sided]:
+    """Return the pool with the least loss on rows with these log ratios."""
+    return partial(pool_ratios, exponents=pool_exponents(scores, shares))

@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,31 +28,28 @@ _ABOUT = "unskew.json"
 _OVERHEAD = 2**20  # bytes of an archive beside its contents, which is more than any has
 _LARGEST_ABOUT = 10_000
 
-_ALWAYS_TRUSTED = (
+_OWN_ROOMS = ("numerics", "rows", "overlap", "weighters")
+"""The folders of unskew whose classes only hold numbers: creating one neither reads nor runs."""
+_FURTHER = {
+    "functools.partial",  # boosted trees with categories keep a check of their input
     "numpy.dtype",
-    "unskew.overlap.overlap.Overlap",
-    "unskew.overlap.overlap.OverlapRule",
-    "unskew.rows.encode.ColumnCodes",
-    "unskew.rows.encode.CategoryCode",
-    "unskew.rows.encode.EmptyCode",
-    "unskew.rows.encode.NumberCode",
-    "unskew.rows.encode.TimeCode",
-    "unskew.rows.feature_space.FeatureSpace",
-    "unskew.rows.feature_space.OneHot",
-)
-"""What the file of any weighter may hold beside NumPy arrays and scikit-learn's estimators."""
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",  # nodes are checked
+    "sklearn.tree._tree.Tree",  # likewise
+    "sklearn.utils.validation.check_array",
+    "unskew.population.about.About",
+}
+"""What else a file may hold beside NumPy arrays and scikit-learn's estimators."""
 
 
-def _trusted() -> set[str]:
-    """Return the types that unskew's own weighters consist of; each names its own."""
-    import unskew
-
-    trusted = set(_ALWAYS_TRUSTED)
-    for name in unskew.__all__:
-        weighter = getattr(unskew, name)
-        if isinstance(weighter, type) and issubclass(weighter, InductiveWeighter):
-            trusted |= {f"{weighter.__module__}.{name}", *weighter.traits.saved_types}
-    return trusted
+def _is_trusted(name: str) -> bool:
+    """Return whether a type is one that unskew's own weighters consist of."""
+    module, _, own = name.rpartition(".")
+    package, _, inner = module.partition(".")
+    if package != "unskew" or inner.split(".")[0] not in _OWN_ROOMS:
+        return name in _FURTHER
+    found = getattr(import_module(module), own, None)
+    return isinstance(found, type) and found.__module__ == module
 
 
 def save_weighter(weighter: InductiveWeighter, path: str | Path | BinaryIO) -> None:
@@ -184,15 +182,15 @@ def _load(path: Path, data: bytes, further: set[str], max_bytes: int) -> Inducti
     import skops.io
 
     _check_about(path, data, max_bytes)
-    allowed = _trusted() | further
-    if untrusted := sorted(set(skops.io.get_untrusted_types(data=data)) - allowed):
+    held = set(skops.io.get_untrusted_types(data=data))
+    if untrusted := sorted(one for one in held - further if not _is_trusted(one)):
         names = ", ".join(untrusted)
         raise InputError(
             f"'{path}' is refused: it holds {names}, which is not part of unskew or scikit-learn. "
             "Nothing in it was run. If you trust the file: load_weighter(path, "
             f"trusted={sorted({*untrusted, *further})})."
         )
-    weighter = skops.io.loads(data, trusted=sorted(allowed))
+    weighter = skops.io.loads(data, trusted=sorted(held))
     if not isinstance(weighter, InductiveWeighter) or not hasattr(weighter, "scale_"):
         raise _damaged(path, "it holds no fitted weighter")
     weighter._check_state()

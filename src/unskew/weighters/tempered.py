@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from unskew._compat import Interval, validate_parameters
+from unskew._compat import validate_parameters
 from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import ratio_cap
@@ -20,6 +19,7 @@ from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.parameters import AtLeastOne, AtLeastZero
 
 
 def _can_weigh(tempered: Any) -> bool:
@@ -67,20 +67,14 @@ class Tempered(InductiveWeighter):
     """
 
     weighter: Weighter = field(kw_only=False)
-    power: float = 1.0
-    max_weight: float | None = None
+    power: AtLeastZero = 1.0
+    max_weight: AtLeastOne | None = None
 
     traits = replace(
         InductiveWeighter.traits,
         assumes="what its weighter assumes, apart from the strength of the correction",
         not_certifiable="tempered weights are not those of the counts",
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InductiveWeighter._parameter_constraints,
-        "weighter": [Weighter],
-        "power": [Interval(Real, 0, None, closed="left")],
-        "max_weight": [Interval(Real, 1, None, closed="left"), None],
-    }
 
     def _inner(self) -> Any:
         """Return the other weighter, not fitted."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, replace
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
-from unskew._compat import Interval, StrOptions
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.cell_routing import TreeRouting
 from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
@@ -20,6 +18,7 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.progress import tell
 from unskew.rows.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
+from unskew.weighters.parameters import OneOrMore, TwoOrMore
 
 FINEST_LEAF = 4
 """The smallest leaf that min_samples_leaf="bound" tries: the paper's."""
@@ -95,32 +94,18 @@ class TreeWeights(CellWeighter):
     array([0.5, 1.5])
     """
 
-    min_samples_leaf: int | Literal["bound"] = 4
-    max_leaf_nodes: int | None = None
-    max_depth: int | None = None
+    min_samples_leaf: OneOrMore | Literal["bound"] = 4
+    max_leaf_nodes: TwoOrMore | None = None
+    max_depth: OneOrMore | None = None
     task: Literal["auto", "regression", "classification"] = "auto"
     honest: bool = False
 
     traits = replace(
         CellWeighter.traits,
         assumes="within a leaf, every row is equally likely to be selected",
-        saved_types=(
-            *CellWeighter.traits.saved_types,
-            "sklearn.tree._tree.Tree",  # its nodes are checked when it is loaded
-            "unskew.numerics.cell_routing.TreeRouting",  # likewise
-            "unskew.weighters.tree._TreePartition",
-        ),
         smoothed_by=("a larger min_samples_leaf",),
         sharpened_by=("a smaller min_samples_leaf",),
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CellWeighter._parameter_constraints,
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"bound"})],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "task": [StrOptions({"auto", "regression", "classification"})],
-        "honest": ["boolean"],
-    }
 
     @property
     def counts_one_half(self) -> bool:
@@ -129,7 +114,7 @@ class TreeWeights(CellWeighter):
 
     @property
     def partition_assumption(self) -> str:
-        """What a certificate has to assume of how the leaves were grown."""
+        """What a certificate has to assume of how the cells were made."""
         if self.honest:
             return (
                 "the leaves were grown on one half of the sample and counted on the other, and the "
@@ -172,7 +157,7 @@ class TreeWeights(CellWeighter):
                 )
                 for one in counted
             ]
-            cells = [one.locator.locate(sample.batch, side="sample")[0] for one in counted]
+            cells = [one.cells.locate(sample.batch, side="sample")[0] for one in counted]
             found = choose_granularity(
                 [estimation_bound(*pair, DELTA) for pair in counts],
                 [expected_noise(*pair) for pair in counts],
@@ -181,11 +166,11 @@ class TreeWeights(CellWeighter):
                     for one, located in zip(counted, cells, strict=True)
                 ],
             )
-            sizes = [one.learned.min_samples_leaf for one in counted]
+            sizes = [one.cells.learned.min_samples_leaf for one in counted]
             parts = zip(found.estimation, found.smoothing, strict=True)
             self.leaf_sizes_ = dict(zip(sizes, parts, strict=True))
             chosen = counted[found.chosen]
-        self.tree_ = chosen.learned
+        self.tree_ = chosen.cells.learned
         self.min_samples_leaf_ = int(self.tree_.min_samples_leaf)
         return chosen
 
@@ -210,7 +195,8 @@ class TreeWeights(CellWeighter):
                 f"A {task} tree could not be grown on these labels: {error}"
             ) from error
         encoder = sample.codes.in_precision(np.float32)
-        return Cells(encoder, _TreePartition(tree), values, counted, tree)
+        partition = _TreePartition(tree)
+        return Cells(sample, encoder, partition, values, self.empty, counted=counted, learned=tree)
 
     def _halves(self, sample: Sample, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +46,7 @@ BYTES_PER_VALUE = 8
 FEWEST = 1_000
 
 
-def rows_within(
-    population_rows: int | Literal["auto"], sample_rows: int, width: int
-) -> tuple[int, int]:
+def rows_within(population_rows: int | str | None, sample_rows: int, width: int) -> tuple[int, int]:
     """Return the rows of sample and population: for "auto", all and max(100,000, 20 m).
 
     Where these do not fit in 1 GB with ``width`` numbers a row, the population gets fewer, down to
