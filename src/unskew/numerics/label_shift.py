@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from unskew.numerics.density_ratio import solve_kliep
 from unskew.numerics.newton import minimise
@@ -31,7 +31,7 @@ class Calibration(NamedTuple):
 
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return calibrated probabilities; the classes are the last axis."""
-        return softmax(self.slope * _log(probabilities) + self.bias)
+        return softmax(self.slope * _log(probabilities) + self.bias, axis=-1)
 
 
 def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatArray) -> Calibration:
@@ -56,7 +56,7 @@ def fit_calibration(probabilities: FloatArray, labels: IntArray, weight: FloatAr
         return float(0.5 * _RIDGE * ((params - neutral) ** 2).sum() - fit)
 
     def derivatives(params: FloatArray) -> tuple[FloatArray, FloatArray]:
-        fitted = softmax(terms(params))
+        fitted = softmax(terms(params), axis=-1)
         # For the logits z = slope · log p + bias, the gradient is Σ (hit − fitted) dz, and the
         # information the covariance of dz under the fitted probabilities.
         gap = weight[:, None] * (hits - fitted)
@@ -194,36 +194,3 @@ def adjusted(probabilities: FloatArray, weights: FloatArray) -> FloatArray:
     """
     raised = probabilities * weights
     return raised / raised.sum(axis=-1, keepdims=True)
-
-
-def softmax(scores: FloatArray) -> FloatArray:
-    """Return e^score, normalised over the last axis.
-
-    Examples
-    --------
-    >>> softmax(np.array([0.0, np.log(3.0)]))
-    array([0.25, 0.75])
-    """
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    result: FloatArray = powers / powers.sum(axis=-1, keepdims=True)
-    return result
-
-
-class LinearClasses(NamedTuple):
-    """A fitted logistic regression: a row of coefficients for each class, or one for two classes.
-
-    Examples
-    --------
-    >>> LinearClasses(np.array([[1.0]]), np.zeros(1)).predict_proba(np.array([[np.log(3.0)]]))
-    array([[0.25, 0.75]])
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-
-    def predict_proba(self, points: FloatArray) -> FloatArray:
-        """Return the probabilities of the classes."""
-        scores = points @ self.coef.T + self.intercept
-        if scores.shape[1] == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        return softmax(scores)

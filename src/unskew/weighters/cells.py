@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -95,6 +95,9 @@ class CellWeighter(InductiveWeighter, ABC):
 
     empty: Empty = "merge"
 
+    _cautions: ClassVar[tuple[str, ...]] = ()
+    """What a variance with these cells as given leaves out."""
+
     traits = replace(
         InductiveWeighter.traits,
         assumes="within a cell, every row is equally likely to be selected",
@@ -170,11 +173,12 @@ class CellWeighter(InductiveWeighter, ABC):
         )
 
     def linearisation(self, sample: Sample) -> Linearisation | None:
+        """Return how the weights follow the rows, with the cells as they are."""
         if self.counts_one_half:
             return None
         counted = (self.cells_ >= 0) & (sample.design > 0)
         alone = int((np.bincount(self.cells_[counted], minlength=1) == 1).sum())
-        cautions = self.linearisation_cautions()
+        cautions = self._cautions
         if alone:
             cautions += (
                 f"{alone} sample rows are alone in their cell and have no residual: with "
@@ -194,10 +198,6 @@ class CellWeighter(InductiveWeighter, ABC):
             levels=(self.cells_, targets / targets.sum()),
             cautions=cautions,
         )
-
-    def _linearisation_cautions(self) -> tuple[str, ...]:
-        """Return what a variance with these cells as given leaves out."""
-        return ()
 
     @property
     def rows_in_cells(self) -> Examined | None:

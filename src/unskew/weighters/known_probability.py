@@ -193,6 +193,7 @@ class Unweighted(InductiveWeighter):
         return sample.design
 
     def linearisation(self, sample: Sample) -> Linearisation:
+        """Return that the weights follow nothing."""
         return KnownWeights(sample.design)
 
     def _weigh(self, sample: Sample) -> FloatArray:

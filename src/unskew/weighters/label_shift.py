@@ -4,12 +4,13 @@ If p(x | y) is the same in sample and population, the shares of the classes ther
 classifier predicts: its mean prediction is :math:`E_U[\hat p] = C w`, where C is the matrix of what
 it predicts where the label is j, and w the weights of the classes
 (:mod:`unskew.numerics.label_shift`). Each sample row is scored by a model that was fitted without
-it, the population by all models in one pass. Whether p(x | y) is unchanged is tested on drawn rows.
+it; rows drawn from the population are scored by all models, and tell whether p(x | y) is unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -26,7 +27,6 @@ from unskew._compat import HasMethods
 from unskew.errors import InputError, LabelShiftWarning, LearnerError, ParameterError, warn_caller
 from unskew.numerics.label_shift import (
     Calibration,
-    LinearClasses,
     adjusted,
     by_class,
     evidence,
@@ -37,102 +37,17 @@ from unskew.numerics.label_shift import (
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.about import About
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Question, Summaries, Summary
+from unskew.population.summaries import Question, Summary
 from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.sample import Sample
-from unskew.rows.tables import Form, RowBlock
-from unskew.weighters.base import Weighter
+from unskew.rows.tables import Form
+from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.parameters import OnUncovered, TwoOrMore
 from unskew.weighters.ratio_models import trained
-
-
-class Binned(Summary):
-    """The weight in each of many equal bins from 0 to 1, and where in it the rows are on average.
-
-    Parameters
-    ----------
-    columns : sequence of int
-        The columns of an encoded block whose entries are counted, all in one histogram.
-    n_bins : int
-
-    Examples
-    --------
-    >>> binned = Binned([0], n_bins=2)
-    >>> binned.update(RowBlock(np.array([[0.1], [0.2], [0.9]]), np.ones(3)))
-    >>> binned.weight, binned.points
-    (array([2., 1.]), array([0.15, 0.9 ]))
-    """
-
-    shared = frozenset({"columns", "n_bins"})
-    added = ("mass", "sums")
-
-    def __init__(self, columns: list[int], *, n_bins: int = 20_000) -> None:
-        self.columns = columns
-        self.n_bins = n_bins
-        self.mass: FloatArray = np.zeros(n_bins)
-        self.sums: FloatArray = np.zeros(n_bins)
-
-    def update(self, rows: RowBlock) -> None:
-        """Count the rows of a block."""
-        for column in self.columns:
-            values = rows.batch[:, column]
-            bins = np.minimum((values * self.n_bins).astype(np.int64), self.n_bins - 1)
-            self.mass += np.bincount(bins, rows.weight, self.n_bins)
-            self.sums += np.bincount(bins, rows.weight * values, self.n_bins)
-
-    @property
-    def weight(self) -> FloatArray:
-        """The weight in each bin that has any."""
-        return self.mass[self.mass > 0]
-
-    @property
-    def points(self) -> FloatArray:
-        """The mean of the rows in each of these bins."""
-        return self.sums[self.mass > 0] / self.weight
-
 
 _SIGNIFICANT = 0.01
 _LARGE = 0.1
 """The difference, in standard deviations, from which a significant one is warned of."""
-
-
-@dataclass(frozen=True)
-class ClassScores:
-    """What each of several models says of rows.
-
-    Attributes
-    ----------
-    models : list of fitted classifiers
-    columns : ndarray of int
-        Which of a model's classes each class of the sample is.
-    form : Form or None
-        The form in which the models take rows; None for points of ``space``.
-    space : FeatureSpace
-    calibration : Calibration or None
-    """
-
-    models: list[Any]
-    columns: IntArray
-    form: Form | None
-    space: FeatureSpace
-    calibration: Calibration | None = None
-
-    def rows(self, batch: pa.RecordBatch, *, side: str) -> Any:
-        """Return rows as the models take them."""
-        if self.form is not None:
-            return self.form.of(pa.Table.from_batches([batch]))
-        points = self.space.transform(batch, side=side).values
-        self.space.check_distances(points, side=side)
-        return points
-
-    def raw(self, rows: Any) -> Iterator[FloatArray]:
-        """Yield what each model says, as it says it."""
-        for model in self.models:
-            yield np.asarray(model.predict_proba(rows), dtype=np.float64)[:, self.columns]
-
-    def calibrated(self, probabilities: FloatArray) -> FloatArray:
-        """Return calibrated probabilities."""
-        return probabilities if self.calibration is None else self.calibration(probabilities)
 
 
 def check_classifier(classifier: Any, classes: Any, *, prefit: bool) -> None:
@@ -153,43 +68,98 @@ def check_classifier(classifier: Any, classes: Any, *, prefit: bool) -> None:
         raise InputError(f"The classifier does not know the class '{unknown[0]}' of y.")
 
 
-def cross_fit(
-    classifier: Any, sample: Sample, labels: IntArray, n_folds: int, seed: Any
-) -> tuple[ClassScores, FloatArray]:
+class ClassModels(NamedTuple):
+    """Models of the classes, and the sample as they see it: each row by a model without it.
+
+    Attributes
+    ----------
+    models : list of fitted classifiers
+    columns : ndarray of int
+        Which of a model's classes each class of the sample is.
+    form : Form or None
+        The form in which the models take rows; None for points of ``space``.
+    space : FeatureSpace
+    classes : ndarray
+    labels : ndarray of int of shape (n_rows,)
+        The class of each row.
+    points : ndarray of shape (n_rows, n_features)
+    held_out : ndarray of shape (n_rows, n_classes)
+        The probabilities of the classes.
+    counting : ndarray of int
+        Which rows these are: those with a positive weight, in the sample's fixed order.
+    calibration : Calibration or None
+    """
+
+    models: list[Any]
+    columns: IntArray
+    form: Form | None
+    space: FeatureSpace
+    classes: NDArray[Any]
+    labels: IntArray
+    points: FloatArray
+    held_out: FloatArray
+    counting: IntArray
+    calibration: Calibration | None = None
+
+    def score(self, drawn: Reservoir) -> ScoredRows:
+        """Score rows of the population by all models."""
+        points = self.space.transform(drawn.rows, side="population").values
+        self.space.check_distances(points, side="population")
+        table = pa.Table.from_batches([drawn.rows])
+        rows = points if self.form is None else self.form.of(table)
+        each = []
+        for model in self.models:
+            said = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, self.columns]
+            each.append(said if self.calibration is None else self.calibration(said))
+        return ScoredRows(np.stack(each, axis=1), points, drawn.weight)
+
+
+def cross_fit(classifier: Any, sample: Sample, labels: IntArray, n_folds: int, seed: Any) -> Any:
     """Fit a model for each fold; return them, and the sample's probabilities by models without it.
 
     Without a classifier, it is a logistic regression in the sample's feature space.
     """
     from sklearn.linear_model import LogisticRegression
 
-    space, points = sample.points("standard")
-    form = None if classifier is None else sample.form
+    points = sample.points("standard").values
     table = pa.Table.from_batches([sample.batch])
 
     def take(places: IntArray) -> Any:
-        return points[places] if form is None else form.of(table.take(pa.array(places)))
+        if classifier is None:
+            return points[places]
+        return sample.form.of(table.take(pa.array(places)))
 
-    scores = ClassScores([], np.arange(int(labels.max()) + 1), form, space)
-    held_out = np.empty((len(labels), len(scores.columns)))
+    models, held_out = [], np.empty((len(labels), int(labels.max()) + 1))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for train, rest in folds.split(np.zeros(len(labels)), labels):
         model = LogisticRegression(max_iter=1000) if classifier is None else clone(classifier)
         task = f"on {len(train)} rows of the sample"
         model = trained(model, take(train), sample.labels[train], sample.design[train], task)
-        if classifier is None:
-            model = LinearClasses(model.coef_, model.intercept_)
-        scores.models.append(model)
+        models.append(model)
         held_out[rest] = model.predict_proba(take(rest))
-    return scores, held_out
+    return models, held_out
 
 
-def score_prefit(
-    classifier: Any, sample: Sample, classes: NDArray[Any]
-) -> tuple[ClassScores, FloatArray]:
-    """Return the fitted classifier, and the sample's probabilities by it."""
-    columns = np.array([list(classifier.classes_).index(label) for label in classes])
-    scores = ClassScores([classifier], columns, sample.form, sample.points("standard").space)
-    return scores, next(scores.raw(scores.rows(sample.batch, side="sample")))
+class ScoredRows(NamedTuple):
+    """Population rows that were drawn, as all models and the features see them.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_rows, n_models, n_classes)
+        Calibrated.
+    points : ndarray of shape (n_rows, n_features)
+    weight : ndarray of shape (n_rows,)
+    """
+
+    probabilities: FloatArray
+    points: FloatArray
+    weight: FloatArray
+
+    @property
+    def effective_rows(self) -> float:
+        """As many rows as the design weights leave, by Kish's formula."""
+        share = self.weight / self.weight.max()
+        return float(share.sum() ** 2 / (share @ share))
 
 
 @dataclass(frozen=True)
@@ -243,97 +213,6 @@ class LabelShiftTest:
         )
 
 
-class ClassPredictions(Summary):
-    """What all models say of the population: with two classes a histogram, otherwise the mean.
-
-    The histogram is of what they say before calibration, which is a function of it: that spares
-    calibrating every row.
-    """
-
-    shared = frozenset({"scores"})
-    added = ("sums", "mass", "n_rows", "squares")
-
-    def __init__(self, scores: ClassScores) -> None:
-        self.scores = scores
-        self.sums = np.zeros(len(scores.columns))
-        self.mass, self.n_rows, self.squares = 0.0, 0, 0.0
-        columns = list(range(len(scores.models) if len(scores.columns) == 2 else 0))
-        self.binned = Binned(columns)
-
-    def update(self, rows: RowBlock) -> None:
-        """Score a block."""
-        said = self.scores.raw(self.scores.rows(rows.batch, side="population"))
-        if self.binned.columns:
-            second = np.column_stack([probabilities[:, 1] for probabilities in said])
-            self.binned.update(replace(rows, batch=second))
-        else:
-            for probabilities in said:
-                self.sums += rows.weight @ self.scores.calibrated(probabilities)
-        self.mass += float(rows.weight.sum())
-        self.n_rows += len(rows)
-        with np.errstate(over="ignore", under="ignore"):
-            self.squares += float(rows.weight @ rows.weight)
-
-    def means(self) -> FloatArray:
-        """Return the mean calibrated probabilities, over rows and models."""
-        if not self.binned.columns:
-            return self.sums / self.sums.sum()
-        probabilities, weight = self.distribution()
-        return np.average(probabilities, axis=0, weights=weight)
-
-    def distribution(self) -> tuple[FloatArray, FloatArray]:
-        """Return calibrated probabilities of the histogram's bins, and their weights."""
-        points = self.binned.points
-        return self.scores.calibrated(np.column_stack([1 - points, points])), self.binned.weight
-
-    @property
-    def effective_rows(self) -> float:
-        """As many rows as the design weights leave, by Kish's formula, whatever their unit."""
-        if not 0 < self.squares < np.inf:  # weights too small or large for squares
-            return self.n_rows
-        return float(self.mass / np.sqrt(self.squares)) ** 2
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """Population rows that were drawn, as all models and the features see them.
-
-    Attributes
-    ----------
-    probabilities : ndarray of shape (n_rows, n_models, n_classes)
-        Calibrated.
-    points : ndarray of shape (n_rows, n_features)
-    weight : ndarray of shape (n_rows,)
-    """
-
-    probabilities: FloatArray
-    points: FloatArray
-    weight: FloatArray
-
-    @classmethod
-    def from_reservoir(cls, drawn: Reservoir, scores: ClassScores) -> ScoredRows:
-        """Score the rows of a reservoir."""
-        points = scores.space.transform(drawn.rows, side="population").values
-        scores.space.check_distances(points, side="population")
-        said = scores.raw(scores.rows(drawn.rows, side="population"))
-        each = np.stack([scores.calibrated(probabilities) for probabilities in said], axis=1)
-        return cls(each, points, drawn.weight / drawn.weight.max())
-
-    @property
-    def effective_rows(self) -> float:
-        """As many rows as the design weights leave."""
-        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
-
-    def means(self) -> FloatArray:
-        """Return the mean probabilities, over rows and models."""
-        return np.average(self.probabilities.mean(axis=1), axis=0, weights=self.weight)
-
-    def distribution(self) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities, one after another by each model, and their weights."""
-        _, n_models, n_classes = self.probabilities.shape
-        return self.probabilities.reshape(-1, n_classes), np.repeat(self.weight, n_models)
-
-
 def find_difference(
     drawn: ScoredRows, explained: FloatArray, sample_parts: FloatArray, names: list[str]
 ) -> LabelShiftTest:
@@ -361,19 +240,6 @@ def find_difference(
     worst = int(z.argmax())
     p_value = min(1.0, 2.0 * float(norm.sf(z[worst])) * len(names))
     return LabelShiftTest(p_value, names[worst], float(mean[worst]))
-
-
-class _Learned(NamedTuple):
-    """What the question was asked with."""
-
-    scores: ClassScores
-    classes: NDArray[Any]
-    labels: IntArray
-    held_out: FloatArray
-    points: FloatArray
-    """The sample's features."""
-    counting: IntArray
-    """Which rows these are: those with a positive weight, in the sample's fixed order."""
 
 
 class LabelShiftWeights(Weighter):
@@ -405,9 +271,9 @@ class LabelShiftWeights(Weighter):
         is, and weights of a sample that was not selected stay near one. The population counts
         with its effective size, whatever the unit of its weights: where they count equal rows, as
         in a table of groups, that is too small, and False is right.
-    population_rows : int, default=20_000
-        How many population rows are drawn, for ``shift_test_`` and for "mlls" with more than two
-        classes. Otherwise all rows count: with two classes in a histogram, with "bbse" in a mean.
+    population_rows : int, default=100_000
+        How many population rows are drawn, uniformly, and scored by all models; all if it has
+        fewer.
     <Weighter parameters>
 
     Attributes
@@ -454,7 +320,7 @@ class LabelShiftWeights(Weighter):
     cv: TwoOrMore = 5
     prefit: bool = False
     shrink: bool = True
-    population_rows: TwoOrMore = 20_000
+    population_rows: TwoOrMore = 100_000
     overlap: OnUncovered = "ignore"
 
     traits = replace(
@@ -474,25 +340,28 @@ class LabelShiftWeights(Weighter):
         classes, labels = self._classes(sample)
         space, points = sample.points("standard")
         space.check_distances(points, side="sample")
+        columns, form = np.arange(len(classes)), None if self.classifier is None else sample.form
         if self.classifier is not None:
             check_classifier(self.classifier, classes, prefit=self.prefit)
-        if self.prefit:
-            if self.classifier is None:
-                raise ParameterError("prefit=True needs a classifier, which was not given.")
-            scores, held_out = score_prefit(self.classifier, sample, classes)
-        else:
+        if not self.prefit:
             n_folds = min(self.cv, int(np.bincount(labels).min()))
-            scores, held_out = cross_fit(
+            models, held_out = cross_fit(
                 self.classifier, sample, labels, n_folds, self.random_state
             )
-        if self.calibrate:
-            calibration = fit_calibration(held_out, labels, sample.design)
-            scores, held_out = replace(scores, calibration=calibration), calibration(held_out)
-        learned = _Learned(scores, classes, labels, held_out, points, counting)
-        asked: list[Summary] = [Reservoir(self.population_rows)]
-        if self.method != "mlls" or len(classes) == 2:
-            asked.append(ClassPredictions(scores))
-        return Question(Summaries(asked), learned)
+        elif form is not None:
+            models = [self.classifier]
+            columns = np.array([list(models[0].classes_).index(label) for label in classes])
+            rows = form.of(pa.Table.from_batches([sample.batch]))
+            held_out = np.asarray(models[0].predict_proba(rows), dtype=np.float64)[:, columns]
+        else:
+            raise ParameterError("prefit=True needs a classifier, which was not given.")
+        calibration = fit_calibration(held_out, labels, sample.design) if self.calibrate else None
+        if calibration is not None:
+            held_out = calibration(held_out)
+        learned = ClassModels(
+            models, columns, form, space, classes, labels, points, held_out, counting, calibration
+        )
+        return Question(Reservoir(self.population_rows), learned)
 
     def _classes(self, sample: Sample) -> tuple[NDArray[Any], IntArray]:
         """Return the classes, and the number of each row's."""
@@ -522,10 +391,22 @@ class LabelShiftWeights(Weighter):
         return classes, labels
 
     def _solve(self, sample: Sample, answer: Any) -> FloatArray:
-        learned: _Learned = answer.learned
-        reservoir, *scored = answer.summary.parts
-        drawn = ScoredRows.from_reservoir(reservoir, learned.scores)
-        asked: ScoredRows | ClassPredictions = scored[0] if scored else drawn
+        learned: ClassModels = answer.learned
+        return self._solve_scored(sample, learned, learned.score(answer.summary))
+
+    def _replicator(self, sample: Sample, answer: Any) -> Replicator:  # noqa: ARG002
+        """Return how to solve for other weights: rows are scored once."""
+        learned: ClassModels = answer.learned
+        drawn = learned.score(answer.summary)
+
+        def solve(replicate: Sample, redrawn: Any) -> tuple[Weighter, FloatArray]:
+            twin, again = copy.copy(self), drawn._replace(weight=redrawn.summary.weight)
+            return twin, twin._solve_scored(replicate, learned, again)
+
+        return solve
+
+    def _solve_scored(self, sample: Sample, learned: ClassModels, drawn: ScoredRows) -> FloatArray:
+        """Return the weights of the sample's rows, from the scores of both sides."""
         design = sample.ordered.design[learned.counting]  # of a replicate, some may be zero
         design = design / design.max() if design.any() else design
         if not np.bincount(learned.labels, design).all():
@@ -538,31 +419,33 @@ class LabelShiftWeights(Weighter):
         prior = design @ learned.held_out
         self.classes_ = learned.classes
         self.sample_shares_ = np.bincount(learned.labels, design)
-        means = asked.means()
+        _, n_models, n_classes = drawn.probabilities.shape
+        means = np.average(drawn.probabilities.mean(axis=1), axis=0, weights=drawn.weight)
         if self.method == "mlls":
-            probabilities, mass = asked.distribution()
-            found = most_likely_shares(probabilities, mass, prior)
+            mass = np.repeat(drawn.weight / drawn.weight.max(), n_models)
+            rows = drawn.probabilities.reshape(-1, n_classes)  # by one model after the other
+            found = most_likely_shares(rows, mass, prior)
             weights: FloatArray = found.shares / prior
             self.gap_ = found.gap
         else:
             weights = self._linear(matrix, means)
         weights = weights / (self.sample_shares_ @ weights)
-        chance = (learned.held_out, learned.labels, design, means, asked.effective_rows)
+        chance = (learned.held_out, learned.labels, design, means, drawn.effective_rows)
         self.shrinkage_ = evidence(*chance) if self.shrink else 1.0
         weights = 1.0 + self.shrinkage_ * (weights - 1.0)
         self.class_weights_: FloatArray = weights
         self.population_shares_ = weights * self.sample_shares_
         left = learned.points - learned.held_out @ explained
         parts = (design * weights[learned.labels])[:, None] * left
-        names = learned.scores.space.labels()
+        names = learned.space.labels()
         self.shift_test_: LabelShiftTest = find_difference(drawn, explained, parts, names)
         if not self.shift_test_.holds:
             warn_caller(LabelShiftWarning(str(self.shift_test_)))
         counts = sample.design > 0
-        rows = np.zeros(len(sample))
         labels = np.searchsorted(self.classes_, sample.labels[counts])
-        rows[counts] = sample.design[counts] * weights[labels]
-        return rows
+        found_weights = np.zeros(len(sample))
+        found_weights[counts] = sample.design[counts] * weights[labels]
+        return found_weights
 
     def _linear(self, matrix: FloatArray, means: FloatArray) -> FloatArray:
         if np.linalg.cond(matrix) > 1e6:

@@ -100,6 +100,10 @@ class TreeWeights(CellWeighter):
     task: Literal["auto", "regression", "classification"] = "auto"
     honest: bool = False
 
+    _cautions = (
+        "The leaves were grown on the labels that are averaged, so that the standard error is too "
+        "small; honest=True grows them on other rows.",
+    )
     traits = replace(
         CellWeighter.traits,
         assumes="within a leaf, every row is equally likely to be selected",
@@ -123,12 +127,6 @@ class TreeWeights(CellWeighter):
         return (
             "the leaves were fixed without looking at who was selected: not true here, because "
             "they were grown on the rows that they count; honest=True grows them on others"
-        )
-
-    def _linearisation_cautions(self) -> tuple[str, ...]:
-        return (
-            "The leaves were grown on the labels that are averaged, so that the standard error is "
-            "too small; honest=True grows them on other rows.",
         )
 
     def _cells(self, sample: Sample) -> list[Cells]:
