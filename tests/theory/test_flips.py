@@ -15,8 +15,9 @@ from tests.theory.helpers import BUCKETS
 from unskew import Population, Reweighted, TreeWeights
 from unskew.errors import InputError, MismatchError
 from unskew.theory import certificate
-from unskew.theory.flips import Ellipsoid, PerDraw, WithinEllipsoid
-from unskew.theory.kernel_models import read_kernel_model
+from unskew.theory.flips import PerDraw, WithinEllipsoid
+from unskew.theory.learners import read_learner
+from unskew.theory.metrics import Ellipsoid
 
 SHARE = "share of the population whose prediction could flip"
 
@@ -86,7 +87,7 @@ def test_the_decision_function_of_svc_is_its_own(cells):
     model = Reweighted(make_pipeline(StandardScaler(), SVC()), BUCKETS).fit(
         sample, labels > 0.3, population=population
     )
-    found = read_kernel_model(model, sample)
+    found = read_learner(model, sample, None)
     assert found.score(population) == pytest.approx(
         model.estimator_.decision_function(population), abs=1e-9
     )

@@ -9,7 +9,7 @@ from tests.theory.helpers import by_ratio, raking
 
 from unskew.rows.sample import Sample
 from unskew.theory.assumption_tests import _Functions, check_form
-from unskew.theory.population_source import PopulationSource
+from unskew.theory.flips import PopulationSource
 
 
 def p_value(sample, population):

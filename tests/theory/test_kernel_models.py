@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from unskew.errors import InputError, ParameterError
 from unskew.theory import dual_certificate
-from unskew.theory.kernel_models import RidgeCurvature
+from unskew.theory.metrics import KernelMetric
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,11 @@ def test_one_point_by_hand():
 
 def test_curvature_is_the_inverse_of_the_hessian(problem):
     _, _, K, weights = problem
-    curvature = RidgeCurvature(K, weights, 0.7)
+    metric = KernelMetric(K, np.ones(60), 0.7, curvature=weights)
     b = np.random.default_rng(2).normal(size=(60, 3))
     # A^{-1} Phi b = Phi (alpha + W K)^{-1} b
     expected = b.T @ K @ np.linalg.solve(0.7 * np.eye(60) + weights[:, None] * K, b)
-    np.testing.assert_allclose(curvature.gram(b), expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(metric.gram(b), expected, rtol=1e-8, atol=1e-10)
 
 
 def test_refits_by_conjugate_gradients_are_refits(problem):
@@ -82,14 +82,12 @@ def test_refits_by_conjugate_gradients_are_refits(problem):
     model = fit(X, y, weights)
     random = np.random.default_rng(3)
     ratios = random.uniform(0.6, 1.8, size=(60, 4))
-    curvature = RidgeCurvature(K, 0.6 * weights, 0.7)
-    moves = curvature.moves(
-        model.dual_coef_[:, None] * (ratios - 1), weights[:, None] * ratios, steps=30
-    )
+    metric = KernelMetric(K, -0.7 * model.dual_coef_, 0.7, curvature=0.6 * weights)
+    moves = metric.refit_changes(ratios - 1, ratios / 0.6, steps=30)
     for column in range(4):
         other = fit(X, y, weights * ratios[:, column])
         np.testing.assert_allclose(moves[:, column], other.predict(X) - model.predict(X), atol=1e-8)
-    rough = curvature.moves(model.dual_coef_[:, None] * (ratios - 1), weights[:, None] * ratios)
+    rough = metric.refit_changes(ratios - 1, ratios / 0.6)
     assert np.abs(rough - moves).max() < 0.01 * np.abs(moves).max()
 
 

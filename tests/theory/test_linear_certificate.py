@@ -17,7 +17,8 @@ from tests.theory.helpers import BUCKETS
 
 from unskew import Reweighted, TreeWeights
 from unskew.errors import InputError, LearnerError, ParameterError
-from unskew.theory import certificate, losses
+from unskew.theory import certificate
+from unskew.theory.learners import LOSSES
 
 TIGHT = {"max_iter": 20_000, "tol": 1e-6}
 REGRESSORS = [
@@ -153,18 +154,21 @@ def huber(z):
 @pytest.mark.parametrize(
     ("loss", "value"),
     [
-        (losses.squared(), np.square),
-        (losses.squared(half=True), lambda z: z**2 / 2),
-        (losses.logistic(), lambda z: np.log1p(np.exp(-z))),
-        (losses.hinge(), lambda z: np.maximum(0, 1 - z)),
-        (losses.squared_hinge(), lambda z: np.maximum(0, 1 - z) ** 2),
+        (LOSSES["squared"](0.0), np.square),
+        (LOSSES["squared_error"](0.0), lambda z: z**2 / 2),
+        (LOSSES["log_loss"](0.0), lambda z: np.log1p(np.exp(-z))),
+        (LOSSES["hinge"](0.0), lambda z: np.maximum(0, 1 - z)),
+        (LOSSES["squared_hinge"](0.0), lambda z: np.maximum(0, 1 - z) ** 2),
         (
-            losses.modified_huber(),
+            LOSSES["modified_huber"](0.0),
             lambda z: np.where(z >= -1, np.maximum(0, 1 - z) ** 2, -4 * z),
         ),
-        (losses.epsilon_insensitive(0.3), lambda z: np.maximum(0, np.abs(z) - 0.3)),
-        (losses.squared_epsilon_insensitive(0.3), lambda z: np.maximum(0, np.abs(z) - 0.3) ** 2),
-        (losses.huber(0.7), huber),
+        (LOSSES["epsilon_insensitive"](0.3), lambda z: np.maximum(0, np.abs(z) - 0.3)),
+        (
+            LOSSES["squared_epsilon_insensitive"](0.3),
+            lambda z: np.maximum(0, np.abs(z) - 0.3) ** 2,
+        ),
+        (LOSSES["huber"](0.7), huber),
     ],
 )
 def test_losses_have_the_slopes_and_curvature_they_state(loss, value):

@@ -20,10 +20,9 @@ from unskew import (
 )
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.theory import certificate
-from unskew.theory.cell_region import CellRegion, read_cells
 from unskew.theory.certificate import CertifiedModel
 from unskew.theory.refits import joint_limits, refits_with_draws
-from unskew.theory.regions import BootstrapRegion
+from unskew.theory.regions import BootstrapRegion, CellRegion, read_cells
 
 LEARNERS = [Ridge(), LogisticRegression(tol=1e-8), LinearSVC(tol=1e-8, max_iter=50_000)]
 MEANS = CalibrationWeights(features="means", overlap="ignore")
@@ -52,12 +51,12 @@ WITHOUT_CURVATURE = [
 def test_no_weights_of_the_region_move_a_row_further(cells, learner):
     given = fitted(cells, learner)
     counted = read_cells(given.model.weighter_, given.model.weights_)
-    region = CellRegion(counted, counted.errors(0.05), given.rows)
+    region = CellRegion.from_cells(counted, 0.05, given.rows)
     moves = given.fitted.moves(region)
-    ball = given.fitted._in_neighbourhood(region, given.fitted.model.penalties, given.fitted.left)
+    ball = given.fitted._in_neighbourhood(region)
     assert moves.on_average <= ball.on_average
     assert (moves.reach <= ball.reach).all()
-    assert (moves.reach <= moves.ball.reach(given.fitted.model.features) + 1e-12).all()
+    assert (moves.reach <= moves.ball.reach(given.fitted.features) + 1e-12).all()
     errors, random = region.errors, np.random.default_rng(0)
     before = score(given.model, given.X)
     for _ in range(25):
@@ -69,7 +68,7 @@ def test_no_weights_of_the_region_move_a_row_further(cells, learner):
         change = score(other, given.X) - before
         assert (np.abs(change) <= moves.reach + 1e-6).all()
         for one in moves.ellipsoids:
-            assert (np.abs(change) <= one.reach(given.fitted.model.features) + 1e-6).all()
+            assert (np.abs(change) <= one.reach(given.fitted.features) + 1e-6).all()
         assert np.sqrt(np.average(change**2, weights=given.model.weights_)) <= moves.on_average
 
 
@@ -84,27 +83,26 @@ def test_rows_have_bounds_of_their_own_where_cells_are_many():
     model = Reweighted(Ridge(), weighter).fit(sample, labels, population=population)
     given = CertifiedModel(model, sample, labels, None)
     counted = read_cells(model.weighter_, model.weights_)
-    region = CellRegion(counted, counted.errors(0.05), given.rows)
-    ball = given.fitted._in_neighbourhood(region, given.fitted.model.penalties, given.fitted.left)
+    region = CellRegion.from_cells(counted, 0.05, given.rows)
+    ball = given.fitted._in_neighbourhood(region)
     moves = given.fitted.moves(region)
-    assert np.median(moves.reach / ball.ball.reach(given.fitted.model.features)) < 0.7
+    assert np.median(moves.reach / ball.ball.reach(given.fitted.features)) < 0.7
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 def test_refits_are_those_of_the_learner(cells, learner):
     given = fitted(cells, learner)
     changes = np.exp(0.4 * np.random.default_rng(0).normal(size=(len(given.y), 19))) - 1
-    found = refits_with_draws(
-        given.fitted, BootstrapRegion(1 + changes, 0.1), 0.1, np.random.RandomState(0)
-    )
+    region = BootstrapRegion.from_replicates(1 + changes, 0.1)
+    _, found, _ = refits_with_draws(given.fitted, region, 0.1, np.random.RandomState(0))
     before = score(given.model, given.X)
     for draw in range(0, 19, 6):
         weights = given.model.weights_ * (1 + changes[:, draw])
         other = clone(learner).fit(given.X, given.y, sample_weight=weights)
         change = score(other, given.X) - before
         size = np.sqrt(np.average(change**2, weights=given.model.weights_))
-        assert size * 0.999 <= found.on_average[draw] <= 1.1 * size
-        assert np.abs(change).max() * 0.999 <= found.most[draw] <= 1.2 * np.abs(change).max()
+        assert size * 0.999 <= found["average"][draw] <= 1.1 * size
+        assert np.abs(change).max() * 0.999 <= found["most"][draw] <= 1.2 * np.abs(change).max()
 
 
 def test_limits_hold_at_once_as_often_as_they_say():
@@ -113,8 +111,8 @@ def test_limits_hold_at_once_as_often_as_they_say():
     numbers = np.exp(shared + random.normal(size=(2000, 100, 3)))  # 99 draws, and the truth
     exceeded = 0
     for one in numbers:
-        limits = joint_limits(list(one[:99].T), 0.1)
-        exceeded += (one[99] > limits).any()
+        limits = joint_limits(dict(enumerate(one[:99].T)), 0.1)
+        exceeded += (one[99] > list(limits.values())).any()
     assert 0.08 <= exceeded / 2000 <= 0.115
 
 

@@ -27,6 +27,7 @@ from unskew.theory.cell_bounds import frequency_bound as frequency_bound
 from unskew.theory.cell_bounds import frequency_distance_bound as frequency_distance_bound
 from unskew.theory.cell_bounds import worst_case_distance as worst_case_distance
 from unskew.theory.certificate import certificate as certificate
+from unskew.theory.certificate import dual_certificate as dual_certificate
 from unskew.theory.importance_weighting import discriminative_bound as discriminative_bound
 from unskew.theory.importance_weighting import (
     discriminative_distance_bound as discriminative_distance_bound,
@@ -40,7 +41,6 @@ from unskew.theory.kernel_mean_matching import mean_distance as mean_distance
 from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound
 from unskew.theory.kernel_mean_matching import prefer_clusters_over_kmm as prefer_clusters_over_kmm
 from unskew.theory.kernel_mean_matching import rounding_floor as rounding_floor
-from unskew.theory.kernel_models import dual_certificate as dual_certificate
 from unskew.theory.stability import distance as distance
 from unskew.theory.stability import lambda_of_kernel_ridge as lambda_of_kernel_ridge
 from unskew.theory.stability import lambda_of_svr as lambda_of_svr

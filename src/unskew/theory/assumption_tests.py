@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,25 +37,56 @@ LEVEL = 0.05
 the same."""
 
 
+class AssumptionWords(NamedTuple):
+    """What is said of a tested assumption; ``{p}`` is the p-value."""
+
+    assumed: str
+    """The assumption, in the indicative: "selection is even"."""
+    supposed: str
+    """The same where it is rejected: "selection were even"."""
+    untested: str
+    differs: str
+    alike: str
+    """What is said where the test was not made, rejects, and does not."""
+
+
+EVEN = AssumptionWords(
+    assumed="selection is even within cells",
+    supposed="selection were even within cells",
+    untested="Whether selection is even within cells was not tested: the rows that the test needs "
+    'are kept only in memory after fit (not with overlap="ignore"), without weights, and cells '
+    "must hold some of them.",
+    differs="Selection differs within cells ({p}), so the counts do not bound the error of the "
+    "weights. Use smaller cells, or cells in the columns by which selection differs.",
+    alike="A test of whether selection is even within cells finds no difference ({p}); it can miss "
+    "small ones.",
+)
+FORM = AssumptionWords(
+    assumed="the weights have the right form",
+    supposed="the weights had the right form",
+    untested="Whether the weights have the right form was not tested: that needs rows of the "
+    "population, and columns with squares, halves or products that are not matched.",
+    differs="Squares, halves or products of the columns differ between the weighted sample and the "
+    "population ({p}), so the covariance does not bound the error of the weights. Match more "
+    "features.",
+    alike="A test of squares, halves and products of the columns finds no difference between the "
+    "weighted sample and the population ({p}); it can miss small ones.",
+)
+
+
 @dataclass(frozen=True)
 class AssumptionTest:
-    """The result of a test; a subclass says of which assumption.
+    """The result of a test of an assumption.
 
     Attributes
     ----------
     p_value : float or None
         None where it could not be made.
+    words : AssumptionWords
     """
 
     p_value: float | None
-    assumed: ClassVar[str]
-    """The assumption, in the indicative: "selection is even"."""
-    supposed: ClassVar[str]
-    """The same where it is rejected: "selection were even"."""
-    untested: ClassVar[str]
-    differs: ClassVar[str]
-    alike: ClassVar[str]
-    """What is said where the test was not made, rejects, and does not; ``{p}`` is the p-value."""
+    words: AssumptionWords
 
     @property
     def rejected(self) -> bool:
@@ -68,17 +99,18 @@ class AssumptionTest:
             return likely[:1].upper() + likely[1:]
         likely = likely[:1].lower() + likely[1:]
         if self.p_value is None:
-            return f"If {self.assumed}, which was not tested, {likely}"
-        return f"Only if {self.supposed}, which a test rejects (p = {self.p_value:.2g}), {likely}"
+            return f"If {self.words.assumed}, which was not tested, {likely}"
+        supposed = f"{self.words.supposed}, which a test rejects (p = {self.p_value:.2g})"
+        return f"Only if {supposed}, {likely}"
 
     @property
     def remark(self) -> str:
         """What the test says, in a sentence."""
         if self.p_value is None:
-            return self.untested
+            return self.words.untested
         if self.rejected:
-            return self.differs.format(p=f"p = {self.p_value:.2g}")
-        return self.alike.format(p=f"p = {self.p_value:.2g}, level {LEVEL:g}")
+            return self.words.differs.format(p=f"p = {self.p_value:.2g}")
+        return self.words.alike.format(p=f"p = {self.p_value:.2g}, level {LEVEL:g}")
 
 
 MOST_FUNCTIONS = 30
@@ -93,26 +125,6 @@ BLOCK = 2_048
 LIMIT = 2.0
 """Standard deviations at which columns are cut before they are squared. Of 1.5, 2 and 2.5, the one
 with the most power in the design of the benchmark whose level is right."""
-
-
-class FormTest(AssumptionTest):
-    """The result of the test."""
-
-    assumed = "the weights have the right form"
-    supposed = "the weights had the right form"
-    untested = (
-        "Whether the weights have the right form was not tested: that needs rows of the "
-        "population, and columns with squares, halves or products that are not matched."
-    )
-    differs = (
-        "Squares, halves or products of the columns differ between the weighted sample and the "
-        "population ({p}), so the covariance does not bound the error of the weights. Match more "
-        "features."
-    )
-    alike = (
-        "A test of squares, halves and products of the columns finds no difference between the "
-        "weighted sample and the population ({p}); it can miss small ones."
-    )
 
 
 class DrawnPopulation(NamedTuple):
@@ -146,7 +158,7 @@ def sum_of_squares(terms: FloatArray, centred: bool) -> FloatArray:
 
 def check_form(
     line: Linearisation, sample: Sample, shares: FloatArray, population: DrawnPopulation
-) -> FormTest:
+) -> AssumptionTest:
     """Test whether weights of the fitted form make sample and population alike."""
     # 1) The functions of the sample's rows, about their weighted means.
     space, points = sample.points("standard")
@@ -167,9 +179,10 @@ def check_form(
     # 4) The largest of the differences in standard errors, with Bonferroni's inequality.
     worth = 1 / float(shares @ shares)
     if not kept.any() or worth <= 2:
-        return FormTest(None)
+        return AssumptionTest(None, FORM)
     largest = float((np.abs(of_sample - means)[kept] / np.sqrt(variance[kept])).max())
-    return FormTest(min(1.0, 2 * int(kept.sum()) * float(student.sf(largest, worth - 1))))
+    p_value = min(1.0, 2 * int(kept.sum()) * float(student.sf(largest, worth - 1)))
+    return AssumptionTest(p_value, FORM)
 
 
 class _Functions:
@@ -233,27 +246,7 @@ def _squares(terms: FloatArray, centred: bool) -> FloatArray:
     return sums - len(terms) * terms.mean(axis=0) ** 2 if centred else sums
 
 
-class EvenSelection(AssumptionTest):
-    """The test of selection that is even within cells."""
-
-    assumed = "selection is even within cells"
-    supposed = "selection were even within cells"
-    untested = (
-        "Whether selection is even within cells was not tested: the rows that the test needs are "
-        'kept only in memory after fit (not with overlap="ignore"), without weights, and cells '
-        "must hold some of them."
-    )
-    differs = (
-        "Selection differs within cells ({p}), so the counts do not bound the error of the "
-        "weights. Use smaller cells, or cells in the columns by which selection differs."
-    )
-    alike = (
-        "A test of whether selection is even within cells finds no difference ({p}); it can miss "
-        "small ones."
-    )
-
-
-def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelection:
+def even_selection(weighter: Any, merged: IntArray | None = None) -> AssumptionTest:
     """Test whether every row of a cell was equally likely to be selected.
 
     Parameters
@@ -265,11 +258,11 @@ def even_selection(weighter: Any, merged: IntArray | None = None) -> EvenSelecti
     """
     examined = getattr(weighter, "rows_in_cells", None)
     if examined is None:
-        return EvenSelection(None)
+        return AssumptionTest(None, EVEN)
     sample, drawn = examined.sample, examined.drawn
     if merged is not None:
         sample, drawn = (
             side.take(side.cells >= 0)._replace(cells=merged[side.cells[side.cells >= 0]])
             for side in (sample, drawn)
         )
-    return EvenSelection(even_within_cells(sample, drawn, examined.n_rows))
+    return AssumptionTest(even_within_cells(sample, drawn, examined.n_rows), EVEN)

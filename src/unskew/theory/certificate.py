@@ -1,11 +1,11 @@
 r"""The certificate of a fitted model: by how much estimating the weights can have changed it.
 
-The perfect weights are not known, but they lie in a region: what the counts of cells allow
-(:mod:`unskew.theory.cell_region`), what the covariance of the weights' parameters or a bootstrap
-allows, or one other weighting (:mod:`unskew.theory.regions`). The learner is a linear one
-(:mod:`unskew.theory.moves`, :mod:`unskew.theory.refits`) or a kernel one
-(:mod:`unskew.theory.kernel_models`), and says how far the weights of a region can move it. This
-module brings the two together: a learner, a region, and one :class:`Bound` of what was found.
+The perfect weights are not known, but they lie in a region (:mod:`unskew.theory.regions`): what the
+counts of cells, the covariance of the weights' parameters or a bootstrap allow, or one other
+weighting. The learner is read as a model that is linear in features
+(:mod:`unskew.theory.learners`), and says how far the weights of a region can move it
+(:mod:`unskew.theory.moves`), or how far draws of them do (:mod:`unskew.theory.refits`). This module
+brings the two together: a learner, a region, and one :class:`Bound` of what was found.
 """
 
 from __future__ import annotations
@@ -14,30 +14,40 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from unskew.errors import ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.joint_region import worst_sum
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights
-from unskew.theory.bound import Bound, Form, check_option, check_probability, not_covered
+from unskew.theory.bound import (
+    Bound,
+    Form,
+    check_option,
+    check_positive,
+    check_probability,
+    not_covered,
+)
 from unskew.theory.cell_bounds import cluster_bound
-from unskew.theory.cell_region import CellRegion, coarser, read_cells, sums_by
-from unskew.theory.flips import Anywhere, FlipRule, WithinEllipsoid
-from unskew.theory.kernel_mean_matching import mean_certificate, why_vacuous
-from unskew.theory.kernel_models import KernelModel, read_kernel_model
-from unskew.theory.linear_models import LINEAR, check_reweighted, last_step, read_linear_model
-from unskew.theory.moves import LinearSystem
-from unskew.theory.population_source import PopulationSource
-from unskew.theory.refits import Refits, joint_limits, refits_with_draws
+from unskew.theory.flips import FlipRule, PopulationSource, WithinEllipsoid
+from unskew.theory.kernel_mean_matching import mean_certificate, spread_of, why_vacuous
+from unskew.theory.learners import check_reweighted, read_learner
+from unskew.theory.metrics import KernelMetric
+from unskew.theory.models import KernelModel, LinearModel
+from unskew.theory.moves import FittedModel
+from unskew.theory.refits import joint_limits, refits_with_draws
 from unskew.theory.regions import (
-    OtherWeights,
+    CellRegion,
     WeightRegion,
     bootstrap_region,
+    coarser,
     parameter_region,
+    read_cells,
+    sums_by,
 )
 from unskew.theory.stability import PAPER, STABLE, lipschitz_constant
 from unskew.weighters.base import Weighter
@@ -46,7 +56,6 @@ from unskew.weighters.cells import CellWeighter
 FLIPPED = "share of the weighted sample whose prediction could flip"
 FLIPPED_IN_POPULATION = "share of the population whose prediction could flip"
 ESTIMATE = "refit spread (an estimate, no bound)"
-ANYWHERE = "dual certificate, at any single point"
 
 
 def certificate(
@@ -72,8 +81,8 @@ def certificate(
     it stand, the statement says so first. The bound is vacuous where it is no smaller than the
     spread of the predictions themselves.
 
-    With cells the value is the dual certificate (:mod:`unskew.theory.kernel_models`) maximised over
-    all probabilities of selection that the counts allow (:mod:`unskew.numerics.joint_region`); for
+    With cells the value is the dual certificate (:mod:`unskew.theory.moves`) maximised over all
+    probabilities of selection that the counts allow (:mod:`unskew.numerics.joint_region`); for
     kernel regressions the terms also hold, in the same units, the printed and the corrected
     Theorem 2, and Theorem 1 with the worst distance that the counts allow. With weights that have
     parameters, or over a bootstrap, learners whose loss is curved are fitted again with weights
@@ -128,9 +137,6 @@ def certificate(
     With kernel mean matching, whose single weights are not determined, the value bounds how far the
     weighted sample's mean prediction is from the population's.
 
-    Where cells hold fewer than ten rows on average, the curvature of the squared loss is not used:
-    the certificate is vacuous there either way, and would cost more than the fit.
-
     SVR and SVC do not penalise their offset, which Theorem 1 does not allow. They are compared with
     the perfectly weighted model of the kernel K + 1, whose offset is penalised; the fitted offset's
     size is part of the bound. So are linear learners whose loss has no curvature, or not enough;
@@ -181,7 +187,7 @@ def certificate(
     check_reweighted(model)
     weighter = model.weighter_
     if isinstance(weighter, Weighter) and weighter.traits.matches_kernel_means:
-        return mean_certificate(model, read_kernel_model(model), delta, population)
+        return mean_certificate(model, read_learner(model, X, y), delta, population)
     certified = CertifiedModel(model, X, y, population, delta, int(refits), random_state)
     if other_weights is not None:
         return certified.with_other_weights(other_weights)
@@ -200,17 +206,6 @@ def certificate(
     if isinstance(weighter, CellWeighter) or not weighter.traits.has_parameters:
         return certified.over_cells(int(coarse_cells))
     return certified.over(parameter_region(weighter, source, delta, rows))
-
-
-class Movement(NamedTuple):
-    """What the weights of a region can have done to a model, as a certificate says it."""
-
-    value: float
-    """The change of the predictions, as a root mean square over the weighted sample."""
-    terms: dict[str, float]
-    assumptions: tuple[str, ...]
-    remarks: tuple[str, ...]
-    reference: str = "strong convexity"
 
 
 @dataclass(frozen=True)
@@ -233,18 +228,15 @@ class CertifiedModel:
     random_state: Any = 0
 
     @cached_property
-    def fitted(self) -> KernelModel | LinearSystem:
+    def fitted(self) -> FittedModel:
         """The learner as the certificate sees it."""
-        if isinstance(last_step(self.model), LINEAR):
-            return LinearSystem(read_linear_model(self.model, self.X, self.y))
-        return read_kernel_model(self.model, self.X)
+        return read_learner(self.model, self.X, self.y)
 
     @property
     def rows(self) -> IntArray:
         """The places in the sample of the rows on which the learner depends."""
-        if isinstance(self.fitted, LinearSystem):
-            return np.arange(len(self.model.weights_))
-        return self.fitted.places
+        every = np.arange(len(self.model.weights_))
+        return self.fitted.places if isinstance(self.fitted, KernelModel) else every
 
     @cached_property
     def source(self) -> PopulationSource:
@@ -253,33 +245,109 @@ class CertifiedModel:
 
     def over(self, region: WeightRegion) -> Bound:
         """Return the certificate for all weights of a region."""
-        # 1) How far the weights of the region can move the model.
-        fitted, words = self.fitted, region.words
-        moved = (
-            self._linear_movement(fitted, region)
-            if isinstance(fitted, LinearSystem)
-            else self._kernel_movement(fitted, region)
-        )
+        # 1) How far the weights of the region can move the model: all at once, or at worst.
+        fitted, random = self.fitted, check_random_state(self.random_state)
+        bound = None
+        if region.drawn and isinstance(fitted, LinearModel):
+            bound = self._drawn_moves(fitted, region, random)
+        if bound is None:
+            bound = self._worst_moves(fitted, region, random)
         # 2) That against how far its predictions differ from each other.
-        scores, weights = fitted.judged[1:]
-        mean = np.average(scores, weights=weights)
-        spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+        spread = spread_of(*fitted.judged[1:])
         relative = "All predictions are equal."
         if spread:
             relative = (
-                f"That is {moved.value / spread:.2g} times the spread of the predictions, "
+                f"That is {bound.value / spread:.2g} times the spread of the predictions, "
                 f"{spread:.3g}."
             )
         # 3) What learner and region say and assume together.
         what = "predictions" if fitted.classes is None else "decision function"
+        changed = fitted.loss.change_of_mean(fitted.z, fitted.weights, bound.value)
+        return replace(
+            bound,
+            terms={
+                "spread of the predictions": spread,
+                **bound.terms,
+                "change of the weighted mean loss": changed,
+                **region.terms,
+            },
+            assumptions=(
+                f"{fitted.name} with the perfect weights is fitted to convergence",
+                "the perfect weights have the same scale; the penalty, and earlier steps, stay the "
+                "same",
+                *bound.assumptions,
+                *region.assumptions,
+            ),
+            reference=f"strong convexity, the curvature of the loss and {region.source}",
+            statement=f"{region.headline} the {what} (root mean square over the weighted sample)",
+            reason=why_vacuous(bound.value, spread) if bound.value > 0 else "",
+            remarks=(*region.remarks, relative, *bound.remarks),
+        )
+
+    def _worst_moves(
+        self, fitted: FittedModel, region: WeightRegion, random: np.random.RandomState
+    ) -> Bound:
+        """Return by how much the worst weights of the region can have moved the model."""
+        moves = fitted.moves(region)
+        terms = {fitted.most_term: float(moves.reach.max()), fitted.norm_term: moves.norm}
+        assumptions: tuple[str, ...] = ()
+        remarks: list[str] = []
+        if isinstance(fitted, LinearModel):
+            terms["part left by the optimiser"] = moves.left
+        else:
+            assumptions = (f"{fitted.name} has itself converged",)
+        if moves.penalised:
+            assumptions += (
+                "the intercept of the perfectly weighted model is penalised as the coefficients "
+                f"are (kernel K + 1), which that of {fitted.name} is not: no theorem covers that",
+            )
+        if isinstance(region, CellRegion):
+            name, m, n = region.cells.named(moves.dominant)
+            terms |= {"dominant cell": name, "its sample count": m, "its population count": n}
+            remarks.append(
+                f"The largest part comes from cell {name}, of which {m:.0f} of {n:.0f} rows are in "
+                "the sample."
+            )
+        if fitted.classes is not None:
+            rules = [WithinEllipsoid(one, *fitted.judged) for one in moves.ellipsoids]
+            shares = {name: float(one[0]) for name, one in self._flips(*rules)}
+            terms |= shares
+            remarks.append(_flipped(shares))
+        estimate = fitted.refit_spread(region, moves, random, self.refits)
+        if estimate is not None:
+            terms[ESTIMATE] = estimate
+            remarks.append(
+                "As an estimate, not a bound: refits with weights drawn as the data allow move the "
+                f"predictions by {estimate:.3g}."
+            )
+        return Bound(moves.on_average, terms, assumptions, remarks=tuple(remarks))
+
+    def _drawn_moves(
+        self, fitted: LinearModel, region: WeightRegion, random: np.random.RandomState
+    ) -> Bound | None:
+        """Return the moves where draws of the weights are as likely as the perfect ones."""
+        found = refits_with_draws(fitted, region, self.delta, random)
+        if found is None:
+            return None
+        rule, numbers, left = found
+        flips = dict(self._flips(rule)) if fitted.classes is not None else {}
+        # All numbers of a draw are read off at one rank, so that they hold at once.
+        limits = joint_limits({**numbers, **flips}, self.delta)
+        shares = {name: limits[name] for name in flips}
         return Bound(
-            value=moved.value,
-            terms={"spread of the predictions": spread, **moved.terms, **words.terms},
-            assumptions=(*moved.assumptions, *words.assumptions),
-            reference=f"{moved.reference} and {words.region}",
-            statement=f"{words.headline} the {what} (root mean square over the weighted sample)",
-            reason=why_vacuous(moved.value, spread) if moved.value > 0 else "",
-            remarks=(*words.remarks, relative, *moved.remarks),
+            limits["average"],
+            {
+                fitted.most_term: limits["most"],
+                fitted.norm_term: limits["norm"],
+                "part left by the optimiser": left,
+                **shares,
+                ESTIMATE: math.sqrt(float(np.mean(numbers["average"] ** 2))),
+            },
+            remarks=(
+                *([_flipped(shares)] if shares else []),
+                f"All of these hold at once for all but {100 * self.delta:.6g} % of "
+                f"{len(numbers['average'])} refits with weights drawn as the data allow.",
+            ),
         )
 
     def with_other_weights(self, other_weights: Any) -> Bound:
@@ -288,7 +356,7 @@ class CertifiedModel:
         other = check_weights(other_weights, name="other_weights", n_rows=len(weights))
         if (weights == 0).any():
             not_covered("some rows have weight zero, and their part in the model is not known.")
-        return self.over(OtherWeights((other / weights)[self.rows]))
+        return self.over(WeightRegion.from_ratios((other / weights)[self.rows]))
 
     def over_cells(self, coarse_cells: int) -> Bound:
         """Return the certificate for all weights that the counts of the cells allow."""
@@ -302,152 +370,31 @@ class CertifiedModel:
         merged = coarser(cells, weighter, coarse_cells)
         region = CellRegion.from_cells(cells, self.delta, self.rows)
         bound = self.over(region)
+        terms, said = dict(bound.terms), list(bound.remarks)
+        reference = bound.reference
         if isinstance(fitted, KernelModel):
-            bound = self._with_theorems(bound, fitted, region)
+            beside = paper_terms(fitted, self.model.weights_, region, self.delta)
+            terms |= beside
+            reference += f"; {PAPER}, Theorems 1 and 2, beside it"
+            said.append(
+                f"At any single point they have moved by at most {terms[fitted.most_term]:.3g}; "
+                f"the bound of the printed theorem is {beside['Theorem 2, as printed'].value:.3g}."
+            )
         # Leaves that are too small for a bound may be large enough together, if the test lets the
         # leaves of a coarser cell share one probability.
-        if merged is None:
-            return bound
-        n_cells, terms = len(merged.successes), bound.terms
-        if merged.even.rejected:
-            said = (
-                f"No bound on {n_cells} coarser cells is given: selection differs within them "
-                f"(p = {merged.even.p_value:.2g})."
+        if merged is not None and merged.even.rejected:
+            said.append(
+                f"No bound on {len(merged.successes)} coarser cells is given: selection differs "
+                f"within them (p = {merged.even.p_value:.2g})."
             )
-        else:
+        elif merged is not None:
             coarse = self.over(CellRegion.from_cells(merged, self.delta, self.rows, coarse=True))
-            terms = {**terms, "on coarser cells": coarse}
-            said = (
-                f"On {n_cells} coarser cells, if each has one probability of selection: at most "
-                f"{coarse.value:.3g}."
+            terms["on coarser cells"] = coarse
+            said.append(
+                f"On {len(merged.successes)} coarser cells, if each has one probability of "
+                f"selection: at most {coarse.value:.3g}."
             )
-        return replace(bound, terms=terms, remarks=(*bound.remarks, said))
-
-    def _with_theorems(self, bound: Bound, fitted: KernelModel, region: CellRegion) -> Bound:
-        """Return the certificate of a kernel model, the paper's theorems and refits beside it."""
-        beside = paper_terms(fitted, self.model.weights_, region, self.delta)
-        random = check_random_state(self.random_state)
-        estimate = fitted.refit_spread(region, random, self.refits)
-        remarks = (
-            f"At any single point they have moved by at most {bound.terms[ANYWHERE]:.3g}; the "
-            f"bound of the printed theorem is {beside['Theorem 2, as printed'].value:.3g}.",
-            "As an estimate, not a bound: refits with weights drawn as the counts allow move the "
-            f"predictions by {estimate:.3g}.",
-        )
-        return replace(
-            bound,
-            terms={**bound.terms, **beside, ESTIMATE: estimate},
-            reference=f"{bound.reference}; {PAPER}, Theorems 1 and 2, beside it",
-            remarks=(*bound.remarks, *remarks),
-        )
-
-    def _kernel_movement(self, fitted: KernelModel, region: WeightRegion) -> Movement:
-        """Return by how much a kernel model can have moved."""
-        moves = fitted.moves(region)
-        terms = {ANYWHERE: moves.anywhere, "dual certificate, in the kernel's norm": moves.norm}
-        remarks: tuple[str, ...] = ()
-        if isinstance(region, CellRegion):
-            name, m, n = region.cells.named(moves.dominant)
-            terms |= {"dominant cell": name, "its sample count": m, "its population count": n}
-            remarks = (
-                f"The largest part comes from cell {name}, of which {m:.0f} of {n:.0f} rows are in "
-                "the sample.",
-            )
-        if fitted.classes is not None:
-            # The kernel's space has too many directions for an ellipsoid: one reach for all rows.
-            shares = {name: float(one[0]) for name, one in self._flips(Anywhere(moves.anywhere))}
-            terms, remarks = {**terms, **shares}, (*remarks, _flipped(shares))
-        assumptions: tuple[str, ...] = (
-            f"{fitted.name} has converged, and the perfect weights have the same scale",
-        )
-        if not fitted.squared:
-            assumptions += (
-                "the offset of the perfectly weighted model is penalised (kernel K + 1), which "
-                f"{fitted.name}'s own is not: no theorem covers that",
-            )
-        return Movement(moves.on_average, terms, assumptions, remarks)
-
-    def _linear_movement(self, system: LinearSystem, region: WeightRegion) -> Movement:
-        """Return by how much a linear model can have moved."""
-        random = check_random_state(self.random_state)
-        if region.drawn:
-            found = refits_with_draws(system, region, self.delta, random)
-            if found is not None:
-                return self._drawn_movement(system, found)
-        moves = system.moves(region)
-        shares: dict[str, float] = {}
-        if system.classes is not None:
-            rules = [WithinEllipsoid(one, *system.judged) for one in moves.ellipsoids]
-            shares = {name: float(one[0]) for name, one in self._flips(*rules)}
-        estimate = system.refit_spread(region, random, self.refits)
-        remark = ""
-        if estimate is not None:
-            remark = (
-                "As an estimate, not a bound: refits with weights drawn as the data allow move the "
-                f"predictions by {estimate:.3g}."
-            )
-        return self._movement(
-            system,
-            (moves.on_average, float(moves.reach.max()), moves.norm, moves.left),
-            shares,
-            estimate,
-            remark,
-            penalised=moves.penalised,
-        )
-
-    def _drawn_movement(self, system: LinearSystem, found: Refits) -> Movement:
-        """Return the movement where draws of the weights are as likely as the perfect ones."""
-        numbers = {"average": found.on_average}
-        if system.classes is not None:
-            numbers |= dict(self._flips(found.rule))
-        # All numbers of a draw are read off at one rank, so that they hold at once.
-        numbers |= {"most": found.most, "norm": found.norm}
-        limits = dict(zip(numbers, joint_limits(list(numbers.values()), self.delta), strict=True))
-        return self._movement(
-            system,
-            (limits["average"], limits["most"], limits["norm"], found.left),
-            {name: limits[name] for name in (FLIPPED, FLIPPED_IN_POPULATION) if name in limits},
-            math.sqrt(float(np.mean(found.on_average**2))),
-            f"All of these hold at once for all but {100 * self.delta:.6g} % of "
-            f"{len(found.on_average)} refits with weights drawn as the data allow.",
-        )
-
-    def _movement(
-        self,
-        system: LinearSystem,
-        sizes: tuple[float, float, float, float],
-        shares: dict[str, float],
-        estimate: float | None,
-        remark: str,
-        *,
-        penalised: bool = False,
-    ) -> Movement:
-        """Return the movement of a linear model: on average, at most, in norm, by its optimiser."""
-        model, (value, most, norm, left) = system.model, sizes
-        terms = {
-            "at the sample row that moves most": most,
-            "in the norm of the coefficients": norm,
-            "change of the weighted mean loss": model.loss.change_of_mean(
-                system.z, model.weights, value
-            ),
-            "part left by the optimiser": left,
-            **shares,
-        }
-        if estimate is not None:
-            terms[ESTIMATE] = estimate
-        assumptions: tuple[str, ...] = (
-            f"{model.name} with the perfect weights is fitted to convergence",
-            "the perfect weights have the same scale; the penalty, and earlier steps, stay the "
-            "same",
-        )
-        if penalised:
-            assumptions += (
-                "the intercept of the perfectly weighted model is penalised as the coefficients "
-                f"are, which that of {model.name} is not",
-            )
-        remarks = tuple(line for line in (_flipped(shares), remark) if line)
-        reference = "strong convexity, the curvature of the loss"
-        return Movement(value, terms, assumptions, remarks, reference)
+        return replace(bound, terms=terms, reference=reference, remarks=tuple(said))
 
     def _flips(self, *rules: FlipRule) -> list[tuple[str, FloatArray]]:
         """Return the shares of predictions that could flip, by the rule that bounds them best."""
@@ -465,8 +412,6 @@ class CertifiedModel:
 
 def _flipped(shares: dict[str, float]) -> str:
     """Return a sentence on the shares of predictions that could flip."""
-    if not shares:
-        return ""
     said = f"At most {100 * shares[FLIPPED]:.3g} % of the weighted sample's predictions could flip"
     if FLIPPED_IN_POPULATION in shares:
         said += f", and {100 * shares[FLIPPED_IN_POPULATION]:.3g} % of the population's"
@@ -495,7 +440,7 @@ def paper_terms(
             population_counts=cells.population,
             sample_counts=cells.sample,
             kappa=kappa,
-            lam=fitted.penalty / unit,
+            lam=fitted.penalty / 2 / unit,
             lipschitz=sigma,
             delta=delta,
             form=form,
@@ -506,7 +451,7 @@ def paper_terms(
 
     worst = Bound(
         # Theorem 1 before its last step: sup|Δh| ≤ κ^{1/2} ‖Δh‖_K ≤ σ κ l1 / (2 λ).
-        value=free * kappa * moved / (2 * fitted.penalty),
+        value=free * kappa * moved / fitted.penalty,
         terms={"l1 distance of the weights, in the learner's units": moved, "lipschitz": free},
         assumptions=(*STABLE, *cells.assumptions),
         reference=f"{PAPER}, Theorem 1, with a joint region of the counts",
@@ -521,10 +466,87 @@ def paper_terms(
 
 def _lipschitz(fitted: KernelModel, total: float) -> tuple[float, float]:
     """Return σ for predictions bounded as the labels are, as the paper assumes, and without."""
-    if not fitted.squared:
+    if fitted.free_intercept:
         return 1.0, 1.0
-    # Kernel ridge regression has α a_i = W_i (y_i − h(x_i)), which gives the labels back.
-    labels = fitted.predictions + fitted.penalty * fitted.coefficients / fitted.weights
-    largest = float(np.abs(labels).max()) or 1.0
+    # z is the prediction less the label, which gives the labels back; λ is half of ρ.
+    largest = float(np.abs(fitted.judged[1] - fitted.z).max()) or 1.0
     sigma = partial(lipschitz_constant, "squared", largest_label=largest)
-    return sigma(), sigma(kappa=fitted.kappa, lam=fitted.penalty, total_weight=total)
+    return sigma(), sigma(kappa=fitted.kappa, lam=fitted.penalty / 2, total_weight=total)
+
+
+def dual_certificate(
+    *,
+    coefficients: ArrayLike,
+    kernel_matrix: ArrayLike,
+    weights: ArrayLike,
+    other_weights: ArrayLike,
+    alpha: float | None = None,
+) -> Bound:
+    r"""Bound how far a kernel model would move if it were trained with other weights.
+
+    Parameters
+    ----------
+    coefficients : array-like of shape (m,)
+        a, with :math:`\hat h = \sum_i a_i K(x_i, \cdot)`: ``dual_coef_`` of a learner.
+    kernel_matrix : array-like of shape (m, m)
+    weights, other_weights : array-like of shape (m,)
+        Those it was trained with, all positive, and those to compare with, in the same units.
+    alpha : float, optional
+        The penalty of a kernel ridge regression, in the units of the weights, if that is what was
+        trained: its curvature sharpens the bound. Without it the bound holds for any convex loss.
+
+    Returns
+    -------
+    Bound
+        On :math:`\lVert h_W - \hat h \rVert_K`; no prediction moves further than that times
+        :math:`\kappa^{1/2}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> from unskew.theory import dual_certificate
+    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
+    >>> model = KernelRidge(alpha=1.0, kernel="rbf", gamma=1.0).fit(X, y, sample_weight=[1.0, 1.0])
+    >>> K = rbf_kernel(X, gamma=1.0)
+    >>> bound = dual_certificate(coefficients=model.dual_coef_, kernel_matrix=K,
+    ...                          weights=[1.0, 1.0], other_weights=[1.0, 2.0])
+    >>> round(bound, 3)
+    0.613
+    """
+    a = np.asarray(coefficients, dtype=np.float64).reshape(-1)
+    K = np.asarray(kernel_matrix, dtype=np.float64)
+    if K.shape != (len(a), len(a)):
+        raise InputError(
+            f"kernel_matrix has shape {K.shape} for {len(a)} coefficients; give one row and column "
+            "for each."
+        )
+    trained = check_weights(weights, name="weights", n_rows=len(a))
+    other = check_weights(other_weights, name="other_weights", n_rows=len(a))
+    if (trained == 0).any():
+        raise ParameterError(
+            "weights must be positive: a row of weight zero has no coefficient. "
+            "Leave such rows out of both."
+        )
+    region = WeightRegion.from_ratios(other / trained)
+    # In units of ρ = 2 λ row i adds −a_i φ_i to the gradient, and H is at least one.
+    value = region.pull(KernelMetric(K, a, 1.0))[0]
+    terms = {"norm of the gradient over 2 lambda": value}
+    if alpha is not None:
+        alpha = check_positive(alpha, name="alpha")
+        if (other > 0).all():  # (5) of unskew.theory.moves needs curvature in every row
+            curved = math.sqrt(alpha) * region.pull(KernelMetric(K, a, alpha, curvature=other))[0]
+            terms["with the curvature of the squared loss"] = curved
+            value = min(value, curved)
+    return Bound(
+        value=value,
+        terms=terms,
+        assumptions=(
+            "a convex loss, and a learner that has minimised sum_i W_i loss_i + lambda |h|_K^2 "
+            "without an unpenalised offset",
+            "the same lambda with both weightings",
+        ),
+        reference="strong convexity of the objective",
+        statement="The distance in the kernel's norm from what the other weights would give",
+    )

@@ -21,17 +21,25 @@ on rows of the weighted sample as the worst one. The population is asked once.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.numerics.typing import FloatArray
+from unskew.population.margins import Margins
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import Summary
+from unskew.rows.sample import Sample
 from unskew.rows.tables import Form, RowBlock
+from unskew.theory.assumption_tests import DrawnPopulation
+from unskew.theory.metrics import Ellipsoid
+
+POPULATION_ROWS = 20_000
+"""Rows of the population from which its part of a covariance is estimated; all, if it has fewer."""
 
 MOST_DIMENSIONS = 200
 """Of the ellipsoid, beyond which rows are counted singly: the matrix would cost too much."""
@@ -49,95 +57,7 @@ CHUNK = 256
 """Rows that are counted at once."""
 
 
-class FlipRule(ABC):
-    """Which rows could flip, given what each row adds to a few sums."""
-
-    @abstractmethod
-    def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return what rows add to the sums."""
-
-    @abstractmethod
-    def shares(self, sums: FloatArray, mass: float) -> FloatArray:
-        """Return the share of the rows that could flip: a bound, or one for each draw."""
-
-
-class Anywhere(FlipRule):
-    """Every score can move by the same distance.
-
-    Parameters
-    ----------
-    reach : float
-    """
-
-    def __init__(self, reach: float) -> None:
-        self.reach = reach
-
-    def tally(self, features: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: ARG002
-        """Return the weight of the rows that are near enough."""
-        return np.array([weight[np.abs(scores) <= self.reach].sum()])
-
-    def shares(self, sums: FloatArray, mass: float) -> FloatArray:
-        """Return their share."""
-        return sums / mass
-
-
-@dataclass(frozen=True)
-class Ellipsoid:
-    r"""Scores move by at most :math:`\lVert A x \rVert + |b^\top x| + r \lVert R x \rVert`.
-
-    Attributes
-    ----------
-    along : ndarray of shape (k, d)
-        A: the score moves by e times this, for one e of length one at most.
-    centre : ndarray of shape (d,) or None
-        b
-    root : ndarray of shape (d, d)
-        R
-    rest : float
-        r
-    """
-
-    along: FloatArray
-    centre: FloatArray | None
-    root: FloatArray
-    rest: float
-
-    def parts(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return A x, and the rest of the reach, of each row."""
-        rest = np.zeros(len(features))
-        if self.rest:
-            rest += self.rest * np.linalg.norm(features @ self.root.T, axis=1)
-        if self.centre is not None:
-            rest += np.abs(features @ self.centre)
-        return features @ self.along.T, rest
-
-    def without_rest(self, squares: FloatArray) -> Ellipsoid:
-        r"""Return an ellipsoid that contains this one with its rest.
-
-        For any :math:`\varepsilon > 0`, :math:`(\lVert A x \rVert + r \lVert R x \rVert)^2 \le
-        (1 + \varepsilon) \lVert A x \rVert^2 + (1 + 1/\varepsilon)\, r^2 \lVert R x \rVert^2`;
-        this :math:`\varepsilon` makes the mean over rows with these mean ``squares`` least.
-        """
-        first = math.sqrt(float(np.sum((self.along @ squares) * self.along)))
-        second = self.rest * math.sqrt(float(np.sum((self.root @ squares) * self.root)))
-        # The best ε is the ratio of the two roots of the means, second / first.
-        if not second:
-            return self
-        if not first:
-            return replace(self, along=self.rest * self.root, rest=0.0)
-        parts = (
-            math.sqrt(1 + second / first) * self.along,
-            math.sqrt(1 + first / second) * self.rest * self.root,
-        )
-        return replace(self, along=np.asarray(np.linalg.qr(np.vstack(parts), mode="r")), rest=0.0)
-
-    def reach(self, features: FloatArray) -> FloatArray:
-        """Return by how much each row's score can move."""
-        z, rest = self.parts(features)
-        return np.asarray(np.linalg.norm(z, axis=1) + rest)
-
-
-class WithinEllipsoid(FlipRule):
+class WithinEllipsoid:
     """The change of the model lies in an ellipsoid.
 
     Parameters
@@ -245,7 +165,7 @@ def _largest(matrix: FloatArray, linear: FloatArray) -> tuple[float, FloatArray]
     return float(bounds.min()), vectors[:, -1]
 
 
-class PerDraw(FlipRule):
+class PerDraw:
     """Each of some draws of the weights has moved the model.
 
     Parameters
@@ -282,12 +202,16 @@ class PerDraw(FlipRule):
         return sums / mass
 
 
+FlipRule = WithinEllipsoid | PerDraw
+"""Which rows could flip: ``tally`` returns what rows add to a few sums, ``shares`` what follows."""
+
+
 class Flips(Summary):
     """The sums of a rule over rows of the population.
 
     Parameters
     ----------
-    rule : FlipRule
+    rule : WithinEllipsoid or PerDraw
     read : callable
         Takes rows in the form of X, and returns their features and scores.
     form : Form
@@ -316,3 +240,56 @@ class Flips(Summary):
     def shares(self) -> FloatArray:
         """The shares of the population that could flip."""
         return self.rule.shares(np.asarray(self.sums), self.mass)
+
+
+class PopulationSource:
+    """What was passed as population=, and the X whose columns are asked for.
+
+    Parameters
+    ----------
+    population : Population, Margins, anything that Population takes, or None
+    X : array-like or dataframe
+    """
+
+    def __init__(self, population: Any, X: Any) -> None:
+        self.population, self.X = population, X
+        self._kept: Reservoir | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether predictions can be made for the population."""
+        return self.population is not None and not isinstance(self.population, Margins)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """X as rows."""
+        return Sample.of(self.X)
+
+    @property
+    def _names(self) -> list[str]:
+        return list(self.sample.rows.table.column_names)
+
+    def _of(self, columns: Sequence[str] | None = None) -> Population:
+        wanted = self.sample if columns is None else self.sample.select(list(columns))
+        return Population.of(self.population).matched(wanted.rows, among=self._names)
+
+    def flips(
+        self, rule: FlipRule, read: Callable[[Any], tuple[FloatArray, FloatArray]]
+    ) -> FloatArray:
+        """Return the shares of the population that could flip, by one pass over its rows.
+
+        Where :meth:`rows` has returned all of them, with all columns, by none.
+        """
+        question = Flips(rule, read, Form(self.X))
+        if self._kept is not None:
+            return self._kept.answer(question).shares
+        return self._of().reduce(question).shares
+
+    def rows(self, columns: Sequence[str]) -> DrawnPopulation:
+        """Return rows with the columns that were weighed by, and how many there are."""
+        population = self._of(columns)
+        # If that was the whole population, flips are counted on it: no second pass is needed.
+        drawn = population.reduce(Reservoir(POPULATION_ROWS))
+        if drawn.whole(population.size) and drawn.rows.schema.names == self._names:
+            self._kept = drawn
+        return DrawnPopulation(drawn.rows, drawn.weight / drawn.weight.sum(), population.size)

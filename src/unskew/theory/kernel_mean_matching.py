@@ -34,7 +34,8 @@ from unskew.theory.bound import (
     check_probability,
     not_covered,
 )
-from unskew.theory.kernel_models import KernelModel
+from unskew.theory.models import KernelModel
+from unskew.theory.moves import FittedModel
 from unskew.theory.stability import FORMS, PAPER, risk_bound, stability_coefficient
 
 PRINTED = (
@@ -410,10 +411,12 @@ def _form(
     )
 
 
-def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: Any) -> Bound:
+def mean_certificate(model: Any, fitted: FittedModel, delta: float, population: Any) -> Bound:
     """Certify the mean prediction of a model whose weights come from kernel mean matching."""
+    if not isinstance(fitted, KernelModel):
+        not_covered(f"with kernel mean matching, a learner without a kernel: {fitted.name}.")
     # ‖h‖_K² = aᵀKa: the model itself is the function whose mean is compared.
-    K = fitted.kernel.matrix(fitted.rows)
+    K = fitted.matrix
     norm = math.sqrt(max(float(fitted.coefficients @ K @ fitted.coefficients), 0.0))
     if population is not None:
         distance = _exact_distance(model, fitted, population)
@@ -426,7 +429,7 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
             f"the {N_FREQUENCIES} random frequencies at which the weighter compared the means were "
             "drawn independently of the weights",
         )
-    spread = float(np.std(K @ fitted.coefficients))
+    spread = spread_of(*fitted.judged[1:])
     bound = mean_matching_bound(function_norm=norm, mean_distance=distance)
     return replace(
         bound,
@@ -442,16 +445,24 @@ def mean_certificate(model: Any, fitted: KernelModel, delta: float, population: 
     )
 
 
+def spread_of(scores: FloatArray, weights: FloatArray) -> float:
+    """Return the standard deviation of predictions over the weighted sample."""
+    mean = np.average(scores, weights=weights)
+    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+
+
 def why_vacuous(value: float, spread: float) -> str:
     """Return why a bound on the change of predictions is vacuous, or nothing where it is not."""
     return "" if value < spread else "the predictions themselves differ by no more than that"
 
 
 def _exact_distance(model: Any, fitted: KernelModel, population: Any) -> float:
-    if fitted.kernel.gaussian is None or fitted.kernel.gamma is None:
+    if fitted.gaussian is None or fitted.gamma is None:
         not_covered("with kernel mean matching, the learner's kernel must be Gaussian.")
-    if len(fitted.rows) != len(model.weights_):
-        not_covered("SVR keeps its support vectors only, so the sample's mean cannot be taken.")
+    if fitted.free_intercept:
+        not_covered(
+            f"{fitted.name} keeps its support vectors only, so the sample's mean cannot be taken."
+        )
     if isinstance(population, Population):
         raise InputTypeError(
             "population must be rows as the learner takes them, an array or a dataframe: comparing "
@@ -459,7 +470,7 @@ def _exact_distance(model: Any, fitted: KernelModel, population: Any) -> float:
         )
     steps = getattr(model.estimator_, "steps", None)
     rows = model.estimator_[:-1].transform(population) if steps else population
-    return mean_distance(fitted.rows, model.weights_, rows, gamma=fitted.kernel.gamma)
+    return mean_distance(fitted.rows, fitted.weights, rows, gamma=fitted.gamma)
 
 
 def _distance_from_frequencies(
@@ -475,7 +486,7 @@ def _distance_from_frequencies(
     bandwidth = float(weighter.bandwidth_) if np.ndim(weighter.bandwidth_) == 0 else math.nan
     if not math.isfinite(measured) or not math.isfinite(bandwidth) or weighter.kernel != "gaussian":
         not_covered("kernel mean matching with a kernel that is not Gaussian; pass population=.")
-    if fitted.kernel.gaussian is None or not _same_kernel(model, fitted, K):
+    if fitted.gaussian is None or not _same_kernel(model, fitted, K):
         not_covered(
             "the learner's kernel is not the one in which kernel mean matching compared the means. "
             "Pass population= to compare them in the learner's."

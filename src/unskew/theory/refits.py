@@ -15,20 +15,19 @@ somewhat smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unskew.numerics.typing import FloatArray
 from unskew.theory.flips import PerDraw
-from unskew.theory.moves import LinearSystem, gram, inverse_root, top
+from unskew.theory.metrics import conjugate_gradients
+from unskew.theory.models import LinearModel
 from unskew.theory.regions import WeightRegion, order_statistic
 
 DRAWS = 199
 """Of the weights, where the distribution is known; more where δ is smaller than 2 %."""
 
-NEWTON_STEPS, GRADIENT_STEPS = 6, 4
+NEWTON_STEPS = 6
 
 ENOUGH = 0.02
 """The share of the first gradient that may be left."""
@@ -37,60 +36,37 @@ ENTRIES = 1 << 16
 """Of the matrices of rows and draws that are computed at once: few enough to stay in the cache."""
 
 
-@dataclass(frozen=True)
-class Refits:
-    """Models that were fitted again, all draws as columns.
-
-    Attributes
-    ----------
-    rule : PerDraw
-        Which rows flip in each draw.
-    on_average : ndarray of shape (n_draws,)
-        The root mean square of the scores' changes over the weighted sample.
-    most : ndarray of shape (n_draws,)
-        The largest change of a score in the sample.
-    norm : ndarray of shape (n_draws,)
-        Of the coefficients' change.
-    left : float
-        The part of the average that comes from the optimiser.
-    """
-
-    rule: PerDraw
-    on_average: FloatArray
-    most: FloatArray
-    norm: FloatArray
-    left: float
-
-
 def refits_with_draws(
-    system: LinearSystem, region: WeightRegion, delta: float, random: np.random.RandomState
-) -> Refits | None:
-    """Fit the model again with draws of the weights; None where it has too little curvature."""
-    model, loss = system.model, system.model.loss
-    if loss.bend is None:
+    model: LinearModel, region: WeightRegion, delta: float, random: np.random.RandomState
+) -> tuple[PerDraw, dict[str, FloatArray], float] | None:
+    """Fit the model again with draws of the weights; None where it has too little curvature.
+
+    Returns which rows flip in each draw; for each draw, the root mean square of the scores' changes
+    over the weighted sample ("average"), the largest of them in the sample ("most") and the "norm"
+    of the coefficients' change; and the part of the average that comes from the optimiser.
+    """
+    if model.loss.bend is None:
         return None
-    here = model.weights * system.curvature
-    root = inverse_root(gram(model.features, here) + np.diag(model.penalties))
+    metric = model.metric(model.weights * model.curvature(0.0))
     drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
-    if root is None or drawn is None:
+    if metric is None or drawn is None:
         return None
-    steps, size, most = _solve(_DrawnObjective(system, drawn), root)
+    root, squares = metric.root, metric.squares
+    steps, size, most = _solve(_DrawnObjective(model, drawn), root)
     # What is left of the gradient moves a model by its length in H⁻¹, where H has the curvature at
     # the fitted model; twice that, for the curvature on the way may be smaller.
     rest = 2 * size
     if not np.isfinite(steps).all() or not np.isfinite(rest).all():
         return None
-    widest = math.sqrt(top(root @ system.squares @ root.T))
     lengths = np.linalg.norm(model.features @ root.T, axis=1)
-    squares = np.einsum("ib,ij,jb->b", steps, system.squares, steps, optimize=True)
-    inverse = root.T @ (root @ system.left)
-    return Refits(
-        PerDraw(steps, rest, root),
-        np.sqrt(np.maximum(squares, 0.0)) + rest * widest,
-        most + rest * float(lengths.max()),
-        np.linalg.norm(steps, axis=0) + rest * float(np.linalg.norm(root, 2)),
-        math.sqrt(max(float(inverse @ system.squares @ inverse), 0.0)),
-    )
+    moved = np.einsum("ib,ij,jb->b", steps, squares, steps, optimize=True)
+    numbers = {
+        "average": np.sqrt(np.maximum(moved, 0.0)) + rest * metric.widest,
+        "most": most + rest * float(lengths.max()),
+        "norm": np.linalg.norm(steps, axis=0) + rest * metric.norm,
+    }
+    left = math.sqrt(max(float(metric.left @ metric.spread @ metric.left), 0.0))
+    return PerDraw(steps, rest, root), numbers, left
 
 
 class _DrawnObjective:
@@ -98,29 +74,28 @@ class _DrawnObjective:
 
     Parameters
     ----------
-    system : LinearSystem
+    model : LinearModel
     ratios : ndarray of shape (m, n_draws)
         W/Ŵ.
     """
 
-    def __init__(self, system: LinearSystem, ratios: FloatArray) -> None:
-        self.system, self.ratios = system, ratios
-        model, z = system.model, system.z
-        self.signed = system.sign[:, None] * model.features
+    def __init__(self, model: LinearModel, ratios: FloatArray) -> None:
+        self.model, self.ratios = model, ratios
+        self.signed = model.sign[:, None] * model.features
         self.weighted = model.weights[:, None] * self.signed
-        self.curved = system.curvature[:, None] * self.weighted
+        self.curved = model.curvature(0.0)[:, None] * self.weighted
         step = max(1, ENTRIES // ratios.shape[1])
-        self.blocks = [slice(start, start + step) for start in range(0, len(z), step)]
+        self.blocks = [slice(start, start + step) for start in range(0, len(ratios), step)]
 
     def first_gradient(self) -> FloatArray:
         """Return the gradients at the fitted model."""
-        model = self.system.model
-        found = self.system.vectors.T @ self.ratios
+        model = self.model
+        found = model.vectors.T @ self.ratios
         return np.asarray(found + (model.penalties * model.coefficients)[:, None])
 
     def gradient(self, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients after steps, and the largest change of a score of each draw."""
-        model, z = self.system.model, self.system.z[:, None]
+        model, z = self.model, self.model.z[:, None]
         found = model.penalties[:, None] * (model.coefficients[:, None] + steps)
         most = np.zeros(steps.shape[1])
         for rows in self.blocks:
@@ -134,7 +109,7 @@ class _DrawnObjective:
 
     def image(self, direction: FloatArray) -> FloatArray:
         """Return each draw's curvature at the fitted model, times its direction."""
-        found = self.system.model.penalties[:, None] * direction
+        found = self.model.penalties[:, None] * direction
         for rows in self.blocks:
             along = self.signed[rows] @ direction
             along *= self.ratios[rows]
@@ -159,60 +134,22 @@ def _solve(drawn: _DrawnObjective, root: FloatArray) -> tuple[FloatArray, FloatA
     return steps, size, most
 
 
-def conjugate_gradients(
-    image: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    inverse: FloatArray | None = None,
-    *,
-    steps: int = GRADIENT_STEPS,
-    enough: float = 0.0,
-) -> FloatArray:
-    """Solve a system for each column, all at once and roughly.
-
-    Parameters
-    ----------
-    image : callable
-        Returns each column's matrix times its direction.
-    right : ndarray of shape (d, n)
-    inverse : ndarray of shape (d, d), optional
-        The preconditioner.
-    steps : int
-    enough : float
-        The share of the right-hand side that may be left.
-    """
-    # All columns take their steps together, each with its own length and direction.
-    solved, residual = np.zeros_like(right), right.copy()
-    direction = better = residual if inverse is None else inverse @ residual
-    old = np.einsum("ij,ij->j", residual, better)
-    for _ in range(steps):
-        mapped = image(direction)
-        step = old / np.maximum(np.einsum("ij,ij->j", direction, mapped), 1e-300)
-        solved += step * direction
-        residual = residual - step * mapped
-        if np.linalg.norm(residual) <= enough * np.linalg.norm(right):
-            break
-        better = residual if inverse is None else inverse @ residual
-        new = np.einsum("ij,ij->j", residual, better)
-        direction = better + new / np.maximum(old, 1e-300) * direction
-        old = new
-    return solved
-
-
-def joint_limits(numbers: list[FloatArray], delta: float) -> list[float]:
+def joint_limits(numbers: dict[str, FloatArray], delta: float) -> dict[str, float]:
     """Return limits that another draw exceeds, in any of its numbers, with probability δ at most.
 
     Examples
     --------
-    >>> joint_limits([np.arange(1.0, 20.0), np.arange(19.0, 0.0, -1.0)], 0.1)
-    [19.0, 19.0]
-    >>> joint_limits([np.arange(1.0, 20.0), np.arange(1.0, 20.0)], 0.1)
-    [18.0, 18.0]
+    >>> up = np.arange(1.0, 20.0)
+    >>> joint_limits({"a": up, "b": up[::-1]}, 0.1)
+    {'a': 19.0, 'b': 19.0}
+    >>> joint_limits({"a": up, "b": up}, 0.1)
+    {'a': 18.0, 'b': 18.0}
     """
     # Of a draw, the largest rank among its numbers is one number. All but δ of the draws stay below
     # the order statistic of these, and that rank is where each number is read off.
-    place = order_statistic(len(numbers[0]), delta)
-    ordered = [np.sort(one) for one in numbers]
+    ordered = {name: np.sort(one) for name, one in numbers.items()}
     # Draws that are equal share their lowest rank: the limit is their common number.
-    ranks = [np.searchsorted(line, one) for line, one in zip(ordered, numbers, strict=True)]
-    rank = int(np.sort(np.max(ranks, axis=0))[place])
-    return [float(line[rank]) for line in ordered]
+    ranks = [np.searchsorted(ordered[name], one) for name, one in numbers.items()]
+    largest = np.sort(np.max(ranks, axis=0))
+    rank = int(largest[order_statistic(len(largest), delta)])
+    return {name: float(line[rank]) for name, line in ordered.items()}
