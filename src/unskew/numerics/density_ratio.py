@@ -1,4 +1,4 @@
-r"""Density ratios on a kernel basis: two losses, held out and minimised.
+r"""Density ratios on a kernel basis: two losses, held out on folds and minimised.
 
 The ratio is :math:`w(x) = \alpha^\top \phi(x)` with :math:`\phi_l(x) = e^{t(x)} K(x, c_l)`, where
 the tilt t is zero or linear. Kanamori, Hido and Sugiyama, "A least-squares approach to direct
@@ -17,8 +17,8 @@ The other loss is the likelihood, Sugiyama and others' KLIEP (2008):
 With :math:`p_l = \alpha_l b_l`, where b is the mean of the basis over the sample, this is the
 maximum likelihood of the proportions of a mixture: :math:`\max \sum_u v_u \log \sum_l p_l
 \psi_l(u)` over the simplex, with :math:`\psi_l = \phi_l / b_l`. Few proportions are positive. The
-solver holds those, adds the ones that would raise the likelihood most, and takes Newton steps under
-:math:`p \ge 0` (Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
+solver takes Newton steps under :math:`p \ge 0` on those and on the ones that would raise the
+likelihood most (Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
 mixing distribution", JRSS B 69, 2007). By concavity, :math:`\max_l \sum_u v_u \psi_l(u) / w(u) -
 1` is an upper bound on how much higher the optimum is: the duality gap.
 
@@ -29,27 +29,27 @@ widest kernel, then those with a tilt likewise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import nnls
 
+from unskew.numerics import newton
 from unskew.numerics.calibration import CalibrationProblem
 from unskew.numerics.distances import Raking
 from unskew.numerics.kernels import FAR, FARTHEST, Kernel, TiltedKernel, fill_matrix
-from unskew.numerics.row_features import RowFeatures
-from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.numerics.row_features import RowFeatures, weighted_moments
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.value_folds import AVERAGE
+from unskew.numerics.weight_vectors import ratio_cap
 
 SMOOTHINGS = 10.0 ** np.arange(-6.0, 1.5, 0.5)
 """The λ among which cross-validation chooses. Kernel values are at most one: the first hardly
 smooths, and with the last the ratio is nearly a sum of equal kernels."""
-
-MOST_ROWS_JUDGED = {"squared": 10_000, "kl": 2_000}
-"""Rows of either side at most that cross-validation uses, to bound its time. Not tuned."""
 
 RIDGE_OF_TILT = 0.01
 """In units of the variance of a column, so that a tilt is finite where the sides are apart."""
@@ -66,11 +66,7 @@ LEAST_RATIO = 1e-3
 """The logarithm of a held-out ratio is that of this at least: one row that no kernel reaches would
 otherwise decide alone."""
 
-Loss = Literal["squared", "kl"]
-
-
 ROWS_AT_ONCE = 1 << 14
-
 
 KLIEP_TOLERANCE = 1e-8
 """Of the duality gap, in units of the mean log likelihood."""
@@ -81,6 +77,9 @@ _EM_STEPS = 10
 """Steps of expectation maximisation before the first Newton step. Not tuned."""
 _ADDED = 10
 """Proportions that are added in a step. Not tuned."""
+_NEAR = 1e-9
+"""The promised fall below which whole steps are taken: the last digits of the likelihood would
+reject steps that are right."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,9 @@ class KernelFunction:
 
         ``values`` are those of the sample rows, not negative and not all zero.
         """
-        scale = _mean_one_factor(values, design, self.bound)
+        # min(f w, bound) has mean one where min(w, c) has the mean c / bound, with f = bound / c.
+        capped = np.minimum(values, ratio_cap(values, design, self.bound))
+        scale = float(1.0 / np.average(capped, weights=design))
         bound = min(self.bound, scale * float(values.max()))
         return replace(self, coefficients=self.coefficients * scale, bound=bound)
 
@@ -123,21 +124,6 @@ class KernelFunction:
     def _at(self, basis: FloatArray) -> FloatArray:
         """Return w(x) from the kernel between points and centres."""
         return np.clip(basis @ self.coefficients, 0.0, self.bound)
-
-
-def _mean_one_factor(weights: FloatArray, design: FloatArray, bound: float) -> float:
-    """Return the factor f for which min(f w, bound) has mean one, by bisection."""
-    factor = float(1.0 / np.average(weights, weights=design))
-    if (factor * weights).max() <= bound:
-        return factor
-    low, high = factor, factor * 2.0**60
-    for _ in range(200):
-        middle = float(np.sqrt(low * high))
-        if np.average(np.minimum(middle * weights, bound), weights=design) < 1:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def cross_kernel(kernel: Kernel, points: FloatArray, centres: FloatArray) -> FloatArray:
@@ -169,12 +155,6 @@ class Side(NamedTuple):
         weight = self.weight[:n_rows]
         return Side(self.points[:n_rows], weight / weight.sum(), self.fold[:n_rows])
 
-    def parts(self) -> Iterator[Side]:
-        """Yield the rows, some at a time."""
-        for begin in range(0, len(self.weight), ROWS_AT_ONCE):
-            part = slice(begin, begin + ROWS_AT_ONCE)
-            yield Side(self.points[part], self.weight[part], self.fold[part])
-
     def held_out(self, fold: int, n_folds: int) -> tuple[FloatArray, FloatArray]:
         """Return the weight of each row in training and in testing."""
         share = np.where(self.fold == AVERAGE, 1 / n_folds, self.fold == fold)
@@ -184,181 +164,195 @@ class Side(NamedTuple):
 Pair = tuple[Side, Side]
 """The sample and the population."""
 
+Blocks = Iterable[tuple[FloatArray, FloatArray]]
+"""The basis at some rows of a side, and the weights of these rows; further rows follow."""
+
+Values = Sequence[FloatArray]
+"""The basis at the rows of the sample and of the population."""
+
+Split = Sequence[tuple[FloatArray, FloatArray]]
+"""The weights of either side's rows in training and in testing."""
+
 
 class SquaredLoss(NamedTuple):
-    """½ αᵀHα − hᵀα."""
+    """½ αᵀHα − hᵀα + λ αᵀα / 2, of the ratio or, with ρ > 0, of the relative ratio."""
 
-    quadratic: FloatArray
-    linear: FloatArray
-
-    @classmethod
-    def from_sums(cls, both: Sequence[FloatArray], relative: float) -> SquaredLoss | None:
-        """Return the loss with the sums of both sides, or None if one of the sides is empty."""
-        sample, population = both
-        masses = sample[0, 0], population[0, 0]
-        if min(masses) <= NOTHING:
-            return None
-        quadratic = (1 - relative) * sample[1:, 1:] / masses[0]
-        if relative:
-            quadratic += relative * population[1:, 1:] / masses[1]
-        return cls(quadratic, population[0, 1:] / masses[1])
-
-    def minimisers(self, smoothings: FloatArray) -> FloatArray:
-        """Return (H + λI)⁻¹ h for many λ from one decomposition, a column each."""
-        values, vectors = np.linalg.eigh(self.quadratic)
-        projected = vectors.T @ self.linear
-        return np.asarray(vectors @ (projected[:, None] / (values.clip(0)[:, None] + smoothings)))
-
-    def at(self, coefficients: FloatArray) -> FloatArray:
-        """Return the loss of each column of coefficients."""
-        curved = 0.5 * np.einsum("ls,ls->s", coefficients, self.quadratic @ coefficients)
-        return np.asarray(curved - self.linear @ coefficients)
-
-
-def sums_of(basis: FloatArray, weight: FloatArray, *, squares: bool) -> FloatArray:
-    """Return Σ v zzᵀ with z = (1, φ): mass, sums and, with squares, products of a basis.
-
-    Without squares only the first row, mass and sums. Sums of parts add up to those of all rows.
-    """
-    rows = np.flatnonzero(weight)
-    if len(rows) < len(weight):
-        basis, weight = basis[rows], weight[rows]
-    if not squares:
-        return np.append(weight.sum(), weight @ basis)[None, :]
-    scaled = np.insert(basis, 0, 1.0, axis=1)
-    scaled *= np.sqrt(weight)[:, None]
-    return np.asarray(scaled.T @ scaled)  # of which BLAS computes one half
-
-
-class RatioBasis(NamedTuple):
-    """A basis that may be chosen."""
-
-    kernel: Kernel
-    tilted: bool
-
-
-class RatioTask(NamedTuple):
-    """What is estimated, and how it is judged."""
-
-    loss: Loss
     relative: float
     smoothings: FloatArray
-    n_folds: int
+    most_rows: int = 10_000
+    """Rows of either side at most that cross-validation uses, to bound its time. Not tuned."""
 
-    def held_out(self, bases: Sequence[RatioBasis], centres: FloatArray, pair: Pair) -> FloatArray:
-        """Return the loss of each basis and λ in each fold; NaN where a side has no rows."""
-        most = MOST_ROWS_JUDGED[self.loss]
-        bounds = sample_range(pair[0])
-        pair = pair[0].take(most), pair[1].take(most)
-        tilts: list[TiltedKernel | None] = [None] * self.n_folds
-        if any(basis.tilted for basis in bases):
-            folds, first = range(self.n_folds), bases[0].kernel
-            tilts = [self._tilt(first, pair, fold, bounds) for fold in folds]
-        losses = np.empty((len(bases), len(self.smoothings), self.n_folds))
-        judge = self._squared if self.loss == "squared" else self._likelihood
-        for place, (kernel, tilted) in enumerate(bases):
-            plain = [cross_kernel(kernel, side.points, centres) for side in pair]
-            whole = None  # the sums over all folds, which a tilt changes in each
-            for fold, tilt in enumerate(tilts):
-                values = plain
-                if tilted and tilt is not None:
-                    factors = (tilt.factors(side.points)[:, None] for side in pair)
-                    values = [one * factor for one, factor in zip(plain, factors, strict=True)]
-                if self.loss == "squared" and (whole is None or values is not plain):
-                    whole = self._sums(values, [side.weight for side in pair])
-                weights = [side.held_out(fold, self.n_folds) for side in pair]
-                losses[place, :, fold] = judge(values, weights, whole or plain)
+    def held_out(
+        self, values: Callable[[int], Values], folds: Sequence[Split], plain: Values
+    ) -> FloatArray:
+        """Return the loss of each λ on each fold's rows; NaN where a side has none."""
+        losses = np.full((len(self.smoothings), len(folds)), np.nan)
+        whole: list[FloatArray] = []
+        for fold, split in enumerate(folds):
+            basis, (train, test) = values(fold), zip(*split, strict=True)
+            tested = self._sums(*([side] for side in zip(basis, test, strict=True)))
+            if basis is plain:  # then the rows of a fold leave what the others sum to
+                all_rows = [own + held for own, held in split]
+                whole = whole or self._sums(*([side] for side in zip(plain, all_rows, strict=True)))
+                trained = [np.subtract(*both) for both in zip(whole, tested, strict=True)]
+            else:
+                trained = self._sums(*([side] for side in zip(basis, train, strict=True)))
+            if min(*trained[0], *tested[0]) > NOTHING:
+                alpha = _ridge_solutions(*self._terms(trained), self.smoothings)
+                quadratic, linear = self._terms(tested)
+                curved = 0.5 * np.einsum("ls,ls->s", alpha, quadratic @ alpha)
+                losses[:, fold] = curved - linear @ alpha
         return losses
 
-    def _tilt(
-        self, kernel: Kernel, pair: Pair, fold: int, bounds: tuple[FloatArray, FloatArray]
-    ) -> TiltedKernel | None:
-        """Return the tilt outside of a fold, or None if a side has no rows there."""
-        parts = []
-        for side in pair:
-            train = side.held_out(fold, self.n_folds)[0]
-            kept = np.flatnonzero(train)
-            parts.append(Side(side.points[kept], train[kept], side.fold[kept]))
-        if not all(len(part.weight) for part in parts):
+    def minimise(self, sample: Blocks, population: Blocks, smoothing: float) -> FloatArray | None:
+        """Return the coefficients of the smallest loss; None if a side is empty."""
+        sums = self._sums(sample, population)
+        if sums[0].min() <= NOTHING:
             return None
-        return tilt_towards(kernel, (parts[0], parts[1]), bounds)
+        return _ridge_solutions(*self._terms(sums), np.array([smoothing]))[:, 0]
 
-    def _sums(self, bases: list[FloatArray], weights: list[FloatArray]) -> list[FloatArray]:
-        squares = (True, self.relative > 0)
-        each = zip(bases, weights, squares, strict=True)
-        return [sums_of(basis, weight, squares=which) for basis, weight, which in each]
+    def _sums(self, sample: Blocks, population: Blocks) -> list[FloatArray]:
+        """Return the masses of both sides, the population's Σ φ, and both sides' Σ φφᵀ."""
+        masses: FloatArray = np.zeros(2)
+        linear: FloatArray = np.zeros(1)
+        grams: list[FloatArray] = [np.zeros((1, 1)), np.zeros((1, 1))]
+        for basis, weight in sample:
+            masses[0] += weight.sum()
+            grams[0] = grams[0] + weighted_moments(basis, weight).gram
+        for basis, weight in population:
+            masses[1] += weight.sum()
+            linear = linear + weight @ basis
+            if self.relative:
+                grams[1] = grams[1] + weighted_moments(basis, weight).gram
+        return [masses, linear, *grams]
 
-    def _squared(
-        self,
-        bases: list[FloatArray],
-        weights: list[tuple[FloatArray, FloatArray]],
-        whole: list[FloatArray],
-    ) -> FloatArray:
-        tested = self._sums(bases, [test for _, test in weights])
-        trained = [every - part for every, part in zip(whole, tested, strict=True)]
-        train, test = (SquaredLoss.from_sums(both, self.relative) for both in (trained, tested))
-        if train is None or test is None:
-            return np.full(len(self.smoothings), np.nan)
-        return test.at(train.minimisers(self.smoothings))
-
-    def _likelihood(
-        self,
-        bases: list[FloatArray],
-        weights: list[tuple[FloatArray, FloatArray]],
-        plain: list[FloatArray],
-    ) -> float:
-        (train, test), (other_train, other_test) = weights
-        if min(one.sum() for one in (train, test, other_train, other_test)) <= NOTHING:
-            return np.nan
-        sample, population = bases
-        tops = plain[0][train > 0].max(axis=0)
-        means = means_in_reach(train @ sample / train.sum(), tops)
-        found = solve_kliep(population, other_train, means, tolerance=1e-4, max_iterations=20)
-        if not found.coefficients.any():  # the training rows are out of each other's reach
-            return NO_FUNCTION
-        # Of all functions, not only those of mean one, the ratio is the one with the smallest
-        # mean_S w − mean_U log w.
-        average = np.average(sample @ found.coefficients, weights=test)
-        logs = np.log(np.maximum(population @ found.coefficients, LEAST_RATIO))
-        return float(average - np.average(logs, weights=other_test))
+    def _terms(self, sums: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Return H = (1 − ρ) mean_S φφᵀ + ρ mean_U φφᵀ and h = mean_U φ."""
+        masses, linear, of_sample, of_population = sums
+        quadratic = (1 - self.relative) * of_sample / masses[0]
+        return quadratic + self.relative * of_population / masses[1], linear / masses[1]
 
 
-def means_in_reach(means: FloatArray, tops: FloatArray) -> FloatArray:
-    """Return the means of a basis over the sample, zero for centres that no sample row reaches.
-
-    ``tops`` are the kernel's largest values between each centre and a sample row. Where none is
-    reached, all count that are not negligible in floating point.
-    """
-    reached = tops >= FAR
-    return np.asarray(np.where(reached, means, 0.0) if reached.any() else means)
-
-
-def maximise_likelihood(plain: Kernel, kernel: Kernel, centres: FloatArray, pair: Pair) -> Kliep:
-    """Return the coefficients of largest likelihood on the basis of a kernel.
-
-    ``plain`` is the kernel without its tilt.
-    """
-    sample, population = pair
-    tops, means = np.zeros(len(centres)), np.zeros(len(centres))
-    for part in sample.parts():
-        tops = np.maximum(tops, cross_kernel(plain, part.points, centres).max(axis=0))
-        means += part.weight @ cross_kernel(kernel, part.points, centres)
-    basis = cross_kernel(kernel, population.points, centres)
-    return solve_kliep(basis, population.weight, means_in_reach(means, tops))
-
-
-def minimise_squared(
-    kernel: Kernel, centres: FloatArray, pair: Pair, relative: float, smoothing: float
+def _ridge_solutions(
+    quadratic: FloatArray, linear: FloatArray, smoothings: FloatArray
 ) -> FloatArray:
-    """Return the coefficients of the smallest squared loss; zeros if a side is empty."""
-    width = 1 + len(centres)
-    both = np.zeros((width, width)), np.zeros((width if relative else 1, width))
-    for total, side in zip(both, pair, strict=True):
-        for part in side.parts():
-            basis = cross_kernel(kernel, part.points, centres)
-            total += sums_of(basis, part.weight, squares=len(total) > 1)
-    loss = SquaredLoss.from_sums(both, relative)
-    return np.zeros(len(centres)) if loss is None else loss.minimisers(np.array([smoothing]))[:, 0]
+    """Return (H + λI)⁻¹ h for many λ from one decomposition, a column each."""
+    values, vectors = np.linalg.eigh(quadratic)
+    projected = vectors.T @ linear
+    return np.asarray(vectors @ (projected[:, None] / (values.clip(0)[:, None] + smoothings)))
+
+
+class LikelihoodLoss(NamedTuple):
+    """−mean_U log w with mean_S w = 1 and α ≥ 0: KLIEP. It has no λ."""
+
+    smoothings: FloatArray = np.zeros(1)
+    most_rows: int = 2_000
+
+    def held_out(
+        self, values: Callable[[int], Values], folds: Sequence[Split], plain: Values
+    ) -> FloatArray:
+        """Return the loss on each fold's rows; NaN where a side has none."""
+        losses = np.full((1, len(folds)), np.nan)
+        for fold, ((train, test), (other_train, other_test)) in enumerate(folds):
+            if min(own.sum() for own in (train, test, other_train, other_test)) <= NOTHING:
+                continue
+            sample, population = values(fold)
+            found = self.minimise(
+                [(sample, train)],
+                (population, other_train),
+                [(plain[0], train)],
+                tolerance=1e-4,
+                max_iterations=20,
+            ).coefficients
+            # Of all functions, not only those of mean one, the ratio is the one with the smallest
+            # mean_S w − mean_U log w. There is none if training rows are out of each other's reach.
+            logs = np.log(np.maximum(population @ found, LEAST_RATIO))
+            loss = np.average(sample @ found, weights=test) - np.average(logs, weights=other_test)
+            losses[0, fold] = loss if found.any() else NO_FUNCTION
+        return losses
+
+    def minimise(
+        self,
+        sample: Blocks,
+        population: tuple[FloatArray, FloatArray],
+        plain: Blocks,
+        tolerance: float = KLIEP_TOLERANCE,
+        max_iterations: int = MAX_ITERATIONS,
+    ) -> Kliep:
+        """Return the coefficients of largest likelihood.
+
+        ``plain`` is the basis at the sample's rows without a tilt: a centre that it does not reach
+        gets nothing, unless none is reached at all.
+        """
+        mass, sums, reached = 0.0, np.zeros(1), np.zeros(1, dtype=bool)
+        for basis, weight in sample:
+            mass, sums = mass + float(weight.sum()), sums + weight @ basis
+        for basis, weight in plain:
+            reached = reached | (basis >= FAR)[weight > 0].any(axis=0)
+        means = np.where(reached, sums / mass, 0.0) if reached.any() else sums / mass
+        return solve_kliep(*population, means, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def basis_blocks(
+    kernel: Kernel, centres: FloatArray, side: Side
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the basis of a kernel at the rows of a side, with their weights, some at a time."""
+    for begin in range(0, len(side.weight), ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        yield cross_kernel(kernel, side.points[part], centres), side.weight[part]
+
+
+def held_out_losses(
+    loss: SquaredLoss | LikelihoodLoss,
+    bases: Sequence[tuple[Kernel, bool]],
+    centres: FloatArray,
+    pair: Pair,
+    n_folds: int,
+) -> FloatArray:
+    """Return the loss of each basis and λ in each fold; NaN where a side has no rows.
+
+    A basis is a kernel, and whether it is tilted.
+    """
+    bounds = sample_range(pair[0])
+    pair = pair[0].take(loss.most_rows), pair[1].take(loss.most_rows)
+    folds = [[side.held_out(fold, n_folds) for side in pair] for fold in range(n_folds)]
+    tilts: list[TiltedKernel | None] = [None] * n_folds
+    if any(tilted for _, tilted in bases):
+        tilts = [_tilt_outside(bases[0][0], pair, split, bounds) for split in folds]
+
+    def tilted_values(plain: Values, fold: int) -> Values:
+        tilt = tilts[fold]
+        if tilt is None:
+            return plain
+        factors = (tilt.factors(side.points)[:, None] for side in pair)
+        return [basis * factor for basis, factor in zip(plain, factors, strict=True)]
+
+    losses = np.empty((len(bases), len(loss.smoothings), n_folds))
+    for place, (kernel, tilted) in enumerate(bases):
+        plain = [cross_kernel(kernel, side.points, centres) for side in pair]
+        values = partial(tilted_values if tilted else _untilted, plain)
+        losses[place] = loss.held_out(values, folds, plain)
+    return losses
+
+
+def _untilted(plain: Values, fold: int) -> Values:  # noqa: ARG001
+    return plain
+
+
+def _tilt_outside(
+    kernel: Kernel,
+    pair: Pair,
+    split: Split,
+    bounds: tuple[FloatArray, FloatArray],
+) -> TiltedKernel | None:
+    """Return the tilt of the rows outside of a fold, or None if a side has none there."""
+    parts = []
+    for side, (train, _) in zip(pair, split, strict=True):
+        kept = np.flatnonzero(train)
+        parts.append(Side(side.points[kept], train[kept], side.fold[kept]))
+    if not all(len(part.weight) for part in parts):
+        return None
+    return tilt_towards(kernel, (parts[0], parts[1]), bounds)
 
 
 def judged_folds(losses: FloatArray) -> FloatArray:
@@ -436,6 +430,10 @@ class Kliep(NamedTuple):
     converged: bool
 
 
+_Mixture = tuple[FloatArray, FloatArray]
+"""Proportions p, and the mixture Σ p ψ at each row."""
+
+
 def solve_kliep(
     basis: FloatArray,
     weight: FloatArray,
@@ -468,115 +466,98 @@ def solve_kliep(
     >>> solve_kliep(basis, np.ones(4), np.array([0.5, 0.5])).coefficients.round(6)
     array([1.5, 0.5])
     """
+    coefficients = np.zeros(len(means))
     used = np.flatnonzero(means > _NEGLIGIBLE)
     if len(used) < len(means):
         basis = basis[:, used]
     seen = (basis.max(axis=1, initial=0.0) > _NEGLIGIBLE) & (weight > 0)
-    coefficients = np.zeros(len(means))
     if not seen.any():
         return Kliep(coefficients, -np.inf, np.inf, 0, False)
     if not seen.all():
         basis, weight = basis[seen], weight[seen]
+    scale, shares = 1 / means[used], weight / weight.sum()
+
+    def gradient_at(values: FloatArray) -> FloatArray:
+        return np.asarray(((shares / values) @ basis) * scale)
+
     first = np.ones(len(used)) if start is None else start[used]
-    likelihood = _Likelihood(basis, 1 / means[used], weight / weight.sum(), first / first.sum())
-    proportions, gap, iterations = likelihood.maximise(tolerance, max_iterations)
-    coefficients[used] = proportions / means[used]
-    objective = likelihood.of(likelihood.values(proportions))
-    return Kliep(coefficients, objective, gap, iterations, gap <= tolerance)
+    # 1) A step of EM multiplies each p by its gradient Σ v ψ/w: it never lowers the likelihood
+    #    and soon shows which proportions are small.
+    proportions = first / first.sum()
+    for _ in range(_EM_STEPS):
+        proportions = proportions * gradient_at(basis @ (scale * proportions))
+    proportions = _pruned(basis, scale * proportions, proportions)
+    proportions, gap = proportions / proportions.sum(), np.inf
 
-
-class _Likelihood(NamedTuple):
-    """Of the proportions of a mixture with the components ψ, which are the basis times a scale."""
-
-    basis: FloatArray
-    scale: FloatArray
-    shares: FloatArray
-    start: FloatArray
-
-    def values(self, proportions: FloatArray) -> FloatArray:
-        """Return the values of the mixture, Σ p ψ, at each row."""
-        return np.asarray(self.basis @ (self.scale * proportions))
-
-    def of(self, values: FloatArray) -> float:
-        """Return the mean log likelihood of a mixture with these values."""
-        with np.errstate(divide="ignore"):
-            return float(self.shares @ np.log(values))
-
-    def maximise(self, tolerance: float, max_iterations: int) -> tuple[FloatArray, float, int]:
-        """Return the proportions, the duality gap and the number of steps."""
-        # 1) A step of EM multiplies each p by its gradient Σ v ψ/w: it never lowers the likelihood
-        #    and soon shows which proportions are small.
-        proportions = self.start
-        for _ in range(_EM_STEPS):
-            proportions = proportions * self._gradient(self.values(proportions))
-        proportions = self._pruned(proportions / proportions.sum())
-        # 2) Newton steps until the duality gap, the largest gradient less one, is small. It may
-        #    rise while the likelihood does not fall: the place with the smallest is returned.
-        best, gap, steps = proportions, np.inf, 0
-        while True:
-            values = self.values(proportions)
-            gradient = self._gradient(values)
-            now = float(gradient.max()) - 1.0
-            if now < gap:
-                best, gap = proportions, now
-            if gap <= tolerance or steps >= max_iterations:
-                return best, max(gap, 0.0), steps
-            proportions = self._step(proportions, values, gradient)
-            steps += 1
-
-    def _gradient(self, values: FloatArray) -> FloatArray:
-        return np.asarray(((self.shares / values) @ self.basis) * self.scale)
-
-    def _pruned(self, proportions: FloatArray) -> FloatArray:
-        """Leave out small proportions, as far as no row loses most of its likelihood."""
-        values = self.values(proportions)
-        for limit in (1e-2, 1e-4, 1e-6):
-            kept: BoolArray = proportions >= limit * proportions.max()
-            fewer = np.where(kept, proportions, 0.0)
-            if (self.values(fewer) > 0.1 * values).all():
-                return fewer / fewer.sum()
-        return proportions
-
-    def _step(
-        self, proportions: FloatArray, values: FloatArray, gradient: FloatArray
-    ) -> FloatArray:
-        """Return better proportions: a Newton step under p ≥ 0, else one of EM."""
-        promising = np.argsort(-gradient, kind="stable")[:_ADDED]
-        promising = promising[gradient[promising] > 1.0]
-        support = np.union1d(np.flatnonzero(proportions), promising)
-        direction = -proportions
-        direction[support] += self._newton(support, values, gradient[support])
-        change = self.values(direction)
+    def at(p: FloatArray) -> tuple[_Mixture, float]:
         # The likelihood less the sum of p, whose maximum has the sum one, is what Newton models.
-        before = self.of(values) - proportions.sum()
-        slope = float(gradient @ direction - direction.sum())
-        length = 1.0
-        while length > 1e-8 and slope > 0:
-            moved = proportions + length * direction
-            value = self.of(np.maximum(values + length * change, 0.0)) - moved.sum()
-            if value >= before + 1e-4 * length * slope:
-                moved[moved < 1e-15] = 0.0
-                return moved / moved.sum()
-            length /= 2
-        return proportions * gradient  # never lowers the likelihood, and keeps the sum
+        values = np.maximum(basis @ (scale * p), 0.0)
+        with np.errstate(divide="ignore"):
+            return (p, values), float(p.sum() - shares @ np.log(values))
 
-    def _newton(self, support: IntArray, values: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the maximiser of the second-order model over non-negative p on the support."""
-        # The log likelihood has the gradient g = Σ v ψ/w and the curvature −R with R = Σ v ψψᵀ/w².
-        # At p, R p = g: the model of the likelihood less Σ q at q is (2g − 1)ᵀq − ½ qᵀR q, and with
-        # R = UᵀU its maximum over q ≥ 0 is the least squares problem |U q − U⁻ᵀ(2g − 1)|.
-        relative = self.basis[:, support] * self.scale[support]
-        relative *= (np.sqrt(self.shares) / values)[:, None]
-        hessian = relative.T @ relative
-        # In flat directions, such as of equal components, proportions stay as they began.
-        spread = self.start.max() / self.start[support]
-        jitter = 1e-12 * float(np.trace(hessian)) / len(support)
-        while True:
-            try:
-                factor = cholesky(hessian + np.diag(jitter * spread))
-                break
-            except LinAlgError:
-                jitter *= 100
-        linear = 2 * gradient - 1
-        found, _ = nnls(factor, solve_triangular(factor, linear, trans="T"), maxiter=10**4)
-        return np.asarray(found)
+    def step(place: _Mixture) -> newton.Step[_Mixture] | None:
+        nonlocal gap
+        p, values = place
+        gradient = gradient_at(values)
+        gap = max(float(gradient.max()) - 1.0, 0.0)
+        if gap <= tolerance:
+            return None
+        # 2) Newton's step on the positive proportions and the most promising others, else one of
+        #    EM, which leads up in any case.
+        promising = np.argsort(-gradient, kind="stable")[:_ADDED]
+        support = np.union1d(np.flatnonzero(p), promising[gradient[promising] > 1.0])
+        relative = basis[:, support] * scale[support]
+        relative *= (np.sqrt(shares) / values)[:, None]
+        direction = -p
+        direction[support] += _newton_proportions(relative, gradient[support], first[support])
+        slope = float(direction.sum() - gradient @ direction)
+        if slope >= 0:
+            direction = p * (gradient - 1.0)
+            slope = float(direction.sum() - gradient @ direction)
+
+        def after(share: float) -> tuple[_Mixture, float]:
+            new = p + share * direction
+            new[new < 1e-15] = 0.0
+            return at(new / new.sum())
+
+        return newton.Step(after, slope, whole=-slope < _NEAR)
+
+    (proportions, _), height, steps = newton.descend(
+        *at(proportions), step, max_steps=max_iterations, shortest=1e-8
+    )
+    coefficients[used] = proportions / means[used]
+    return Kliep(coefficients, 1.0 - height, gap, steps, gap <= tolerance)
+
+
+def _pruned(basis: FloatArray, coefficients: FloatArray, proportions: FloatArray) -> FloatArray:
+    """Return proportions without the small ones, as far as no row loses most of its likelihood."""
+    values = basis @ coefficients
+    for limit in (1e-2, 1e-4, 1e-6):
+        kept = proportions >= limit * proportions.max()
+        if (basis @ np.where(kept, coefficients, 0.0) > 0.1 * values).all():
+            return np.where(kept, proportions, 0.0)
+    return proportions
+
+
+def _newton_proportions(
+    relative: FloatArray, gradient: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Return the maximiser of the second-order model of the likelihood over p ≥ 0.
+
+    ``relative`` holds √v ψ/w of the proportions that may be positive, a column each.
+    """
+    # The log likelihood has the gradient g = Σ v ψ/w and the curvature −R with R = Σ v ψψᵀ/w².
+    # At p, R p = g: the model of the likelihood less Σ q at q is (2g − 1)ᵀq − ½ qᵀR q, and with
+    # R = UᵀU its maximum over q ≥ 0 is the least squares problem |U q − U⁻ᵀ(2g − 1)|.
+    hessian = relative.T @ relative
+    # In flat directions, such as of equal components, proportions stay as they began.
+    spread = start.max() / start
+    jitter = 1e-12 * float(np.trace(hessian)) / len(hessian)
+    while True:
+        try:
+            factor = cholesky(hessian + np.diag(jitter * spread))
+            break
+        except LinAlgError:
+            jitter *= 100
+    goal = solve_triangular(factor, 2 * gradient - 1, trans="T")
+    return np.asarray(nnls(factor, goal, maxiter=10**4)[0])

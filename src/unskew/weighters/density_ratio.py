@@ -16,13 +16,15 @@ from unskew.numerics.density_ratio import (
     MOST_COLUMNS_TILTED,
     SMOOTHINGS,
     KernelFunction,
-    RatioBasis,
-    RatioTask,
+    Kliep,
+    LikelihoodLoss,
     Side,
+    SquaredLoss,
+    basis_blocks,
     choose,
+    cross_kernel,
+    held_out_losses,
     judged_folds,
-    maximise_likelihood,
-    minimise_squared,
     sample_range,
     tilt_towards,
 )
@@ -201,19 +203,24 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         pair = _sides(rows, points)
         centres = pair[1].points[: self.n_centres]
         bases = self._bases(points.points, random)
-        task, losses = self._task(rows.n_folds), None
+        loss, losses = self._ratio_loss(), None
         with one_blas_thread():
             # 2) Choose among them.
-            if len(bases) * len(task.smoothings) > 1:
-                losses = task.held_out(bases, centres, pair)
-            place, self.smoothing_ = self._choose(bases, task.smoothings, losses)
+            if len(bases) * len(loss.smoothings) > 1:
+                losses = held_out_losses(loss, bases, centres, pair, rows.n_folds)
+            place, self.smoothing_ = self._choose(bases, loss.smoothings, losses)
             plain, tilted = bases[place]
             kernel = tilt_towards(plain, pair, sample_range(pair[0])) if tilted else plain
             # 3) Solve.
-            if self.loss == "kl":
-                alpha = self._solve_likelihood(plain, kernel, centres, pair)
+            basis = basis_blocks(kernel, centres, pair[0])
+            if isinstance(loss, SquaredLoss):
+                other_basis = basis_blocks(kernel, centres, pair[1])
+                found = loss.minimise(basis, other_basis, self.smoothing_)
+                alpha = np.zeros(len(centres)) if found is None else found
             else:
-                alpha = minimise_squared(kernel, centres, pair, self.relative, self.smoothing_)
+                others = cross_kernel(kernel, pair[1].points, centres), pair[1].weight
+                reach = basis_blocks(plain, centres, pair[0])
+                alpha = self._likeliest(loss.minimise(basis, others, reach))
         weights = self._make_function(points, sample, kernel, centres, alpha)
         # 4) How much is covered, and how far apart the means are.
         few = Reservoir(max(1, MOST_PAIRS // len(points.points)))
@@ -224,18 +231,17 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         self.codes_, self.folds_ = points.space.codes, rows.folds.none()
         return self._finish(sample, question, weights)
 
-    def _bases(self, points: FloatArray, random: np.random.RandomState) -> list[RatioBasis]:
+    def _bases(
+        self, points: FloatArray, random: np.random.RandomState
+    ) -> list[tuple[Kernel, bool]]:
         kernels = self._kernels(points, random)
-        plain = [RatioBasis(kernel, False) for kernel in kernels]
+        plain = [(kernel, False) for kernel in kernels]
         if not self.tilt or points.shape[1] > MOST_COLUMNS_TILTED:
             return plain
-        tilted = [RatioBasis(kernel, True) for kernel in kernels[-N_TILTED:]]
+        tilted = [(kernel, True) for kernel in kernels[-N_TILTED:]]
         return tilted if self.tilt is True else plain + tilted
 
-    def _solve_likelihood(
-        self, plain: Kernel, kernel: Kernel, centres: FloatArray, pair: tuple[Side, Side]
-    ) -> FloatArray:
-        found = maximise_likelihood(plain, kernel, centres, pair)
+    def _likeliest(self, found: Kliep) -> FloatArray:
         self.gap_, self.objective_ = found.gap, found.objective
         if found.coefficients.any() and not found.converged:
             warn_caller(
@@ -247,10 +253,11 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
             )
         return found.coefficients
 
-    def _task(self, n_folds: int) -> RatioTask:
-        given = 0.0 if self.loss == "kl" else self.smoothing
-        smoothings = SMOOTHINGS if given == "cv" else np.array([float(given)])
-        return RatioTask(self.loss, self.relative, smoothings, n_folds)
+    def _ratio_loss(self) -> SquaredLoss | LikelihoodLoss:
+        if self.loss == "kl":
+            return LikelihoodLoss()
+        smoothings = SMOOTHINGS if self.smoothing == "cv" else np.array([float(self.smoothing)])
+        return SquaredLoss(self.relative, smoothings)
 
     def _kernels(self, points: FloatArray, random: np.random.RandomState) -> list[Kernel]:
         """Return the kernels among which to choose."""
@@ -260,7 +267,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         return [FAMILIES[str(self.kernel)](middle * factor) for factor in BANDWIDTH_FACTORS]
 
     def _choose(
-        self, bases: list[RatioBasis], smoothings: FloatArray, losses: FloatArray | None
+        self, bases: list[tuple[Kernel, bool]], smoothings: FloatArray, losses: FloatArray | None
     ) -> tuple[int, float]:
         """Return a basis and λ by held-out losses, if there is a choice, and keep the losses."""
         self.cv_scores_: dict[str, FloatArray] = {}
@@ -268,11 +275,11 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
             return 0, float(smoothings[0])
         judged = judged_folds(losses)
         if judged.size:
-            widths = np.array([getattr(one.kernel, "bandwidth", np.nan) for one in bases])
+            widths = np.array([getattr(one, "bandwidth", np.nan) for one, _ in bases])
             error = judged.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
             self.cv_scores_ = {
                 "bandwidth": np.repeat(widths, len(smoothings)),
-                "tilted": np.repeat([one.tilted for one in bases], len(smoothings)),
+                "tilted": np.repeat([tilted for _, tilted in bases], len(smoothings)),
                 "smoothing": np.tile(smoothings, len(bases)),
                 "loss": judged.mean(axis=2).ravel(),
                 "standard_error": error.ravel(),
