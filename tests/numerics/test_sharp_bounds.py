@@ -10,7 +10,6 @@ from unskew.numerics.sharp_bounds import (
     CellProgram,
     FeatureProgram,
     MeanProgram,
-    factors_between,
     proxy_moments,
     quantile_regression,
 )
@@ -82,7 +81,7 @@ def test_sharp_bounds_are_those_of_a_reference_solver(kind, m):
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_bounds_along_odds_start_from_the_last_ones(sign):
+def test_bounds_where_many_rows_lie_on_the_plane(sign):
     # With the sign -1 most rows lie on the plane, which is then the same for all odds.
     y, w, s, x = rows_of("binary", 5000, 3)
     program = FeatureProgram(sign * y, w, s, x)
@@ -92,18 +91,6 @@ def test_bounds_along_odds_start_from_the_last_ones(sign):
             largest_by_highs(sign * y, w, s, x, odds), abs=1e-9 * scale
         )
         assert found.gap <= 1e-9 * scale
-
-
-def test_factors_of_rows_on_the_plane_keep_the_sums():
-    random = np.random.default_rng(0)
-    features = np.column_stack([np.ones(200), random.normal(size=(200, 2))])
-    weights, wanted = random.uniform(1, 2, 200), random.uniform(size=200)
-    goal = (weights * wanted) @ features
-    found = factors_between(features, weights, goal)
-    assert (weights * found) @ features == pytest.approx(goal)
-    assert 0 < found.min() < found.max() < 1
-    far = weights @ np.maximum(features, 0)  # more of every column than all rows together have
-    assert factors_between(features, weights, np.append(goal[0], far[1:] + 1)) is None
 
 
 @pytest.mark.parametrize("kind", ["ratio", "nested", "binary", "tied"])

@@ -475,12 +475,29 @@ def solve_kliep(
         return Kliep(coefficients, -np.inf, np.inf, 0, False)
     if not seen.all():
         basis, weight = basis[seen], weight[seen]
+    first = np.ones(len(used)) if start is None else start[used]
     scale, shares = 1 / means[used], weight / weight.sum()
+    found = _most_likely(basis, scale, shares, first, tolerance, max_iterations)
+    coefficients[used] = scale * found[0]
+    return Kliep(coefficients, *found[1:])
+
+
+def _most_likely(
+    basis: FloatArray,
+    scale: FloatArray,
+    shares: FloatArray,
+    first: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[FloatArray, float, float, int, bool]:
+    """Return proportions, their likelihood, gap, steps, and whether the gap is small enough.
+
+    The components of the mixture are ψ = basis · scale.
+    """
 
     def gradient_at(values: FloatArray) -> FloatArray:
         return np.asarray(((shares / values) @ basis) * scale)
 
-    first = np.ones(len(used)) if start is None else start[used]
     # 1) A step of EM multiplies each p by its gradient Σ v ψ/w: it never lowers the likelihood
     #    and soon shows which proportions are small.
     proportions = first / first.sum()
@@ -525,8 +542,7 @@ def solve_kliep(
     (proportions, _), height, steps = newton.descend(
         *at(proportions), step, max_steps=max_iterations, shortest=1e-8
     )
-    coefficients[used] = proportions / means[used]
-    return Kliep(coefficients, 1.0 - height, gap, steps, gap <= tolerance)
+    return proportions, 1.0 - height, gap, steps, gap <= tolerance
 
 
 def _pruned(basis: FloatArray, coefficients: FloatArray, proportions: FloatArray) -> FloatArray:
