@@ -13,13 +13,13 @@ from unskew.estimation.statistics import Proportion as Proportion
 from unskew.estimation.statistics import Quantile as Quantile
 from unskew.estimation.statistics import Total as Total
 from unskew.estimation.weighing import replicate_weights as replicate_weights
-from unskew.learning.conformal_classifier import ConformalClassifier as ConformalClassifier
+from unskew.learning.choose_power import weighted_risk as weighted_risk
+from unskew.learning.conformal import ConformalClassifier as ConformalClassifier
 from unskew.learning.conformal_regressor import ConformalRegressor as ConformalRegressor
 from unskew.learning.heckman import HeckmanClassifier as HeckmanClassifier
 from unskew.learning.heckman import HeckmanRegressor as HeckmanRegressor
 from unskew.learning.reweighted import Reweighted as Reweighted
-from unskew.learning.risk import weighted_risk as weighted_risk
-from unskew.learning.split import split_labelled as split_labelled
+from unskew.learning.trainer import split_labelled as split_labelled
 from unskew.numerics.weight_vectors import effective_sample_size as effective_sample_size
 from unskew.numerics.weight_vectors import trim_weights as trim_weights
 from unskew.population.margins import Margins as Margins

@@ -191,9 +191,6 @@ class _WithShare(Exception):  # noqa: N818  (a part of an error, and of a warnin
         self.share = share
         self.rules = tuple(rules)
 
-    def __reduce__(self) -> tuple[type, tuple[str, float, tuple[Any, ...]]]:
-        return type(self), (str(self), self.share, self.rules)
-
 
 class OverlapError(_WithShare, UnskewError, ValueError):
     """Too much of the population is not covered by the sample.
@@ -284,9 +281,6 @@ class InfiniteIntervalWarning(UserWarning):
         super().__init__(message)
         self.share = share
 
-    def __reduce__(self) -> tuple[type, tuple[str, float]]:
-        return type(self), (str(self), self.share)
-
 
 class ColumnWarning(UserWarning):
     """A column hardly describes a row, as an identifier does, or is scaled in the sample alone.
@@ -312,9 +306,6 @@ class ColumnWarning(UserWarning):
     def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.columns = list(columns)
-
-    def __reduce__(self) -> tuple[type, tuple[str, list[str]]]:
-        return type(self), (str(self), self.columns)
 
 
 class RoundingWarning(UserWarning):
@@ -404,12 +395,9 @@ class SkippedFilesWarning(UserWarning):
     ['two.parquet']
     """
 
-    def __init__(self, message: str, files: dict[str, str]) -> None:
+    def __init__(self, message: str, files: dict[str, str] | None = None) -> None:
         super().__init__(message)
-        self.files = files
-
-    def __reduce__(self) -> tuple[type, tuple[str, dict[str, str]]]:
-        return type(self), (str(self), self.files)
+        self.files = files or {}
 
 
 class UnseenValueWarning(UserWarning):
@@ -433,12 +421,9 @@ class UnseenValueWarning(UserWarning):
     [True]
     """
 
-    def __init__(self, message: str, values: dict[str, dict[str, int]]) -> None:
+    def __init__(self, message: str, values: dict[str, dict[str, int]] | None = None) -> None:
         super().__init__(message)
-        self.values = values
-
-    def __reduce__(self) -> tuple[type, tuple[str, dict[str, dict[str, int]]]]:
-        return type(self), (str(self), self.values)
+        self.values = values or {}
 
 
 def warn_caller(warning: Warning) -> None:

@@ -8,7 +8,7 @@ from unskew.estimation.results import Estimates as Estimates
 from unskew.estimation.results import OddsBounds as OddsBounds
 from unskew.estimation.results import Sensitivity as Sensitivity
 from unskew.estimation.results import SurveyBias as SurveyBias
-from unskew.learning.heckman_summary import HeckmanSummary as HeckmanSummary
+from unskew.learning.selection_model import HeckmanSummary as HeckmanSummary
 from unskew.overlap.overlap import Overlap as Overlap
 from unskew.overlap.overlap import OverlapRule as OverlapRule
 from unskew.population.progress import Progress as Progress

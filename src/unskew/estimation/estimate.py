@@ -20,7 +20,8 @@ from unskew.estimation.hidden_selection import HiddenSelection
 from unskew.estimation.inputs import (
     Groups,
     check_models,
-    design_codes,
+    kept_entries,
+    open_design,
     open_groups,
     open_labelled,
     opened,
@@ -29,7 +30,7 @@ from unskew.estimation.inputs import (
 from unskew.estimation.outcome_models import GroupSums, OutcomeModels
 from unskew.estimation.results import FEW_ROWS, Estimate, Estimates
 from unskew.estimation.statistics import Statistic, Target, Uncertainty, statistic_of
-from unskew.estimation.variances import VarianceParts, bootstrapped, linearised, with_margins
+from unskew.estimation.variances import VarianceParts, variance_of, with_margins
 from unskew.estimation.weighing import Weighed, weigh
 from unskew.numerics.design_variance import SurveyDesign, half_width
 from unskew.numerics.typing import BoolArray, FloatArray
@@ -114,7 +115,7 @@ def each_estimate(
     weights = weighed.weights
     point = target.point(weights, weighed.sums)
     variance_name = options.chosen(target, weighed)
-    variance = _variance(target, weighed, point, design, variance_name, options)
+    variance = variance_of(target, weighed, design, variance_name, options)
     variance = with_margins(variance, target, weighed, point)
     design_weights = weighed.fit.sample.design
     unweighted = target.plain().point((design_weights > 0).astype(float), None)
@@ -122,24 +123,9 @@ def each_estimate(
     has_design = np.ptp(design_weights[design_weights > 0]) > 0
     sizes = target.effective_sizes(weights) / variance.clustering
     doubts: FloatArray = np.zeros(len(point))
-    cautions = (*weighed.weighter.rounded_, *variance.notes)
     if variance_name == "orthogonal" and target.models is not None:
         doubts = target.disagreements(weights, point, weighed.sums)
-        cautions += (
-            "The interval allows for a bias as large as the difference from what the weights, or "
-            "the outcome model, say alone.",
-        )
-    if target.statistic.needs_size and weighed.fit.target.about.weighted:
-        counted = "counted" if "population" in variance.parts else "not counted: it is as known"
-        cautions += (
-            f"The population's size, {target.size:,.0f}, is the sum of its weights. The error that "
-            f"it has if it is not known is {counted}.",
-        )
     errors, ends = intervals(target, weights, point, variance, options.level, sizes, doubts)
-    spread = target.spread(weights)
-    if not target.statistic.has_influence:
-        spread = float((errors * np.sqrt(sizes)).max())
-    cautions += uncovered_notes(weighed.weighter.overlap_, spread, errors, sizes)
     own = _own_notes(target, variance)
     found: dict[Any, Estimate] = {}
     kept: dict[Any, Any] = {}
@@ -166,26 +152,34 @@ def each_estimate(
             is_share=target.outcome.is_share,
             _basis=HiddenSelection(target, number, weighed, design, options, variance_name, kept),
         )
-    return found, cautions
+    return found, _cautions(target, weighed, variance, errors, sizes, doubts)
 
 
-def described_learner(outcome: Any) -> str | None:
-    """Return the name of an outcome model."""
-    return None if outcome is None else outcome if isinstance(outcome, str) else str(outcome)
-
-
-def _variance(
+def _cautions(
     target: Target,
     weighed: Weighed,
-    point: FloatArray,
-    design: SurveyDesign,
-    name: VarianceName,
-    options: Options,
-) -> VarianceParts:
-    if name == "bootstrap":
-        return bootstrapped(target, weighed, design, options.replicates, options.random_state)
-    form: Any = None if name == "orthogonal" else name
-    return linearised(target, weighed, point, design, form)
+    variance: VarianceParts,
+    errors: FloatArray,
+    sizes: FloatArray,
+    doubts: FloatArray,
+) -> tuple[str, ...]:
+    """Return what to know of all numbers, after their variance was made."""
+    found = (*weighed.weighter.rounded_, *variance.notes)
+    if doubts.any():
+        found += (
+            "The interval allows for a bias as large as the difference from what the weights, or "
+            "the outcome model, say alone.",
+        )
+    if target.statistic.needs_size and weighed.fit.target.about.weighted:
+        counted = "counted" if "population" in variance.parts else "not counted: it is as known"
+        found += (
+            f"The population's size, {target.size:,.0f}, is the sum of its weights. The error that "
+            f"it has if it is not known is {counted}.",
+        )
+    spread = target.spread(weighed.weights)
+    if not target.statistic.has_influence:
+        spread = float((errors * np.sqrt(sizes)).max())
+    return found + uncovered_notes(weighed.weighter.overlap_, spread, errors, sizes)
 
 
 def intervals(
@@ -487,17 +481,14 @@ def estimate(
     if wanted.has_influence:
         given.outcome = target.outcome.values  # automatic features are those that predict it, too
     shared = shared_columns(given, known)
-    groups, known_groups = open_groups(_kept(by_position(by, X, "by"), kept), rows, shared)
+    groups, known_groups = open_groups(kept_entries(by_position(by, X, "by"), kept), rows, shared)
     counted = known_groups and known.about.margins is None
-    codes = [
-        design_codes(_kept(by_position(one, X, name), kept), name, rows)
-        for one, name in ((strata, "strata"), (clusters, "clusters"))
-    ]
-    design = SurveyDesign.from_codes(len(given), *codes)
+    design = open_design(X, rows, kept, strata, clusters)
     models = None
     if outcome is not None:
         check_models(known, groups, counted, cv)
-        folds = {"cv": cv, "clusters": codes[1], "random_state": random_state}
+        units = None if clusters is None else design.units
+        folds = {"cv": cv, "clusters": units, "random_state": random_state}
         models = OutcomeModels(outcome, given, target.outcome, shared, **folds)
     sums = None
     if models is not None or counted:
@@ -511,7 +502,8 @@ def estimate(
     )
     imputed = models is not None and (cv is None or isinstance(fitted, Unweighted))
     notes = _notes(kept, None if known_groups else groups, imputed=imputed)
-    return assemble(target, weighed, design, options, described_learner(outcome), notes)
+    learner = None if outcome is None else str(outcome)
+    return assemble(target, weighed, design, options, learner, notes)
 
 
 def _notes(
@@ -530,12 +522,3 @@ def _notes(
             "weights that do: leave out cv=None and weighter=Unweighted()."
         )
     return tuple(notes)
-
-
-def _kept(given: Any, kept: Any) -> Any:
-    """Return the entries of the rows that are used; a name stays."""
-    return (
-        given
-        if given is None or isinstance(given, str) or kept is None
-        else np.asarray(given)[kept]
-    )

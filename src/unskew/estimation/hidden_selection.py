@@ -37,7 +37,7 @@ from unskew.estimation.results import (
     SurveyBias,
 )
 from unskew.estimation.statistics import Target
-from unskew.estimation.variances import bootstrapped, linearised
+from unskew.estimation.variances import variance_of
 from unskew.estimation.weighing import NOISE_ROWS, Weighed
 from unskew.numerics.design_variance import Entries, SurveyDesign, skewed_ends
 from unskew.numerics.sharp_bounds import (
@@ -216,16 +216,9 @@ class HiddenSelection:
 
     def reach(self, pseudo: FloatArray) -> FloatArray:
         """Return how far intervals reach beyond bounds that are means of these, (n_odds, 2)."""
-        numbers, options = _PseudoNumbers(self, pseudo), self.options
-        if self.variance == "bootstrap":
-            made = bootstrapped(
-                numbers, self.weighed, self.design, options.replicates, options.random_state
-            )
-        else:
-            form: Any = None if self.variance == "orthogonal" else self.variance
-            point = numbers.point(self.weighed.weights, self.weighed.sums)
-            made = linearised(numbers, self.weighed, point, self.design, form)
-        factor: FloatArray = np.asarray(student.ppf(0.5 + options.level / 2, made.degrees))
+        numbers = _PseudoNumbers(self, pseudo)
+        made = variance_of(numbers, self.weighed, self.design, self.variance, self.options)
+        factor: FloatArray = np.asarray(student.ppf(0.5 + self.options.level / 2, made.degrees))
         if not self.target.outcome.is_share and effective_sample_size(self.weights) >= FEW_ROWS:
             pairs = zip(factor, made.skewness, strict=True)
             both = [skewed_ends(*one) for one in pairs]  # lower and upper bounds in turn
@@ -234,8 +227,8 @@ class HiddenSelection:
 
     def analyse(self, found: Estimate, *, nested: bool | None, **options: Any) -> Sensitivity:
         """Return the sensitivity of the estimate that was made from this."""
-        about = self.weighed.fit.target.about
-        nested = self.options.finite or about.selected if nested is None else nested
+        if nested is None:
+            nested = bool(self.options.finite or self.weighed.fit.target.about.selected)
         return analyse(found, replace(self, nested=nested), **options)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unskew.errors import InputError, ParameterError
+from unskew.numerics.design_variance import SurveyDesign
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.population.margins import Margins
@@ -18,7 +19,7 @@ from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.groupings import ValueGroups
-from unskew.rows.labels import checked_labels, missing_labels
+from unskew.rows.labels import by_position, checked_labels, missing_labels, row_codes
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Rows, as_rows
 
@@ -113,27 +114,21 @@ def open_groups(by: Any, rows: Rows, in_population: Any) -> tuple[Groups | None,
     return Groups(Rows(column.rename_columns([str(name)]), named=True)), False
 
 
-def design_codes(given: Any, name: str, rows: Rows) -> IntArray | None:
-    """Return strata or clusters, a column of X or an array, as numbers from zero."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        if given not in rows.table.column_names:
-            raise InputError(f"{name}='{given}' is not a column of X.")
-        given = rows.table.column(given).to_numpy()
-    values = np.asarray(given)
-    if values.shape != (len(rows),):
-        raise InputError(
-            f"{name} must have one entry for each of the {len(rows)} rows; got shape "
-            f"{values.shape}."
-        )
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InputError(f"{name} is missing in {int(np.isnan(values).sum())} rows.")
-    try:
-        codes = np.unique(values, return_inverse=True)[1]
-    except TypeError as error:
-        raise InputError(f"{name} mixes values that cannot be compared ({error}).") from error
-    return codes.reshape(-1)
+def open_design(
+    X: Any, rows: Rows, kept: BoolArray | None, strata: Any, clusters: Any
+) -> SurveyDesign:
+    """Return how the rows of X were drawn, of which some are ``kept``, or all."""
+    codes = []
+    for given, name in ((strata, "strata"), (clusters, "clusters")):
+        values = by_position(given, X, name)
+        codes.append(row_codes(kept_entries(values, kept), name, rows.table))
+    return SurveyDesign.from_codes(len(rows), *codes)
+
+
+def kept_entries(values: Any, kept: BoolArray | None) -> Any:
+    """Return the entries of the rows that are used; a name stays."""
+    named = values is None or isinstance(values, str) or kept is None
+    return values if named else np.asarray(values)[kept]
 
 
 def opened(population: Any) -> Population | Margins:

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
 
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.estimation.inputs import Groups, LabelColumns
@@ -61,10 +61,10 @@ def learner_by_name(
         # Small leaves and many trees learn the rows by heart; these are for samples of hundreds,
         # and for scores, which columns hardly predict (fewer err less than 100 there).
         inner = family(max_iter=30, learning_rate=0.1, max_leaf_nodes=8, random_state=random_state)
-    return (OnTableClassifier if classify else OnTableRegressor)(inner, beside)
+    return OnTable(inner, beside)
 
 
-class _OnTable(BaseEstimator):
+class OnTable(BaseEstimator):
     """A learner of numbers that is given tables."""
 
     def __init__(self, learner: Any, beside: Columns | None = None) -> None:
@@ -73,8 +73,6 @@ class _OnTable(BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Encode the table and fit the learner."""
-        from sklearn.base import clone
-
         batch = as_rows(X, name="X").batch
         self.codes_ = ColumnCodes()
         values = self.codes_.fit_transform(batch)
@@ -111,22 +109,17 @@ class _OnTable(BaseEstimator):
         """Return the learner's predictions."""
         return np.asarray(self.learner_.predict(self._points(X)))
 
-
-class OnTableRegressor(RegressorMixin, _OnTable):
-    """A regressor of numbers that is given tables."""
-
-
-class OnTableClassifier(ClassifierMixin, _OnTable):
-    """A classifier of numbers that is given tables."""
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a classifier's probabilities."""
+        return np.asarray(self.learner_.predict_proba(self._points(X)))
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes."""
+        """The classes of a classifier."""
         return np.asarray(self.learner_.classes_)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the learner's probabilities."""
-        return np.asarray(self.learner_.predict_proba(self._points(X)))
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.learner)
 
 
 class OutcomeModels:

@@ -9,14 +9,13 @@ cross-fitted ones, made once and looked up by scikit-learn's own scorers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -41,11 +40,12 @@ from unskew.weighters.base import Weighter
 RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
-@dataclass(frozen=True)
-class Predictions:
+class Predictions(BaseEstimator):
     """The responses of a model, or of models that have not seen the row.
 
-    Attributes
+    It takes the numbers of rows in place of the rows, so that a scorer takes it for the model.
+
+    Parameters
     ----------
     responses : dict from str to ndarray
         By the method that gives them.
@@ -57,11 +57,23 @@ class Predictions:
         Which of them predicts at each row.
     """
 
-    responses: dict[str, Any]
-    classes: Any
-    note: str
-    models: list[Any]
-    folds: IntArray
+    def __init__(
+        self, responses: dict[str, Any], classes: Any, note: str, models: list[Any], folds: IntArray
+    ) -> None:
+        self.responses, self.classes, self.note = responses, classes, note
+        self.models, self.folds = models, folds
+        if classes is not None:
+            self.classes_ = classes
+        for name, values in responses.items():
+            setattr(self, name, _look_up(name, values))
+
+    def fit(self, X: Any, y: Any) -> Self:  # scorers ask whether there is one
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes is None else "classifier"
+        return tags
 
     @classmethod
     def of(
@@ -99,35 +111,11 @@ class Predictions:
         note = f"The score is that of models of {len(models)} folds."
         return cls(parts, classes, note, models, folds)
 
-    @property
-    def predicted(self) -> Any:
-        """The prediction at each row."""
-        return self.responses["predict"]
-
     def probabilities(self) -> Any:
         """Return the probability of each class, or raise that there is none."""
         if "predict_proba" not in self.responses:
             raise ParameterError("This score needs a model with predict_proba.")
         return self.responses["predict_proba"]
-
-    def as_model(self) -> Any:
-        """Return a model that predicts at numbers of rows what is known there."""
-        family: Any = _KnownRegressor if self.classes is None else _KnownClassifier
-        return family(self)
-
-
-class _Known:
-    """Looks up predictions; a scorer takes it for the model."""
-
-    def __init__(self, known: Predictions) -> None:
-        self._known = known
-        if known.classes is not None:
-            self.classes_ = known.classes
-        for name, values in known.responses.items():
-            setattr(self, name, _look_up(name, values))
-
-    def fit(self, X: Any, y: Any) -> _Known:  # scorers ask whether there is one
-        raise NotImplementedError
 
 
 def _look_up(name: str, values: Any) -> Any:
@@ -136,14 +124,6 @@ def _look_up(name: str, values: Any) -> Any:
 
     response.__name__ = name  # by which scorers distinguish the responses
     return response
-
-
-class _KnownClassifier(ClassifierMixin, _Known, sklearn.base.BaseEstimator):
-    pass
-
-
-class _KnownRegressor(RegressorMixin, _Known, sklearn.base.BaseEstimator):
-    pass
 
 
 def _splits(cv: Any, X: Any, y: Any, classify: bool, random_state: Any) -> Any:
@@ -267,11 +247,11 @@ def _brier(y: Any, known: Predictions) -> FloatArray:
 
 
 MEANS: dict[str, Callable[[Any, Predictions], FloatArray]] = {
-    "accuracy": lambda y, known: (y == known.predicted).astype(float),
+    "accuracy": lambda y, known: (y == known.responses["predict"]).astype(float),
     "neg_log_loss": _log_score,
     "neg_brier_score": _brier,
-    "neg_mean_squared_error": lambda y, known: -((y - known.predicted) ** 2),
-    "neg_mean_absolute_error": lambda y, known: -np.abs(y - known.predicted),
+    "neg_mean_squared_error": lambda y, known: -((y - known.responses["predict"]) ** 2),
+    "neg_mean_absolute_error": lambda y, known: -np.abs(y - known.responses["predict"]),
 }
 """Scores that are means over rows of a number of each row."""
 WITHOUT_BOUNDS = (
@@ -296,7 +276,7 @@ class WeightedScore(Statistic):
     has_influence = False
 
     def __init__(self, name: str, scorer: Any, known: Predictions, y: Any) -> None:
-        self._name, self._scorer, self._model, self._y = name, scorer, known.as_model(), y
+        self._name, self._scorer, self._model, self._y = name, scorer, known, y
 
     @property
     def label(self) -> str:

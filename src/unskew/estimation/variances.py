@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,17 @@ class VarianceParts(NamedTuple):
     def total(self) -> FloatArray:
         """The sum of the parts."""
         return np.sum(list(self.parts.values()), axis=0)
+
+
+def variance_of(
+    target: Numbers, weighed: Weighed, design: SurveyDesign, name: str, options: Any
+) -> VarianceParts:
+    """Return the variances of a kind: linearised, or between replicates."""
+    if name == "bootstrap":
+        return bootstrapped(target, weighed, design, options.replicates, options.random_state)
+    form: Any = None if name == "orthogonal" else name
+    point = target.point(weighed.weights, weighed.sums)
+    return linearised(target, weighed, point, design, form)
 
 
 def linearised(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from unskew.errors import EstimateWarning, InputError, ParameterError, UnskewError, warn_caller
-from unskew.estimation.inputs import design_codes, opened
+from unskew.estimation.inputs import open_design, opened
 from unskew.estimation.outcome_models import GroupSums
 from unskew.numerics.cores import in_order, n_threads, one_blas_thread
 from unskew.numerics.design_variance import SurveyDesign
@@ -135,6 +135,8 @@ def weigh(
     return Weighed(fitted, fit, sums, drawn, size, census)
 
 
+Answers = tuple[Summary | None, GroupSums | None]
+"""What the weighter and the estimate have asked."""
 MOST_BLOCKS = 400
 TOLD_EVERY = 10
 MOST_FAILURES = 0.1
@@ -175,7 +177,7 @@ class Replicates:
         self._failed: list[UnskewError] = []
         self._tried = 0
         fit = weighed.fit
-        self._answers = _Answers(fit.answer, weighed.sums)
+        self._answers: Answers = (fit.answer, weighed.sums)
         self._replicator = weighed.weighter._replicator(fit.sample, fit.answer)
         self._blocks: list[FloatArray] = []
         self._counts: list[BoolArray] = []
@@ -186,7 +188,7 @@ class Replicates:
         sample = self._weighed.fit.sample
         sample.order  # noqa: B018  (made once, before threads share it)
 
-        def drawn() -> Iterator[tuple[_Answers, FloatArray]]:
+        def drawn() -> Iterator[tuple[Answers, FloatArray]]:
             for _ in range(self._n):
                 self._tried += 1
                 if self._tried % TOLD_EVERY == 1:
@@ -201,21 +203,21 @@ class Replicates:
             warnings.simplefilter("ignore")  # they repeat what the fit has said
             for answers, times, weights in in_order(self._solve, drawn(), n_threads(None)):
                 if not isinstance(weights, UnskewError):
-                    yield weights, answers.sums
+                    yield weights, answers[1]
                     continue
                 self._failed.append(weights)
                 known = self._weighed.weights * times
                 if not self._of_all_rows and known.any():
-                    yield known, answers.sums
+                    yield known, answers[1]
 
     def _solve(
-        self, drawn: tuple[_Answers, FloatArray]
-    ) -> tuple[_Answers, FloatArray, FloatArray | UnskewError]:
+        self, drawn: tuple[Answers, FloatArray]
+    ) -> tuple[Answers, FloatArray, FloatArray | UnskewError]:
         """Solve the weights of a replicate, or return why there are none."""
         answers, times = drawn
         try:
             sample = self._weighed.fit.sample
-            twin, weights = self._replicator(sample.replicate(times), answers.of_weighter)
+            twin, weights = self._replicator(sample.replicate(times), answers[0])
             if self._of_all_rows and isinstance(twin, InductiveWeighter):
                 weights = twin._weigh(sample)
         except UnskewError as error:
@@ -252,18 +254,23 @@ class Replicates:
         n_blocks = min(len(drawn.weight), MOST_BLOCKS)
         size = len(drawn.weight) // n_blocks
         order = self._random.permutation(len(drawn.weight))[: n_blocks * size]
-        empty = _Answers(
-            weighed.weighter._question(fit.sample, fit.target.about), _emptied(weighed.sums)
+        sums, columns = weighed.sums, fit.sample.rows.table.column_names
+        empty: Answers = (
+            weighed.weighter._question(fit.sample, fit.target.about),
+            None if sums is None else GroupSums(sums.groups, sums.models, sums.sums.shape[1]),
         )
-        shapes = [number.shape for number in self._answers.numbers()]
+        shapes = [number.shape for number in _numbers(self._answers)]
         found = []
         order = np.sort(order.reshape(n_blocks, size), axis=1).reshape(-1)
         rows, weight = drawn.rows.take(pa.array(order)), drawn.weight[order]
         for begin in range(0, len(order), size):
             answers = copy.deepcopy(empty)
             block = RowBlock(rows.slice(begin, size), weight[begin : begin + size])
-            answers.update(block, weighed)
-            numbers = zip(answers.numbers(), shapes, strict=True)
+            if answers[0] is not None:
+                OfColumns(columns, Summaries([answers[0]])).update(block)
+            if answers[1] is not None:
+                answers[1].update(block)
+            numbers = zip(_numbers(answers), shapes, strict=True)
             found.append([np.broadcast_to(number, shape) for number, shape in numbers])
         # So that the sum over blocks has the variance of the sum over all rows.
         scale = np.sqrt(weighed.n_rows / len(order) * n_blocks / max(n_blocks - 1, 1))
@@ -271,65 +278,37 @@ class Replicates:
         self._counts = [_are_counts(column) for column in stacked]
         return [scale * (column - column.mean(axis=0)) for column in stacked]
 
-    def _redrawn(self) -> _Answers:
+    def _redrawn(self) -> Answers:
         """Return the answers of another population."""
         answers = copy.deepcopy(self._answers)
-        if self._blocks:
-            normal = self._random.standard_normal(len(self._blocks[0]))
-            changes = [np.tensordot(normal, block, axes=1) for block in self._blocks]
-            answers.add(changes, self._counts)
-            answers.resample(self._random)
-        return answers
-
-
-class _Answers:
-    """What the weighter and the estimate have asked."""
-
-    def __init__(self, of_weighter: Summary | None, sums: GroupSums | None) -> None:
-        self.of_weighter, self.sums = of_weighter, sums
-
-    def _single(self) -> Iterator[Summary]:
-        for one in (self.of_weighter, self.sums):
-            if one is not None:
-                yield from _composed(one)
-
-    def numbers(self) -> list[FloatArray]:
-        """Return all numbers that passes add up."""
-        return [np.asarray(getattr(one, name)) for one in self._single() for name in one.added]
-
-    def add(self, changes: list[FloatArray], counts: list[BoolArray]) -> None:
-        """Change these numbers; counts do not become negative."""
-        left = iter(zip(changes, counts, strict=True))
-        for one in self._single():
+        if not self._blocks:
+            return answers
+        normal = self._random.standard_normal(len(self._blocks[0]))
+        changes = [np.tensordot(normal, block, axes=1) for block in self._blocks]
+        left = iter(zip(changes, self._counts, strict=True))
+        for one in _single(answers):
             for name in one.added:
                 change, is_count = next(left)
                 after = getattr(one, name) + change
                 setattr(one, name, np.where(is_count & (after.real < 0), 0.0, after))
-
-    def resample(self, random: np.random.RandomState) -> None:
-        """Let the rows that a weighter keeps count as often as they are drawn."""
-        for one in self._single():
-            if isinstance(one, Reservoir) and len(one.weight):
+        for one in _single(answers):
+            if isinstance(one, Reservoir) and len(one.weight):  # its rows count as often as drawn
                 n_rows = len(one.weight)
-                one.count(random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)))
-
-    def update(self, rows: RowBlock, weighed: Weighed) -> None:
-        """Answer from a block of rows."""
-        if self.of_weighter is not None:
-            columns = weighed.fit.sample.rows.table.column_names
-            OfColumns(columns, Summaries([self.of_weighter])).update(rows)
-        if self.sums is not None:
-            self.sums.update(rows)
+                one.count(self._random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)))
+        return answers
 
 
-def _composed(summary: Summary) -> Iterator[Summary]:
-    yield summary
-    for part in summary.nested():
-        yield from _composed(part)
+def _single(answers: Iterable[Summary | None]) -> Iterator[Summary]:
+    """Yield the summaries of which answers are composed."""
+    for one in answers:
+        if one is not None:
+            yield one
+            yield from _single(one.nested())
 
 
-def _emptied(sums: GroupSums | None) -> GroupSums | None:
-    return None if sums is None else GroupSums(sums.groups, sums.models, sums.sums.shape[1])
+def _numbers(answers: Sequence[Summary | None]) -> list[FloatArray]:
+    """Return all numbers that passes add up."""
+    return [np.asarray(getattr(one, name)) for one in _single(answers) for name in one.added]
 
 
 def _are_counts(blocks: FloatArray) -> BoolArray:
@@ -436,11 +415,7 @@ def fit_with_replicates(
     if not isinstance(replicates, Integral) or int(replicates) < 2:
         raise ParameterError(f"replicates must be 2 or more; got {replicates!r}.")
     given = open_sample(X, y, sample_weight)
-    codes = [
-        design_codes(one, name, given.rows)
-        for one, name in ((strata, "strata"), (clusters, "clusters"))
-    ]
-    design = SurveyDesign.from_codes(len(given), *codes)
+    design = open_design(X, given.rows, None, strata, clusters)
     weighed = weigh(weighter, given, opened(population), [], None, census=finite, beside=beside)
     drawn = Replicates(weighed, design, int(replicates), random_state)
     found = [weights for weights, _ in drawn]

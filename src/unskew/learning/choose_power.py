@@ -11,20 +11,21 @@ of the paired difference.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from unskew._compat import _safe_indexing
-from unskew.errors import UnskewError
+from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.numerics.weight_vectors import scale_to_total
+from unskew.numerics.weight_vectors import check_weights, scale_to_total
 from unskew.population.about import About
 from unskew.rows.sample import Sample
 from unskew.weighters.tree import TreeWeights
@@ -52,16 +53,14 @@ class Weighting(NamedTuple):
     power: float
     weights: FloatArray | None
     """Of all rows; None is not weighting."""
-    of_training: Sequence[FloatArray | None]
-    """Of the training rows of each fold."""
+    of_training: Sequence[FloatArray] = ()
+    """Of the training rows of each fold, where they differ from those of all rows."""
 
-    @classmethod
-    def from_weights(
-        cls, name: str, power: float, weights: FloatArray | None, folds: Sequence[Fold]
-    ) -> Weighting:
-        """Return a way that gives a row the same weight whichever rows it is trained with."""
-        parts = [None if weights is None else weights[training] for training, _ in folds]
-        return cls(name, power, weights, parts)
+    def of_fold(self, number: int, training: IntArray) -> FloatArray | None:
+        """Return the weights of a fold's training rows."""
+        if self.of_training:
+            return self.of_training[number]
+        return None if self.weights is None else self.weights[training]
 
 
 @dataclass(frozen=True)
@@ -165,9 +164,9 @@ def choose_power(
         return np.array([-scorer(model, *held_out, sample_weight=evaluation[inside])])
 
     jobs = [
-        (weights, *fold)
+        (one.of_fold(number, fold[0]), *fold)
         for one in candidates
-        for weights, fold in zip(one.of_training, folds, strict=True)
+        for number, fold in enumerate(folds)
     ]
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(judge)(*job) for job in jobs)
     places = [inside for _, inside in folds]
@@ -181,9 +180,7 @@ def choose_power(
     return Strength(scores, _best(scores), name if scorer is None else f"negative {scoring}")
 
 
-def powers_of(
-    name: str, base: FloatArray, design: FloatArray, folds: Sequence[Fold]
-) -> list[Weighting]:
+def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Weighting]:
     """Return not weighting and, unless the weights are equal, the weights and their square roots.
 
     Parameters
@@ -192,16 +189,14 @@ def powers_of(
         Of the weighter.
     base, design : ndarray of shape (n_rows,)
         Its weights, and the design weights that they include.
-    folds : list of (training rows, rows held out)
     """
     even = None if np.ptp(design) == 0 else tempered(base, design, 0.0)
-    flat = Weighting.from_weights(NOT_WEIGHTING, 0.0, even, folds)
+    flat = Weighting(NOT_WEIGHTING, 0.0, even)
     ratio = base[design > 0] / design[design > 0]
     if np.ptp(ratio) <= 1e-12 * ratio.max():
         return [flat]
-    half = tempered(base, design, 0.5)
-    root = Weighting.from_weights(f"{name} to the power ½", 0.5, half, folds)
-    return [flat, root, Weighting.from_weights(name, 1.0, base, folds)]
+    root = Weighting(f"{name} to the power ½", 0.5, tempered(base, design, 0.5))
+    return [flat, root, Weighting(name, 1.0, base)]
 
 
 class LeafTrees(NamedTuple):
@@ -357,3 +352,72 @@ def _gamma(model: Any, X: Any, y: Any) -> FloatArray:
     truth = np.maximum(np.asarray(y, dtype=float), 1e-12)
     found = np.maximum(np.asarray(model.predict(X), dtype=float), 1e-12)
     return 2 * (truth / found - 1 - np.log(truth / found))
+
+
+Loss = Callable[[Any, Any], ArrayLike]
+
+_LOSSES: Mapping[str, Loss] = {
+    "squared": lambda y, prediction: _difference(y, prediction) ** 2,
+    "absolute": lambda y, prediction: np.abs(_difference(y, prediction)),
+    "zero-one": lambda y, prediction: y != prediction,
+}
+
+
+def weighted_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    weights: ArrayLike,
+    *,
+    loss: Literal["squared", "absolute", "zero-one"] | Loss = "squared",
+) -> float:
+    r"""Return the weighted mean loss, an estimate of the risk on the population.
+
+    The paper's :math:`\hat R_w(h) = \sum_i w_i c(h, z_i)` with weights that sum to one, as its
+    Proposition 1 needs. The scale of the weights therefore does not matter.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Labels and predictions.
+    weights : array-like of shape (n_rows,)
+        Finite, non-negative, not all zero.
+    loss : {"squared", "absolute", "zero-one"} or callable, default="squared"
+        A callable takes labels and predictions and returns the loss of each row.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> weighted_risk([1.0, 2.0], [1.0, 4.0], [3.0, 1.0])
+    1.0
+    """
+    truth, prediction = np.asarray(y_true), np.asarray(y_pred)
+    if truth.ndim != 1 or truth.shape != prediction.shape:
+        raise InputError(
+            "y_true and y_pred must have one entry per row each; got shapes "
+            f"{truth.shape} and {prediction.shape}."
+        )
+    if not len(truth):
+        raise InputError("y_true is empty; give at least one row.")
+    vector = check_weights(weights, name="weights", n_rows=len(truth))
+    function = _LOSSES.get(loss) if isinstance(loss, str) else loss
+    if not callable(function):
+        raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got {loss!r}.")
+    try:
+        losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The loss could not be computed from y_true and y_pred: {error}"
+        ) from error
+    if losses.shape != truth.shape:
+        raise InputError(f"loss must return one number per row; got shape {losses.shape}.")
+    if not np.isfinite(losses).all():
+        row = int(np.flatnonzero(~np.isfinite(losses))[0])
+        raise InputError(f"The loss of row {row} is {losses[row]}; y_true or y_pred is not finite.")
+    return float(np.average(losses, weights=vector / vector.max()))
+
+
+def _difference(y: Any, prediction: Any) -> NDArray[np.float64]:
+    return np.asarray(y, dtype=np.float64) - np.asarray(prediction, dtype=np.float64)

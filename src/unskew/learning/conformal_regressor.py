@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from unskew._compat import HasMethods, StrOptions
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.choose_power import split
-from unskew.learning.conformal import Conformal
+from unskew.learning.conformal import Conformal, is_pair
 from unskew.learning.trainer import Committee, TrainingRows, is_frozen, learner_name
 from unskew.numerics.typing import FloatArray
 from unskew.rows.column_names import in_fitted_order
@@ -70,11 +70,6 @@ def fit_scaled(learner: Any, spread: Any, rows: TrainingRows, seed: int) -> Band
         sizes[inside] = np.abs(predicted(model, held_out.X) - held_out.y)
     least = LEAST_SCALE * float(sizes.mean()) or 1.0  # residuals that are all zero have any scale
     return BandModel((rows.train(learner),), rows.train(spread, sizes), least)
-
-
-def is_pair(learner: Any) -> bool:
-    """Whether learners of a lower and an upper quantile were given."""
-    return isinstance(learner, tuple | list)
 
 
 def with_quantile(learner: Any, level: float) -> Any:

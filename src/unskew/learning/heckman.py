@@ -17,12 +17,12 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from unskew._compat import StrOptions
 from unskew.errors import InputError, InputTypeError, refuse_removed
-from unskew.learning.heckman_summary import SummaryRow, summary_row, transformed_row
 from unskew.learning.selection_model import (
-    Columns,
-    HeckmanRows,
     SelectionModel,
+    SummaryRow,
     refuse_separation,
+    summary_row,
+    transformed_row,
 )
 from unskew.numerics.heckman import (
     Maximum,
@@ -38,7 +38,6 @@ from unskew.numerics.heckman import (
     two_step,
 )
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.rows.labels import is_labelled
 
 
 class HeckmanRegressor(RegressorMixin, SelectionModel):
@@ -116,11 +115,10 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
             raise InputError("y contains infinity. Replace it, or leave those rows out.")
         return values
 
-    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
+    def _estimate(self, problem: SelectionProblem) -> TwoStep | Maximum:
         refuse_removed(
             "selection_model", self.selection_model, "The equation of selection is a probit"
         )
-        self._check_selection(problem, columns.selection)
         start = two_step(problem)
         self.condition_number_ = start.condition
         found: TwoStep | Maximum = start
@@ -141,7 +139,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
             self.certificate_ = problem.probit.certificate
         self.mills_coef_ = self.sigma_ * self.rho_
         self._independent = independent_log_likelihood(problem)
-        self._take(found, problem, rows)
+        return found
 
     @property
     def _method(self) -> str:
@@ -177,12 +175,10 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
         -------
         ndarray of shape (n_rows,)
         """
-        predictions, batch = self._fit_of(X)
+        predictions = self._linear("outcome", X)
         if given_selected:
-            predictions = predictions + self.mills_coef_ * inverse_mills(
-                self._index(self._batch(X, self._selection.columns))
-            )
-        self._outcome.warn_of_unseen(batch, predictions)
+            predictions += self.mills_coef_ * inverse_mills(self._linear("selection", X))
+        self._warn_of_unseen("outcome", X, predictions)
         return predictions
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -190,10 +186,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
 
         These are selected rows, so it says nothing about rows that are not.
         """
-        seen = is_labelled(y)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
-        predictions = self.predict(X, given_selected=True)[seen]
-        return float(r2_score(self._outcomes(y, seen), predictions, sample_weight=weight))
+        return self._score(r2_score, self._outcomes, X, y, sample_weight)
 
 
 class HeckmanClassifier(ClassifierMixin, SelectionModel):
@@ -267,18 +260,17 @@ class HeckmanClassifier(ClassifierMixin, SelectionModel):
             labels = np.array(labels.tolist())  # None beside numbers makes them objects
         return np.asarray(labels)
 
-    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
-        self._check_selection(problem, columns.selection)
+    def _estimate(self, problem: SelectionProblem) -> TwoStep | Maximum:
         outcome = outcome_probit(problem)
         mass, names = float(problem.seen.sum()), self._outcome.names
-        refuse_separation(outcome, problem.y > 0, mass, columns.outcome, names, "outcome")
+        refuse_separation(outcome, problem.y > 0, mass, problem.outcome, names, "outcome")
         mills = inverse_mills(problem.z @ problem.probit.coef)
         self.condition_number_ = condition_number(problem, mills)
         found = maximise_probit(problem, outcome)
         self.rho_ = float(np.tanh(found.params[-1]))
         self.log_likelihood_, self.certificate_ = found.log_likelihood, found.certificate
         self._independent = problem.probit.log_likelihood + outcome.log_likelihood
-        self._take(found, problem, rows)
+        return found
 
     @property
     def _method(self) -> str:
@@ -303,13 +295,13 @@ class HeckmanClassifier(ClassifierMixin, SelectionModel):
         ndarray of shape (n_rows, 2)
             In the order of ``classes_``.
         """
-        fit, batch = self._fit_of(X)
+        fit = self._linear("outcome", X)
         second = ndtr(fit)
         if given_selected:
-            index = self._index(self._batch(X, self._selection.columns))
+            index = self._linear("selection", X)
             rho = np.full(len(fit), self.rho_)
             second = np.exp(log_bivariate_ndtr(index, fit, rho) - log_ndtr(index))
-        self._outcome.warn_of_unseen(batch, second)
+        self._warn_of_unseen("outcome", X, second)
         return np.column_stack([1 - second, second])
 
     def predict(self, X: Any, *, given_selected: bool = False) -> NDArray[Any]:
@@ -322,7 +314,4 @@ class HeckmanClassifier(ClassifierMixin, SelectionModel):
 
         These are selected rows, so it says nothing about rows that are not.
         """
-        seen = is_labelled(y)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
-        predicted = self.predict(X, given_selected=True)[seen]
-        return float(accuracy_score(self._labels(y, seen), predicted, sample_weight=weight))
+        return self._score(accuracy_score, self._labels, X, y, sample_weight)

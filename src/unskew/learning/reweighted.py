@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,23 +15,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
+from unskew._compat import HasMethods, Interval, StrOptions, _num_samples, validate_parameters
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.choose_power import (
     Fold,
     LeafTrees,
     Strength,
+    Train,
     choose_power,
     powers_of,
     split,
     tempered,
 )
 from unskew.learning.trainer import (
-    Trainer,
     check_whole,
     learner_name,
+    multiplicities,
     pipelines_go_inside,
     tags_of_learner,
+    train,
+    train_by_rejection,
+    train_resampled,
     weighter_or_default,
 )
 from unskew.numerics.typing import FloatArray
@@ -195,7 +200,11 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         self
         """
         validate_parameters(self)
-        trainer = self._trainer(y)
+        train_learner = partial(
+            self._train,
+            keyword=self._weight_keyword(y),
+            random=check_random_state(self.random_state),
+        )
         check_whole(X, population)
         X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         for stale in ("multiplicities_", "strength_", "choice_scores_"):
@@ -220,14 +229,14 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
                 design = np.asarray(sample_weight, dtype=float)
             if power == "auto":
                 tell("choosing how strongly to weight, by the learner's loss")
-                self.weights_: FloatArray = self._choose(trainer, X, y, base, design, folds, leaves)
+                self.weights_: FloatArray = self._choose(
+                    train_learner, X, y, base, design, folds, leaves
+                )
             else:
                 self.power_ = float(power)
                 self.weights_ = tempered(base, design, self.power_)
             tell("training the learner")
-            self.estimator_ = trainer.fit(X, y, self.weights_)
-        if self.resample == "multiplicity":
-            self.multiplicities_ = trainer.multiplicities_
+            self.estimator_ = train_learner(X, y, self.weights_)
         remember_columns(self, fitted_columns(self.weighter_))
         return self
 
@@ -240,8 +249,8 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
             )
         return base
 
-    def _trainer(self, y: Any) -> Trainer:
-        """Return what trains the learner; refuse one that cannot be trained with weights."""
+    def _weight_keyword(self, y: Any) -> str | None:
+        """Return how the learner takes weights; refuse one that cannot be trained with them."""
         if y is None:
             raise InputError("Reweighted requires y to be passed, but the target y is None.")
         learner = self.estimator
@@ -257,14 +266,28 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
                 'reach it. Pass resample="multiplicity" or resample="rejection" to train it on a '
                 "resampled sample, or use a learner that takes weights."
             )
-        return Trainer(
-            learner,
-            keyword,
-            self.resample,
-            self.resample_size,
-            self.rounds,
-            check_random_state(self.random_state),
-        )
+        return keyword
+
+    def _train(
+        self,
+        X: Any,
+        y: Any,
+        weights: FloatArray | None,
+        *,
+        keyword: str | None,
+        random: np.random.RandomState,
+    ) -> Any:
+        """Train the learner, without weights where they are all one."""
+        counted = np.ones(_num_samples(X)) if weights is None else weights
+        if keyword is not None and self.resample is None:
+            plain = bool((counted == 1.0).all())
+            return train(self.estimator, X, y, **({} if plain else {keyword: counted}))
+        if self.resample == "rejection":
+            return train_by_rejection(self.estimator, X, y, counted, self.rounds, random)
+        size = self.resample_size or max(1, round(counted.sum()))
+        self.multiplicities_ = multiplicities(counted, size, random)
+        rows = np.repeat(np.arange(len(counted)), self.multiplicities_)
+        return train_resampled(self.estimator, X, y, rows, counted)
 
     def _weighter_and_power(self, population: Any) -> tuple[Weighter, float | Literal["auto"]]:
         weighter = weighter_or_default(self.weighter, population)
@@ -279,7 +302,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
 
     def _choose(
         self,
-        trainer: Trainer,
+        train_learner: Train,
         X: Any,
         y: Any,
         base: FloatArray,
@@ -288,12 +311,12 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         leaves: Sequence[LeafTrees],
     ) -> FloatArray:
         """Return the weights of the candidate that the learner's loss chooses, and say why."""
-        candidates = powers_of(type(self.weighter_).__name__, base, design, folds)
+        candidates = powers_of(type(self.weighter_).__name__, base, design)
         if len(candidates) > 1:
             candidates += filter(None, (trees.weighting() for trees in leaves))
         self.strength_: Strength = choose_power(
             self.estimator,
-            trainer.fit,
+            train_learner,
             X,
             y,
             candidates,

@@ -1,42 +1,34 @@
 r"""What Heckman's selection models share: two equations, their rows, and how to read them.
 
 An outcome :math:`y = x^\top\beta + \varepsilon` (or its sign) is seen where
-:math:`z^\top\gamma + \nu > 0`. :class:`HeckmanRows` gathers the rows that are selected and those
-that are not, :class:`Equation` makes the regressors of x and of z, and :class:`SelectionModel`
-estimates, warns of what the estimates rest on, and reports them.
+:math:`z^\top\gamma + \nu > 0`. :class:`Equation` makes the regressors of x and of z, and
+:class:`SelectionModel` gathers the rows that are selected and those that are not, estimates, warns
+of what the estimates rest on, and reports them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from html import escape
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
+from scipy.stats import chi2, norm
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import StrOptions, validate_parameters
-from unskew.errors import InputError, ParameterError, warn_caller
-from unskew.learning.heckman_summary import (
-    ChiSquare,
-    HeckmanSummary,
-    SummaryRow,
-    summary_row,
-    transformed_row,
-)
+from unskew.errors import InputError, ParameterError, refuse_removed, warn_caller
 from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import warn_of_unseen
-from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart
-from unskew.population.population import Population
-from unskew.population.reservoir import Reservoir
 from unskew.rows.column_names import (
     chosen_names,
     remember_columns,
@@ -45,9 +37,8 @@ from unskew.rows.column_names import (
 )
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.feature_space import FeatureSpace
-from unskew.rows.labels import by_position, is_labelled
+from unskew.rows.labels import by_position, is_labelled, row_codes
 from unskew.rows.tables import ColumnLabels, Rows, as_rows
-from unskew.weighters import two_samples
 from unskew.weighters.parameters import WithParameters
 
 CONSTANT = "(constant)"
@@ -60,152 +51,6 @@ _WORDS = {
 """What a probit is about: the rows that count as one, and what columns may determine."""
 
 
-@dataclass(frozen=True)
-class HeckmanRows:
-    """All rows: those of X, then those of a population that X has not.
-
-    Attributes
-    ----------
-    first : Rows
-        The rows of X.
-    rest : pyarrow.RecordBatch or None
-        Further rows that are not selected, with the selection's columns alone.
-    selected : ndarray of bool
-        Of the rows of both.
-    y : ndarray of float
-        Of the selected rows.
-    weight : ndarray
-    groups : ndarray of int or None
-        The cluster of each row, numbered from 0.
-    weighted : bool
-        Whether there are design weights.
-    """
-
-    first: Rows
-    rest: pa.RecordBatch | None
-    selected: BoolArray
-    y: FloatArray
-    weight: FloatArray
-    groups: IntArray | None
-    weighted: bool
-
-    @classmethod
-    def from_given(
-        cls,
-        given: Rows,
-        seen: BoolArray,
-        population: Any,
-        selection: list[str],
-        sample_weight: ArrayLike | None,
-        clusters: ArrayLike | None,
-        *,
-        outcomes: Callable[[BoolArray], FloatArray],
-        owner: str,
-    ) -> Self:
-        """Check what was given, and read the rest of the population if there is one.
-
-        ``outcomes`` returns the outcomes of the rows that have one, as numbers; ``owner`` is who
-        asks, for messages.
-        """
-        if len(seen) != len(given):
-            raise InputError(f"y has {len(seen)} labels for the {len(given)} rows of X.")
-        if not seen.any():
-            raise InputError("y is missing for every row of X: there is no outcome to learn from.")
-        weight = check_design(sample_weight, name="sample_weight", n_rows=len(given))
-        groups = None if clusters is None else _groups(clusters, len(given))
-        rows = cls(given, None, seen, outcomes(seen), weight, groups, sample_weight is not None)
-        if population is not None:
-            rows = rows._with_rest(population, selection, owner)
-        elif seen.all():
-            raise InputError(
-                f"y is there for every row, and {owner} needs the rows that are not "
-                "selected too: give all rows, with y missing where it was not seen, or "
-                "population=Population(U, selected=...)."
-            )
-        return rows._without_zeros()
-
-    def _with_rest(self, population: Any, selection: list[str], owner: str) -> Self:
-        if isinstance(population, Margins):
-            raise InputError(f"{owner} needs the population's rows; Margins has none.")
-        target = Population.of(population)
-        if not target.about.selected:
-            raise ParameterError(
-                f"{owner} needs to know which rows of the population are in X: "
-                "Population(U, selected=...)."
-            )
-        if not self.selected.all():
-            raise InputError(
-                f"y is missing for {int((~self.selected).sum())} rows of X. With population=, X "
-                "has the selected rows alone, each with its outcome."
-            )
-        if self.groups is not None:
-            raise ParameterError(
-                "clusters are known of X alone. Give all rows in X, with y missing where it was "
-                "not seen, instead of population=."
-            )
-        if target.is_weighted != self.weighted:
-            lacking = "sample_weight" if target.is_weighted else "Population(U, weight=...)"
-            raise ParameterError(
-                "Design weights are given on one side alone, and the likelihood needs those of all "
-                f"rows: give {lacking} too."
-            )
-        names = self.first.table.column_names
-        chosen = replace(self.first, table=self.first.table.select(selection))
-        matched = target.matched(chosen, among=names)
-        most = two_samples.MEMORY // (two_samples.BYTES_PER_VALUE * len(selection))
-        drawn = matched.reduce(Reservoir(most))
-        if len(drawn.weight) == most:
-            raise InputError(
-                f"The likelihood needs all rows of the population at once, and {matched.size:,} of "
-                f"{len(selection)} columns take more than 1 GB. Give a random part of the rows "
-                "that were not selected, with the weights that make up for it."
-            )
-        marks = np.asarray(drawn.selected)
-        if target.n_selected != len(self.first):
-            raise InputError(
-                f"selected marks {target.n_selected} rows of the population, and X has "
-                f"{len(self.first)}: they must be the same rows."
-            )
-        if marks.all():
-            raise InputError(
-                "Every row of the population is selected: there is nothing to correct."
-            )
-        rest = drawn.rows.filter(pa.array(~marks))
-        return replace(
-            self,
-            rest=rest,
-            selected=np.append(self.selected, np.zeros(len(rest), dtype=bool)),
-            weight=np.append(self.weight, drawn.weight[~marks]),
-        )
-
-    def _without_zeros(self) -> Self:
-        """Leave out rows of X without weight, which count for nothing."""
-        kept = self.weight[: len(self.first)] > 0
-        if kept.all():
-            return self
-        further = np.ones(len(self.selected) - len(kept), dtype=bool)
-        everywhere = np.append(kept, further)
-        return replace(
-            self,
-            first=replace(self.first, table=self.first.table.filter(pa.array(kept))),
-            selected=self.selected[everywhere],
-            y=self.y[kept[self.selected[: len(kept)]]],
-            weight=self.weight[everywhere],
-            groups=None if self.groups is None else _numbered(self.groups[kept]),
-        )
-
-    def batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-        """Return these columns of all rows, in one or two parts."""
-        first = replace(self.first, table=self.first.table.select(list(columns))).batch
-        return [first] if self.rest is None else [first, self.rest]
-
-    def covariance_kind(self, asked: str) -> str:
-        """Return which covariance these rows allow: the model's own holds only for equal rows."""
-        if self.groups is not None:
-            return f"clustered ({int(self.groups.max()) + 1:,} clusters)"
-        return "robust" if self.weighted else asked
-
-
 class Equation:
     """Rows to regressors, learned from rows.
 
@@ -214,23 +59,21 @@ class Equation:
 
     Parameters
     ----------
-    batches : sequence of pyarrow.RecordBatch
-        The rows to learn from, with the same columns.
+    batch : pyarrow.RecordBatch
+        The rows to learn from.
 
     Examples
     --------
     >>> rows = pa.record_batch({"age": [30, 40], "town": ["Ulm", "Bonn"]})
-    >>> equation = Equation([rows])
+    >>> equation = Equation(rows)
     >>> equation.names, equation.matrix(rows)
     (['(constant)', 'age', 'town = Ulm'], array([[ 1., 30.,  1.], [ 1., 40.,  0.]]))
     """
 
-    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
-        codes = ColumnCodes().fit(batches[0])
-        for batch in batches[1:]:
-            codes = codes.joined(batch)
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        codes = ColumnCodes()
+        values = codes.fit_transform(batch)
         self.columns: list[str] = codes.names
-        values = np.vstack([codes.transform(batch, side="rows").values for batch in batches])
         self._space = FeatureSpace(scaling=None).fit_codes(codes, values)
         self._used = np.setdiff1d(np.arange(self._space.n_features), self._space.first_categories())
         self._labels = [CONSTANT, *np.array(self._space.labels(), dtype=object)[self._used]]
@@ -258,13 +101,6 @@ class Equation:
         warning = warn_of_unseen(self._space.codes, batch, predictions, how, what="prediction")
         if warning is not None:
             warn_caller(warning)
-
-
-class Columns(NamedTuple):
-    """The columns of both equations, as they are given, with a constant."""
-
-    selection: FloatArray
-    outcome: FloatArray
 
 
 class SelectionModel(WithParameters):
@@ -323,14 +159,13 @@ class SelectionModel(WithParameters):
         Parameters
         ----------
         X : array-like or dataframe of shape (n_rows, n_features)
-            All rows; or those that are selected, with ``population``.
+            All rows, those that are not selected included.
         y : array-like of shape (n_rows,)
             The outcome, missing (NaN or None) for rows that are not selected.
-        population : Population, optional
-            ``Population(U, selected=...)`` with the selection's columns, in which marks say which
-            rows X has. Its other rows are held in memory.
+        population : None
+            Removed: the rows that are not selected are in X.
         sample_weight : array-like of shape (n_rows,), optional
-            Design weights. If the population has weights, X needs them too.
+            Design weights.
         clusters : array-like of shape (n_rows,), optional
             Groups of rows whose errors may depend on one another, such as households.
 
@@ -345,49 +180,46 @@ class SelectionModel(WithParameters):
             on earlier ones and is left out, or if the likelihood has no maximum.
         """
         validate_parameters(self)
+        refuse_removed("population", population, "Give all rows in X, y missing where it is unseen")
         X, y, sample_weight = named_columns_apart(X, y, sample_weight)
-        given = as_rows(X, name="X")
-        chosen = {
-            "selection": _chosen(self.selection, given.labels, "selection"),
-            "outcome": _chosen(self.outcome, given.labels, "outcome"),
-        }
-        owner = type(self).__name__
+        rows, owner = as_rows(X, name="X"), type(self).__name__
         if y is None:
             raise InputError(f"{owner} requires y to be passed, but the target y is None.")
-        clusters = by_position(clusters, X, "clusters")
-        rows = HeckmanRows.from_given(
-            given,
-            is_labelled(y),
-            population,
-            chosen["selection"],
-            sample_weight,
-            clusters,
-            outcomes=lambda seen: self._outcomes(y, seen),
-            owner=owner,
-        )
-        remember_columns(self, given.labels)
-        seen_rows = rows.first.table.filter(pa.array(rows.selected[: len(rows.first)]))
-        batch = Rows(seen_rows.select(chosen["outcome"]), given.named).batch
-        self._selection = Equation(rows.batches(chosen["selection"]))
-        self._outcome = Equation([batch])
-        z = np.vstack([self._selection.matrix(one) for one in rows.batches(chosen["selection"])])
-        x = self._outcome.matrix(batch)
-        problem = SelectionProblem(
-            Basis.from_matrix(z), Basis.from_matrix(x), rows.selected, rows.y, rows.weight
-        )
-        self._leave_out(problem)
-        n_outcome = len(problem.outcome.kept)
-        if len(problem.y) <= n_outcome + 1:
+        selection = _chosen(self.selection, rows.labels, "selection")
+        outcome = _chosen(self.outcome, rows.labels, "outcome")
+        seen = is_labelled(y)
+        if len(seen) != len(rows):
+            raise InputError(f"y has {len(seen)} labels for the {len(rows)} rows of X.")
+        if not seen.any():
+            raise InputError("y is missing for every row of X: there is no outcome to learn from.")
+        weight = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
+        groups = row_codes(by_position(clusters, X, "clusters"), "clusters", rows.table)
+        outcomes = self._outcomes(y, seen)
+        if seen.all():
             raise InputError(
-                f"y is there for {len(problem.y)} rows, and the outcome equation has "
-                f"{n_outcome} coefficients and the inverse Mills ratio: more rows are needed."
+                f"y is there for every row, and {owner} needs the rows that are not "
+                "selected too: give all rows, with y missing where it was not seen."
             )
-        self.n_selected_ = len(problem.y)
-        self.n_unselected_ = int((~problem.selected).sum())
-        self.selection_names_ = self._selection.names[1:]
-        self.outcome_names_ = self._outcome.names[1:]
-        z, x = z[:, problem.selection.kept], x[:, problem.outcome.kept]
-        self._estimate(problem, rows, Columns(z, x))
+        remember_columns(self, rows.labels)
+        counted = weight > 0  # rows of X without weight count for nothing
+        table, outcomes = rows.table.filter(pa.array(counted)), outcomes[counted[seen]]
+        seen, weight = seen[counted], weight[counted]
+        self._covariance_kind: str = self.covariance if sample_weight is None else "robust"
+        if groups is not None:
+            labels, groups = np.unique(groups[counted], return_inverse=True)
+            if len(labels) < 2:
+                raise InputError("clusters names a single cluster; at least two are needed.")
+            self._covariance_kind = f"clustered ({len(labels):,} clusters)"
+        of_all = Rows(table.select(selection), rows.named).batch
+        of_seen = Rows(table.filter(pa.array(seen)).select(outcome), rows.named).batch
+        self._selection, self._outcome = Equation(of_all), Equation(of_seen)
+        z, x = self._selection.matrix(of_all), self._outcome.matrix(of_seen)
+        bases = Basis.from_matrix(z), Basis.from_matrix(x)
+        problem = SelectionProblem(*bases, seen, outcomes, weight)
+        self._leave_out(problem)
+        mass, names = float(weight.sum()), self._selection.names
+        refuse_separation(problem.probit, seen, mass, problem.selection, names, "selection")
+        self._take(self._estimate(problem), problem, groups)
         return self
 
     @abstractmethod
@@ -395,13 +227,18 @@ class SelectionModel(WithParameters):
         """Return the outcomes that are there, as numbers."""
 
     @abstractmethod
-    def _estimate(self, problem: SelectionProblem, rows: HeckmanRows, columns: Columns) -> None:
+    def predict(self, X: Any, *, given_selected: bool = False) -> Any:
+        """Return the expected outcome of rows, or their class."""
+
+    @abstractmethod
+    def _estimate(self, problem: SelectionProblem) -> TwoStep | Maximum:
         """Estimate the equations, and set what every model has."""
         self.condition_number_: float
         self.log_likelihood_: float
         self.certificate_: Certificate
         self.rho_: float
         self._independent: float  # the log-likelihood if ρ is zero
+        raise NotImplementedError
 
     @property
     @abstractmethod
@@ -413,6 +250,7 @@ class SelectionModel(WithParameters):
         """Yield the rows of the summary on the errors, given standard errors of ``params_``."""
 
     def _leave_out(self, problem: SelectionProblem) -> None:
+        """Leave out columns that others determine, and see whether there are rows for the rest."""
         for name, equation, basis in (
             ("selection", self._selection, problem.selection),
             ("outcome", self._outcome, problem.outcome),
@@ -426,21 +264,26 @@ class SelectionModel(WithParameters):
                         f"columns determine it: {listed}."
                     )
                 )
+        n_outcome = len(problem.outcome.kept)
+        if len(problem.y) <= n_outcome + 1:
+            raise InputError(
+                f"y is there for {len(problem.y)} rows, and the outcome equation has "
+                f"{n_outcome} coefficients and the inverse Mills ratio: more rows are needed."
+            )
+        self.n_selected_ = len(problem.y)
+        self.n_unselected_ = int((~problem.selected).sum())
+        self.selection_names_ = self._selection.names[1:]
+        self.outcome_names_ = self._outcome.names[1:]
 
-    def _check_selection(self, problem: SelectionProblem, z: FloatArray) -> None:
-        """Refuse selection that its columns determine."""
-        mass = float(problem.weight.sum())
-        names = self._selection.names
-        refuse_separation(problem.probit, problem.selected, mass, z, names, "selection")
-
-    def _take(self, found: TwoStep | Maximum, problem: SelectionProblem, rows: HeckmanRows) -> None:
+    def _take(
+        self, found: TwoStep | Maximum, problem: SelectionProblem, groups: IntArray | None
+    ) -> None:
         """Keep the estimates of both equations, in the columns as they are given."""
         n_selection, n_outcome = problem.sizes
         back = problem.back(*[1.0] * (len(found.params) - n_selection - n_outcome))
-        self._covariance_kind = rows.covariance_kind(self.covariance)
         covariance = found.covariance
         if self._covariance_kind != "model":
-            covariance = sandwich(found.influence, rows.groups)
+            covariance = sandwich(found.influence, groups)
         self.params_: FloatArray = back @ found.params
         self.covariance_: FloatArray = back @ covariance @ back.T
         self.selection_intercept_ = float(self.params_[0])
@@ -481,21 +324,27 @@ class SelectionModel(WithParameters):
                 'happens with few rows or a wrong model. Use method="ml".'
             )
 
-    def _fit_of(self, X: Any) -> tuple[FloatArray, pa.RecordBatch]:
-        """Return xᵀβ of rows, and the rows."""
-        batch = self._batch(X, self._equation("_outcome").columns)
-        return self.intercept_ + self._outcome.matrix(batch)[:, 1:] @ self.coef_, batch
+    def _linear(self, name: Literal["selection", "outcome"], X: Any) -> FloatArray:
+        """Return zᵀγ or xᵀβ of new rows."""
+        batch, equation = self._batch(name, X), getattr(self, f"_{name}")
+        first = len(self.selection_names_) + 1
+        params = self.params_[:first]
+        if name == "outcome":
+            params = self.params_[first : first + len(self.outcome_names_) + 1]
+        return np.asarray(equation.matrix(batch) @ params)
 
     def predict_selected(self, X: Any) -> FloatArray:
         """Return the probability of each row to be selected."""
-        batch = self._batch(X, self._equation("_selection").columns)
-        probability: FloatArray = ndtr(self._index(batch))
-        self._selection.warn_of_unseen(batch, probability)
+        probability: FloatArray = ndtr(self._linear("selection", X))
+        self._warn_of_unseen("selection", X, probability)
         return probability
+
+    def _warn_of_unseen(self, name: str, X: Any, predictions: FloatArray) -> None:
+        getattr(self, f"_{name}").warn_of_unseen(self._batch(name, X), predictions)
 
     def summary(self) -> HeckmanSummary:
         """Return both equations with standard errors, as a text or table to print."""
-        self._equation("_outcome")
+        check_is_fitted(self, "params_")
         errors = np.sqrt(np.maximum(np.diag(self.covariance_), 0.0))
         if not self.certificate_.converged:
             errors = np.full_like(errors, np.nan)
@@ -523,23 +372,22 @@ class SelectionModel(WithParameters):
             self.certificate_,
         )
 
+    def _score(self, metric: Any, truth: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        """Return a metric of predictions on the rows whose outcome is there."""
+        seen = is_labelled(y)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[seen]
+        predicted = self.predict(X, given_selected=True)[seen]
+        return float(metric(truth(y, seen), predicted, sample_weight=weight))
+
     def _correlation_row(self, errors: FloatArray) -> SummaryRow:
         """Return ρ, whose interval is that of atanh ρ, transformed."""
         slope = 1 - self.rho_**2
         return transformed_row("ρ", np.tanh, slope, float(self.params_[-1]), float(errors[-1]))
 
-    def _equation(self, name: str) -> Equation:
-        check_is_fitted(self, "params_")
-        equation: Equation = getattr(self, name)
-        return equation
-
-    def _index(self, batch: pa.RecordBatch) -> FloatArray:
-        """Return zᵀγ of rows with the selection's columns."""
-        matrix = self._selection.matrix(batch)[:, 1:]
-        return self.selection_intercept_ + matrix @ self.selection_coef_
-
-    def _batch(self, X: Any, columns: list[str]) -> pa.RecordBatch:
+    def _batch(self, name: str, X: Any) -> pa.RecordBatch:
         """Return new rows with the columns of an equation."""
+        check_is_fitted(self, "params_")
+        columns = getattr(self, f"_{name}").columns
         rows = as_rows(X, name="X")
         table = under_fitted_names(self, rows, exact=False)
         lacking = [name for name in columns if name not in table.column_names]
@@ -563,7 +411,7 @@ def refuse_separation(
     probit: Probit,
     marks: BoolArray,
     mass: float,
-    columns: FloatArray,
+    basis: Basis,
     names: list[str],
     equation: str,
 ) -> None:
@@ -577,14 +425,15 @@ def refuse_separation(
         Which rows count as one.
     mass : float
         The sum of the rows' weights.
-    columns : ndarray of shape (n_rows, n_columns)
-        Of the equation, as they are given, with ``names``.
+    basis : Basis
+        Of the equation's columns, which have these ``names``.
     equation : {"selection", "outcome"}
     """
     least = np.linalg.eigvalsh(probit.information / mass)[0]
     if probit.certificate.converged and least > 1e-12:
         return
     one, what = _WORDS[equation]
+    columns = np.linalg.solve(basis.back.T, basis.columns.T).T.round(9)  # as they were given
     for name, column in zip(names, columns.T, strict=True):
         for value in np.unique(column) if set(np.unique(column)) == {0.0, 1.0} else ():
             there = marks[column == value]
@@ -602,24 +451,6 @@ def refuse_separation(
     )
 
 
-def _groups(clusters: Any, n_rows: int) -> IntArray:
-    values = clusters.to_numpy() if hasattr(clusters, "to_numpy") else np.asarray(clusters)
-    if values.shape != (n_rows,):
-        raise InputError(
-            f"clusters must have one entry for each of the {n_rows} rows; got shape {values.shape}."
-        )
-    if not is_labelled(clusters).all():
-        raise InputError("clusters has missing values; every row needs a cluster.")
-    return _numbered(values)
-
-
-def _numbered(values: Any) -> IntArray:
-    labels, groups = np.unique(values, return_inverse=True)
-    if len(labels) < 2:
-        raise InputError("clusters names a single cluster; at least two are needed.")
-    return np.asarray(groups, dtype=np.int64)
-
-
 def _chosen(columns: Any, labels: ColumnLabels, parameter: str) -> list[str]:
     if columns is None:
         return list(labels.names)
@@ -627,3 +458,173 @@ def _chosen(columns: Any, labels: ColumnLabels, parameter: str) -> list[str]:
     if not chosen or len(set(chosen)) < len(chosen):
         raise ParameterError(f"{parameter} must name columns of X, each once; got {columns!r}.")
     return chosen
+
+
+LEVEL = 0.95
+_HEADER = ("", "estimate", "std. error", "z", "P>|z|", f"[{LEVEL:.0%}", "interval]")
+_TITLES = {"outcome": "Outcome", "selection": "Selection (probit)", "errors": "Errors"}
+_METHODS = {
+    "two-step": "two-step estimates",
+    "ml": "maximum likelihood",
+    "probit": "probit outcome, maximum likelihood",
+}
+_LIKELIHOODS = {"two-step": " of the probit"}
+
+
+class SummaryRow(NamedTuple):
+    """One parameter; what has no standard error has NaN."""
+
+    equation: str
+    name: str
+    estimate: float
+    standard_error: float
+    z: float
+    p_value: float
+    low: float
+    high: float
+
+
+class ChiSquare(NamedTuple):
+    """A test, whose statistic is χ² with one degree of freedom if its hypothesis holds."""
+
+    statistic: float
+    p_value: float
+
+    @classmethod
+    def from_statistic(cls, statistic: float) -> Self:
+        """Return the test with its p-value."""
+        return cls(statistic, float(chi2.sf(statistic, 1)))
+
+
+@dataclass(frozen=True)
+class HeckmanSummary:
+    """What ``summary()`` of a selection model returns; it prints as a table.
+
+    Attributes
+    ----------
+    method : {"two-step", "ml", "probit"}
+        "probit" is maximum likelihood with an outcome of two classes.
+    covariance : str
+    n_selected, n_unselected : int
+    rows : tuple of SummaryRow
+        Each with equation ("outcome", "selection" or "errors"), name, estimate, standard_error, z,
+        p_value, low and high; ``summary["outcome", "age"]`` is one of them.
+    log_likelihood : float
+    wald : ChiSquare
+        Of no correlation between the equations: from atanh ρ, or, with two steps, from λ.
+    likelihood_ratio : ChiSquare or None
+        The same by the likelihoods, with maximum likelihood and the model's own covariance.
+    condition_number : float
+    certificate : Certificate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import HeckmanRegressor
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(500, 2))
+    >>> seen = X.sum(axis=1) + random.normal(size=500) > 0
+    >>> y = np.where(seen, 3 * X[:, 0] + random.normal(size=500), np.nan)
+    >>> summary = HeckmanRegressor(outcome=[0]).fit(X, y).summary()
+    >>> round(summary["outcome", "x0"].estimate)
+    3
+    """
+
+    method: str
+    covariance: str
+    n_selected: int
+    n_unselected: int
+    rows: tuple[SummaryRow, ...]
+    log_likelihood: float
+    wald: ChiSquare
+    likelihood_ratio: ChiSquare | None
+    condition_number: float
+    certificate: Certificate
+
+    def __getitem__(self, place: tuple[str, str]) -> SummaryRow:
+        for row in self.rows:
+            if (row.equation, row.name) == tuple(place):
+                return row
+        raise KeyError(place)
+
+    def __str__(self) -> str:
+        width = max(14, *(len(row.name) for row in self.rows))
+        line = "-" * (width + 68)
+        text = [*self._head(), line, _join(_HEADER, width)]
+        for title, rows in self._equations():
+            text += [line, title, *(_join(_cells(row), width) for row in rows)]
+        return "\n".join([*text, line, *self._notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _equations(self) -> Iterator[tuple[str, list[SummaryRow]]]:
+        for equation, title in _TITLES.items():
+            rows = [row for row in self.rows if row.equation == equation]
+            probit = equation == "outcome" and self.method == "probit"
+            if rows:
+                yield f"{title} (probit)" if probit else title, rows
+
+    def _head(self) -> list[str]:
+        n = self.n_selected + self.n_unselected
+        return [
+            f"Heckman selection model, {_METHODS[self.method]}",
+            f"{n:,} rows: {self.n_selected:,} selected, {self.n_unselected:,} not",
+            f"Log-likelihood{_LIKELIHOODS.get(self.method, '')} {self.log_likelihood:.6f}; "
+            f"standard errors: {self.covariance}",
+        ]
+
+    def _notes(self) -> list[str]:
+        what = "ρ = 0" if self.method in ("ml", "probit") else "λ = 0"
+        notes = [
+            f"Wald test of {what}: χ²(1) = {self.wald.statistic:.2f}, p = {self.wald.p_value:.4f}"
+        ]
+        if self.likelihood_ratio is not None:
+            statistic, p_value = self.likelihood_ratio
+            notes.append(
+                f"Likelihood ratio test of ρ = 0: χ²(1) = {statistic:.2f}, p = {p_value:.4f}"
+            )
+        condition = f"condition number {self.condition_number:.1f}"
+        steps, gradient, converged = self.certificate
+        notes.append(
+            f"{'Converged' if converged else 'Not converged'} in {steps} steps; gradient "
+            f"{gradient:.0e} standard errors; {condition}"
+        )
+        notes.append(
+            "Assumes linear equations, and bivariate normal errors independent of the columns."
+        )
+        return notes
+
+
+def transformed_row(
+    name: str, back: Callable[[float], float], slope: float, middle: float, error: float
+) -> SummaryRow:
+    """Return a parameter of the errors whose interval is that of another, transformed ``back``."""
+    far = float(norm.ppf(0.5 + LEVEL / 2)) * error
+    estimate, low, high = (float(back(one)) for one in (middle, middle - far, middle + far))
+    return SummaryRow("errors", name, estimate, slope * error, np.nan, np.nan, low, high)
+
+
+def summary_row(equation: str, name: str, estimate: float, error: float) -> SummaryRow:
+    """Return a parameter with its z statistic and interval."""
+    far = float(norm.ppf(0.5 + LEVEL / 2)) * error
+    z = estimate / error if error else np.nan
+    p_value = float(2 * norm.sf(abs(z)))
+    return SummaryRow(equation, name, estimate, error, z, p_value, estimate - far, estimate + far)
+
+
+def _cells(row: SummaryRow) -> list[str]:
+    numbers = (row.estimate, row.standard_error, row.z, row.p_value, row.low, row.high)
+    formats = (".6g", ".6g", ".2f", ".3f", ".6g", ".6g")
+    shown = (
+        "" if np.isnan(number) else format(number, kind)
+        for number, kind in zip(numbers, formats, strict=True)
+    )
+    return [row.name, *shown]
+
+
+def _join(cells: tuple[str, ...] | list[str], width: int) -> str:
+    name, estimate, error, z, p, low, high = cells
+    return f"{name:<{width}} {estimate:>12} {error:>12} {z:>8} {p:>7} {low:>12} {high:>12}".rstrip()

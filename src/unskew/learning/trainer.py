@@ -12,9 +12,9 @@ import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import sklearn
 from narwhals.stable.v2.dependencies import is_dask_dataframe
@@ -31,85 +31,43 @@ from unskew._compat import _num_samples, _safe_indexing
 from unskew.errors import InputError, LearnerError, MismatchError, warn_caller
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.rows.tables import is_rows
+from unskew.population.population import Population
+from unskew.rows.labels import by_position, is_labelled
+from unskew.rows.tables import as_rows, is_rows
 from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Weighter
 from unskew.weighters.ratio_models import weight_keyword
 
 
-@dataclass
-class Trainer:
-    """Trains clones of a learner.
+def train_resampled(learner: Any, X: Any, y: Any, rows: IntArray, weights: FloatArray) -> Any:
+    """Return a clone that is fitted on rows which were drawn by their weights."""
+    try:
+        return train(learner, _safe_indexing(X, rows), _safe_indexing(y, rows))
+    except ValueError as error:
+        raise LearnerError(
+            f"{learner_name(learner)} could not be trained on the {len(np.unique(rows))} distinct "
+            f"rows that resampling left of {len(weights)} (their effective sample size is "
+            f"{effective_sample_size(weights):.0f}): {error}"
+        ) from error
 
-    Attributes
-    ----------
-    estimator : estimator
-    keyword : str or None
-        Under which its ``fit`` takes weights.
-    resample : {"multiplicity", "rejection"} or None
-    resample_size : int or None
-    rounds : int
-    random : RandomState
-    multiplicities_ : ndarray of int
-        How often each row was used in the last fit, with ``resample="multiplicity"``.
-    """
 
-    estimator: Any
-    keyword: str | None
-    resample: Literal["multiplicity", "rejection"] | None
-    resample_size: int | None
-    rounds: int
-    random: np.random.RandomState
-
-    def fit(self, X: Any, y: Any, weights: FloatArray | None) -> Any:
-        """Train the learner, without weights where they are all one."""
-        counted = np.ones(_num_samples(X)) if weights is None else weights
-        if self.keyword is not None and self.resample is None:
-            plain = bool((counted == 1.0).all())
-            return train(self.estimator, X, y, **({} if plain else {self.keyword: counted}))
-        if self.resample == "multiplicity":
-            return self._fit_multiplicity(X, y, counted)
-        return self._fit_rejection(X, y, counted)
-
-    def _fit_multiplicity(self, X: Any, y: Any, weights: FloatArray) -> Any:
-        size = self.resample_size or max(1, round(weights.sum()))
-        self.multiplicities_ = multiplicities(weights, size, self.random)
-        rows = np.repeat(np.arange(len(weights)), self.multiplicities_)
-        return self._train_resampled(X, y, rows, weights)
-
-    def _fit_rejection(self, X: Any, y: Any, weights: FloatArray) -> Committee:
-        members, kept = [], list[int]()
-        for _ in range(self.rounds):
-            rows = np.flatnonzero(rejection(weights, self.random))  # never none: max w is kept
-            kept.append(len(rows))
-            members.append(self._train_resampled(X, y, rows, weights))
-        self._warn_of_single_rows(kept, weights)
-        classes = np.unique(np.asarray(y)) if is_classifier(self.estimator) else None
-        return Committee(members, classes)
-
-    def _warn_of_single_rows(self, kept: list[int], weights: FloatArray) -> None:
-        alone = kept.count(1)
-        if alone:
-            warn_caller(
-                UserWarning(
-                    f"Rejection sampling kept one row of {len(weights)} in {alone} of "
-                    f"{len(kept)} rounds, and a learner of one row knows nothing else: a few "
-                    "weights are far larger than the others (the effective sample size is "
-                    f'{effective_sample_size(weights):.1f}). Use resample="multiplicity", or '
-                    "a weighter with smaller weights."
-                )
+def train_by_rejection(
+    learner: Any, X: Any, y: Any, weights: FloatArray, rounds: int, random: np.random.RandomState
+) -> Committee:
+    """Return learners of rows that were accepted by their weights, in as many rounds."""
+    drawn = [np.flatnonzero(rejection(weights, random)) for _ in range(rounds)]  # max w is kept
+    members = [train_resampled(learner, X, y, rows, weights) for rows in drawn]
+    alone = [len(rows) for rows in drawn].count(1)
+    if alone:
+        warn_caller(
+            UserWarning(
+                f"Rejection sampling kept one row of {len(weights)} in {alone} of {rounds} rounds, "
+                "and a learner of one row knows nothing else: a few weights are far larger than "
+                f"the others (the effective sample size is {effective_sample_size(weights):.1f}). "
+                'Use resample="multiplicity", or a weighter with smaller weights.'
             )
-
-    def _train_resampled(self, X: Any, y: Any, rows: IntArray, weights: FloatArray) -> Any:
-        try:
-            return train(self.estimator, _safe_indexing(X, rows), _safe_indexing(y, rows))
-        except ValueError as error:
-            raise LearnerError(
-                f"{learner_name(self.estimator)} could not be trained on the "
-                f"{len(np.unique(rows))} distinct rows that resampling left of "
-                f"{len(weights)} (their effective sample size is "
-                f"{effective_sample_size(weights):.0f}): {error}"
-            ) from error
+        )
+    return Committee(members, np.unique(np.asarray(y)) if is_classifier(learner) else None)
 
 
 class TrainingRows(NamedTuple):
@@ -349,3 +307,79 @@ def _is_called_by_a_search() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+class Labelled(NamedTuple):
+    """The rows with a label, and all rows as their population."""
+
+    X: Any
+    y: Any
+    population: Population
+
+
+def split_labelled(X: Any, y: Any) -> Labelled:
+    """Return the rows that have a label, their labels, and all rows as the population.
+
+    For one table of both: granted and refused loans, answers and silence. The rows with a label are
+    the sample, and all rows are its population, which knows which of them the sample has. This is
+    right if being labelled depends on the columns alone; where it depends on the label itself, use
+    :class:`unskew.HeckmanRegressor`, :class:`unskew.HeckmanClassifier` or
+    :class:`unskew.LabelShiftWeights`.
+
+    Parameters
+    ----------
+    X : array-like or dataframe of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Missing (NaN, None or null) where there is no label.
+
+    Returns
+    -------
+    X : array-like or dataframe
+        The rows with a label, in the form of X.
+    y : array-like
+        Their labels.
+    population : Population
+        All rows, with marks of those that have a label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew import CalibrationWeights, split_labelled
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> X_s, y_s, population = split_labelled(X, [0, 1, None, 1])
+    >>> X_s.ravel(), y_s, population.size, population.n_selected
+    (array([1., 2., 4.]), array([0, 1, 1]), 4, 3)
+    """
+    rows = as_rows(X, name="X")
+    if y is None:
+        raise InputError("split_labelled requires y to be passed, but the target y is None.")
+    y = by_position(y, X, "y")
+    labelled = is_labelled(y)
+    if len(labelled) != len(rows):
+        raise InputError(f"y has {len(labelled)} labels for the {len(rows)} rows of X.")
+    if not labelled.any():
+        raise InputError("y is missing for every row: there is no sample to learn from.")
+    if labelled.all():
+        raise InputError(
+            "y is there for every row, so there is no population beside the sample. Pass the rows "
+            "without labels too, or give the population to fit: population=U."
+        )
+    return Labelled(_rows(X, labelled), _labels(y, labelled), Population(X, selected=labelled))
+
+
+def _rows(X: Any, labelled: BoolArray) -> Any:
+    if isinstance(X, nw.DataFrame) or nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True).filter(labelled.tolist())
+        return frame if isinstance(X, nw.DataFrame) else frame.to_native()
+    return np.asarray(X)[labelled]
+
+
+def _labels(y: Any, labelled: BoolArray) -> Any:
+    if isinstance(y, nw.Series) or nw.dependencies.is_into_series(y):
+        series = nw.from_native(y, series_only=True).filter(labelled.tolist())
+        return series if isinstance(y, nw.Series) else series.to_native()
+    values = np.asarray(y)[labelled]
+    if values.dtype == object:  # as None beside numbers makes it
+        plain = np.array(values.tolist())
+        return plain if plain.dtype.kind in "biuf" else values
+    return values

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sklearn.utils import column_or_1d
 
 from unskew.errors import InputError, InputTypeError, warn_caller
-from unskew.numerics.typing import BoolArray
+from unskew.numerics.typing import BoolArray, IntArray
 
 _OTHERWISE = (
     "Drop those rows, or let them join the population: split_labelled(X, y). HeckmanRegressor and "
@@ -51,6 +51,30 @@ def by_position(values: Any, X: Any, name: str) -> Any:
         )
     )
     return values.to_numpy()
+
+
+def row_codes(values: Any, name: str, table: pa.Table) -> IntArray | None:
+    """Return strata or clusters, a column of X or one value per row, as numbers from zero."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        if values not in table.column_names:
+            raise InputError(f"{name}='{values}' is not a column of X.")
+        values = table.column(values).to_numpy()
+    values = np.asarray(values)
+    if values.shape != (len(table),):
+        raise InputError(
+            f"{name} must have one entry for each of the {len(table)} rows; got shape "
+            f"{values.shape}."
+        )
+    missing = ~is_labelled(values)
+    if missing.any():
+        raise InputError(f"{name} is missing in {int(missing.sum())} rows.")
+    try:
+        codes = np.unique(values, return_inverse=True)[1]
+    except TypeError as error:
+        raise InputError(f"{name} mixes values that cannot be compared ({error}).") from error
+    return codes.reshape(-1)
 
 
 def is_labelled(y: Any) -> BoolArray:
