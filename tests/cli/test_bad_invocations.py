@@ -284,8 +284,8 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize(
     "limited",
     [
-        (*WEIGH, "-o", "w.csv"),
-        (*WEIGH, "--method", "tree", "-o", "w.parquet", "--save", "w.skops"),
+        (*WEIGH, "-q", "-o", "w.csv"),
+        (*WEIGH, "-q", "--method", "tree", "-o", "w.parquet", "--save", "w.skops"),
     ],
     ids=["weights", "weighter"],
 )

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from unskew import Population, diagnose
-from unskew.diagnostics.comparison import Comparator
-from unskew.diagnostics.sides import Sides
+from unskew.diagnostics.compared_rows import ComparedRows
+from unskew.diagnostics.shift_tests import columns_test
 from unskew.population.reservoir import Reservoir
 from unskew.rows.sample import Sample
 
@@ -29,8 +29,8 @@ def three_times(seed):
 def p_value(sample, people, sample_weight=None):
     own = Sample.of(sample, sample_weight=sample_weight)
     drawn = Population(people).matched(own.rows, among=list(sample)).reduce(Reservoir(20_000))
-    sides = Sides.from_reservoir(own, drawn)
-    return Comparator(sides, own.design, sample_weight is None, 0).columns().before.p_value
+    rows = ComparedRows.from_reservoir(own, drawn, even=sample_weight is None)
+    return columns_test(rows).before.p_value
 
 
 def test_a_category_three_times_too_frequent_is_found():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.linear_model import Ridge
 
 import unskew
 from unskew import (
@@ -382,7 +383,7 @@ class TestHostile:
         [
             ({"weights": [1.0]}, InputError, "weights has 1 entries"),
             ({"weights": -np.ones(20)}, InputError, "not be negative"),
-            ({"weights": TreeWeights()}, InputError, "not been fitted"),
+            ({"weights": Reweighted(Ridge())}, InputError, "not been fitted"),
             ({"judge": "jury"}, ParameterError, "judge"),
             ({"examined_rows": 0}, ParameterError, "examined_rows"),
             ({"random_state": -1}, ParameterError, "random_state"),

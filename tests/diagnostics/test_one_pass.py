@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from unskew import CalibrationWeights, HistogramWeights, Population, diagnose
-from unskew.diagnostics.diagnose import FitToDiagnose
+from unskew import CalibrationWeights, HistogramWeights, Population, diagnose, replicate_weights
 from unskew.errors import InputError
 
 
@@ -21,9 +21,8 @@ def test_a_population_that_can_be_read_once_is_enough(overlap):
     sample = chunks[0].head(40)
     population = Population(iter(chunks))
     weighter = HistogramWeights(overlap=overlap)
-    fit = FitToDiagnose(weighter, sample, population=population)
-    assert fit.fit() is None
-    assert fit.diagnose() == diagnose(sample, chunks, weighter)
+    found = diagnose(sample, population, weighter)
+    assert found == diagnose(sample, chunks, weighter)
     with pytest.raises(InputError, match="read already"):
         diagnose(sample, population)
 
@@ -43,11 +42,9 @@ def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
     sample = random.normal([0.5, 0.0], size=(300, 2))
     y = sample[:, 0] + random.normal(size=300)
     weighter = CalibrationWeights(overlap=overlap)
-    fit = FitToDiagnose(weighter, sample, population=Population(population), y=y)
-    fit.fit()
     whole = diagnose(sample, population, weighter, y=y)
-    assert fit.diagnose() == whole
-    judged = fit.diagnose(whole=False)
+    assert whole == diagnose(sample, population, weighter, y=y)  # which is fitted now
+    judged = diagnose(sample, population, clone(weighter), y=y, consequences=False)
     assert (judged.verdict, judged.bias, judged.overlap) == (
         whole.verdict,
         whole.bias,
@@ -57,3 +54,16 @@ def test_the_verdict_alone_is_that_of_the_whole_diagnosis(overlap):
     assert whole.outcome is not None
     assert not judged.bounds
     assert judged.outcome is None
+
+
+def test_replicates_come_from_the_same_pass():
+    random = np.random.default_rng(0)
+    sample = pd.DataFrame({"age": random.normal(0.5, 1, 100)})
+    chunks = [pd.DataFrame({"age": random.normal(size=200)}) for _ in range(2)]
+    weighter, design = (
+        CalibrationWeights(overlap="ignore"),
+        {"replicates": 3, "strata": np.arange(100) % 2},
+    )
+    diagnose(sample, Population(iter(chunks)), weighter, **design)
+    expected = replicate_weights(sample, population=chunks, weighter=clone(weighter), **design)
+    np.testing.assert_array_equal(weighter.replicates_, expected)

@@ -9,8 +9,8 @@ from scipy import stats
 
 import unskew
 from unskew import Population, diagnose
-from unskew.diagnostics.comparison import Comparator
-from unskew.diagnostics.sides import Sides
+from unskew.diagnostics.compared_rows import ComparedRows
+from unskew.diagnostics.shift_tests import classifier_test, discrepancy_test
 from unskew.numerics.row_keys import have_rows_in_common, pair_rows
 from unskew.population.reservoir import Reservoir
 from unskew.rows.sample import Sample
@@ -25,8 +25,10 @@ def drawn_from(population, selected=None, weight=None, size=20_000):
     return reservoir
 
 
-def sides(sample, population, **options):
-    return Sides.from_reservoir(Sample.of(sample), drawn_from(population, **options))
+def sides(sample, population, seed=0, family="trees", **options):
+    drawn = drawn_from(population, **options)
+    drawn.seed = seed
+    return ComparedRows.from_reservoir(Sample.of(sample), drawn, family=family)
 
 
 class TestWhichRowsAreShared:
@@ -92,10 +94,9 @@ def p_values(pairs, family="trees"):
     """Return the p-values of both tests, as diagnose makes them."""
     found = []
     for seed, (sample, population) in enumerate(pairs):
-        both = sides(sample, population)
-        test = Comparator(both, np.ones(len(sample)), even=True, seed=seed)
-        classifier, _ = test.discrimination(family, None)
-        found.append((test.discrepancy(None).before.p_value, classifier.before.p_value))
+        both = sides(sample, population, seed, family)
+        tests = (discrepancy_test(both), classifier_test(both))
+        found.append([test.before.p_value for test in tests])
     return np.array(found)
 
 
@@ -254,7 +255,7 @@ class TestOverfittedWeights:
         assert given.after != known.after
 
     def test_of_a_large_sample_as_many_rows_are_judged_as_is_said(self, monkeypatch):
-        monkeypatch.setattr(unskew.diagnostics.held_out, "JUDGED_ROWS", 500)
+        monkeypatch.setattr(unskew.diagnostics.weights, "JUDGED_ROWS", 500)
         random = np.random.default_rng(0)
         sample, population = random.normal(0.5, 1, (4000, 2)), random.normal(size=(3000, 2))
         weighter = unskew.CalibrationWeights().fit(sample, population=population)

@@ -9,17 +9,22 @@ from itertools import pairwise
 import numpy as np
 
 from unskew.diagnostics.diagnosis import (
+    THRESHOLDS,
+    BalanceLine,
     Bias,
     BoundStatement,
     Comparison,
     Diagnosis,
+    Difference,
+    Distribution,
+    FeatureBalance,
+    HeavyRow,
+    Histogram,
     Outcome,
     TwoSampleTest,
     Verdict,
+    WeightSummary,
 )
-from unskew.diagnostics.features import BalanceLine, Difference, Distribution, FeatureBalance
-from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.weights import HeavyRow, Histogram, WeightSummary
 from unskew.overlap import Overlap, OverlapRule
 from unskew.report import to_html, to_notebook_html
 
@@ -120,17 +125,19 @@ def survey(n_features: int = 16, *, weighted: bool = True, seed: int = 0) -> Dia
         ),
         bias=Bias(
             tuple(features),
-            TwoSampleTest(
-                "maximum mean discrepancy",
-                "Gaussian kernel of the median distance; 999 permutations.",
-                Comparison(0.1834, None, None, 0.001),
-                Comparison(0.0213, None, None, 0.4183) if weighted else None,
-            ),
-            TwoSampleTest(
-                "classifier",
-                "Gradient-boosted trees, fold after fold; interval of DeLong.",
-                Comparison(0.7123, 0.6951, 0.7288, 1e-12),
-                Comparison(0.5171, 0.4902, 0.5418, 0.1934) if weighted else None,
+            (
+                TwoSampleTest(
+                    "classifier",
+                    "Gradient-boosted trees, fold after fold; interval of DeLong.",
+                    Comparison(0.7123, 0.6951, 0.7288, 1e-12),
+                    Comparison(0.5171, 0.4902, 0.5418, 0.1934) if weighted else None,
+                ),
+                TwoSampleTest(
+                    "maximum mean discrepancy",
+                    "Gaussian kernel of the median distance; 999 permutations.",
+                    Comparison(0.1834, None, None, 0.001),
+                    Comparison(0.0213, None, None, 0.4183) if weighted else None,
+                ),
             ),
         ),
         overlap=Overlap(

@@ -9,8 +9,13 @@ from dataclasses import replace
 import pytest
 from tests.report.examples import HOSTILE, example
 
-from unskew.diagnostics.features import BalanceLine, Difference, Distribution, FeatureBalance
-from unskew.diagnostics.weights import Histogram
+from unskew.diagnostics.diagnosis import (
+    BalanceLine,
+    Difference,
+    Distribution,
+    FeatureBalance,
+    Histogram,
+)
 from unskew.report import charts, vega
 
 OUR_FIELDS = {

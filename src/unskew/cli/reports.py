@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unskew.diagnostics.diagnosis import Verdict
-    from unskew.diagnostics.features import BalanceLine, FeatureBalance
+    from unskew.diagnostics.diagnosis import BalanceLine, FeatureBalance, Verdict
     from unskew.errors import OverlapError
     from unskew.results import Diagnosis, OverlapRule
     from unskew.rows.doubtful_columns import Doubt

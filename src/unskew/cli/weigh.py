@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -18,7 +18,6 @@ from unskew.errors import refuse_removed
 if TYPE_CHECKING:
     from unskew import Margins, Population
     from unskew.cli.inputs import SampleFile
-    from unskew.diagnostics.diagnose import FitToDiagnose
     from unskew.results import Diagnosis
     from unskew.rows.doubtful_columns import Doubt
 
@@ -86,7 +85,8 @@ class Weigh(WeighingArguments):
     def run(self) -> None:
         """Weigh the sample, write weights and report, and print the verdict."""
         from unskew.cli.inputs import open_inputs
-        from unskew.cli.outputs import check_outputs, check_table, write_weights
+        from unskew.cli.outputs import check_outputs, check_table, print_note, write_weights
+        from unskew.cli.reports import name_inputs, write_report
         from unskew.files import whole_files
 
         refuse_removed("--resume", self.resume or None, "A run that was killed starts again")
@@ -99,18 +99,23 @@ class Weigh(WeighingArguments):
         # The files come first, so that a bad path is found before the work.
         with whole_files(outputs) as temporaries, inputs as (rows, opened):
             temporary = dict(zip(outputs, temporaries, strict=True))
-            fit, replicates = self._fit(weighter, rows, opened)
+            found, why = self._fit(weighter, rows, opened)
+            replicates = vars(weighter).pop("replicates_", None)
             write_weights(
                 rows.identifiers, weighter.weights_, temporary[self.output], self.output, replicates
             )
             self._save(weighter, temporary)
-            judge = self._report(rows, fit, temporary)
+            if self.report is not None and found is not None:
+                found = name_inputs(found, rows.identifiers, **self.named(self.title))
+                write_report(found, temporary[self.report], self.report)
         if not self.quiet:
             against = "margins" if self.margins else f"{opened.size:,} population rows"
             _print_summary(rows, against, weighter, method, monotonic() - started)
             print("Written: " + ", ".join(map(str, outputs)))
-        if self._judged:
-            _print_verdict(judge)
+        if why:
+            print_note(f"The weights could not be judged. {why}")
+        elif found is not None and self._judged:
+            _print_verdict(found)
 
     @property
     def _judged(self) -> bool:
@@ -128,21 +133,30 @@ class Weigh(WeighingArguments):
 
     def _fit(
         self, weighter: Any, rows: SampleFile, population: Population | Margins
-    ) -> tuple[FitToDiagnose, Any]:
-        """Fit the weighter; return the fit, and replicates of its weights or None."""
+    ) -> tuple[Diagnosis | None, str]:
+        """Fit the weighter, and diagnose its weights if that is asked for, in one pass.
+
+        Weights that cannot be judged are written all the same; return why there is no diagnosis.
+        """
+        from unskew import diagnose, replicate_weights
         from unskew.cli.outputs import warnings_as_notes
         from unskew.cli.phrases import OPTIONS
-        from unskew.diagnostics.diagnose import FitToDiagnose
-        from unskew.errors import OverlapError
+        from unskew.errors import OverlapError, UnskewError
         from unskew.weighters.next_step import leave_out
 
-        data = {"population": population, "y": rows.labels, "sample_weight": rows.design}
-        diagnosed = self.report is not None or self._judged
-        design = self.design_of(rows.aside) if self.replicates else {}
+        data: dict[str, Any] = {"y": rows.labels, "sample_weight": rows.design}
+        if self.replicates:
+            data |= {"replicates": self.replicates, **self.design_of(rows.aside)}
         try:
             with warnings_as_notes():
-                fit = FitToDiagnose(weighter, rows.features, **data)
-                return fit, fit.fit(diagnosed=diagnosed, replicates=self.replicates, **design)
+                if self.report is not None or self._judged:
+                    data["consequences"] = self.report is not None
+                    return diagnose(rows.features, population, weighter, **data), ""
+                if self.replicates:
+                    data["weighter"] = weighter
+                fit = replicate_weights if self.replicates else weighter.fit
+                fit(rows.features, population=population, **data)
+                return None, ""
         except OverlapError as error:
             if getattr(weighter, "overlap_", None) is not None:  # measured, and too little
                 _check_overlap(weighter, self.allow_uncovered, rows.doubts)
@@ -150,6 +164,10 @@ class Weigh(WeighingArguments):
                 raise
             step = leave_out(rows.doubts).sentence(OPTIONS)
             raise OverlapError(f"Refused: {error} {step}", error.share, error.rules) from error
+        except UnskewError as error:
+            if not hasattr(weighter, "weights_") or self.report is not None:
+                raise
+            return None, str(error)
 
     def _save(self, weighter: Any, temporary: dict[Path, Path]) -> None:
         from unskew import save_weighter
@@ -158,21 +176,6 @@ class Weigh(WeighingArguments):
         if self.save is not None:
             with writing(self.save), temporary[self.save].open("wb") as file:
                 save_weighter(weighter, file)
-
-    def _report(
-        self, rows: SampleFile, fit: FitToDiagnose, temporary: dict[Path, Path]
-    ) -> Callable[[], Diagnosis]:
-        """Write the report if one is asked for; return what gives the diagnosis."""
-        from unskew.cli.outputs import warnings_as_notes
-        from unskew.cli.reports import name_inputs, write_report
-
-        if self.report is None:
-            return lambda: fit.diagnose(whole=False)
-        with warnings_as_notes():
-            found = fit.diagnose()
-        found = name_inputs(found, rows.identifiers, **self.named(self.title))
-        write_report(found, temporary[self.report], self.report)
-        return lambda: found
 
 
 def _check_method(weighter: Any, method: Method, target: str | None, save: Path | None) -> None:
@@ -232,19 +235,10 @@ def _print_summary(
         print(line)
 
 
-def _print_verdict(judge: Callable[[], Diagnosis]) -> None:
-    """Print whether the weights correct the bias; they are written already, whatever happens."""
-    from unskew.cli.outputs import print_note, warnings_as_notes
-    from unskew.cli.progress import progress_shown
+def _print_verdict(diagnosis: Diagnosis) -> None:
+    """Print whether the weights correct the bias."""
     from unskew.cli.reports import format_verdict
-    from unskew.errors import UnskewError
 
-    try:
-        with progress_shown("Judging the weights"), warnings_as_notes():
-            diagnosis = judge()
-    except UnskewError as error:
-        print_note(f"The weights could not be judged. {error}")
-        return
     headline, *step = format_verdict(diagnosis.verdict)
     untested = any(test.before.low is None for test in diagnosis.bias.tests[:1])
     if untested and not diagnosis.bias_left:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, Literal
 
@@ -13,22 +14,29 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from unskew.diagnostics.advice import Circumstances, advised_verdict, with_next_step
-from unskew.diagnostics.balance import measure_balance
-from unskew.diagnostics.columns import ColumnTotals
-from unskew.diagnostics.comparison import Comparator
-from unskew.diagnostics.diagnosis import Bias, BoundStatement, Diagnosis, Outcome, Provenance
-from unskew.diagnostics.features import FeatureBalance
-from unskew.diagnostics.held_out import Judged, weights_to_judge
-from unskew.diagnostics.known_margins import measure_margins, reach_margin_verdict
-from unskew.diagnostics.relation import scored
-from unskew.diagnostics.sides import Sides, different_together
-from unskew.diagnostics.thresholds import THRESHOLDS
-from unskew.diagnostics.verdict import Forecast, follows_rows, is_separable, limits_of
-from unskew.diagnostics.weights import summarise_weights
+from unskew.diagnostics.balance import ColumnTotals, measure_balance, measure_margins
+from unskew.diagnostics.compared_rows import ComparedRows, different_together
+from unskew.diagnostics.diagnosis import (
+    Bias,
+    BoundStatement,
+    Diagnosis,
+    Outcome,
+    Provenance,
+)
+from unskew.diagnostics.shift_tests import SHIFT_TESTS, expected_share, separation
+from unskew.diagnostics.verdict import (
+    Evidence,
+    follows_rows,
+    is_separable,
+    limits_of,
+    reach_verdict,
+    scored,
+    unrelated_columns,
+)
+from unskew.diagnostics.weights import effective_without, summarise_weights, weights_to_judge
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.weight_vectors import check_design, effective_sample_size
+from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import Overlap, measure_overlap
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart, open_sample
@@ -59,6 +67,10 @@ def diagnose(
     judge: Literal["auto", "trees", "smooth"] = "auto",
     examined_rows: int = EXAMINED_ROWS,
     random_state: int = 0,
+    consequences: bool = True,
+    replicates: int = 0,
+    strata: ArrayLike | str | None = None,
+    clusters: ArrayLike | str | None = None,
 ) -> Diagnosis:
     """Diagnose whether a sample is biased, how much and where, and whether weights correct it.
 
@@ -77,12 +89,12 @@ def diagnose(
     population : Population, Margins, or anything that :class:`unskew.Population` takes
         An unbiased reference sample of the population, with the same columns. Of margins, only
         what they know is compared: there are no rows to test or to search for overlap.
-    weights : array-like of shape (n_samples,) or fitted weighter or Reweighted, optional
-        The weights to judge. A fitted weighter also provides what the bounds need, its columns, and
-        the family of classifiers that should judge it. One that can weigh new rows is tested on
-        rows held out: it is fitted five times, each time to four fifths of the sample and the
-        population rows examined, unless its weights are cross-fitted. If it needs labels, give
-        ``y`` too.
+    weights : array-like of shape (n_samples,), weighter or fitted Reweighted, optional
+        The weights to judge. A weighter that has not been fitted is fitted, in the same pass over
+        the population. A weighter also provides what the bounds need, its columns, and the family
+        of classifiers that should judge it. One that can weigh new rows is tested on rows held out:
+        it is fitted five times, each time to four fifths of the sample and the population rows
+        examined, unless its weights are cross-fitted. If it needs labels, give ``y`` too.
     y : array-like of shape (n_samples,), or the name of a column of X, optional
         Labels: the diagnosis reports what the weights do to their mean, or to the shares of the
         classes; dates and times are left out.
@@ -100,6 +112,14 @@ def diagnose(
         The number of population rows to draw.
     random_state : int, default=0
         Seeds the draws and the tests; the same value gives the same diagnosis on every engine.
+    consequences : bool, default=True
+        Whether to compute what the weights do to the labels, and theoretical bounds. The verdict
+        needs neither, and with ``y`` they take about a third of the time.
+    replicates : int, default=0
+        Of a weighter that is fitted here, also draw as many bootstrap replicates of the weights, as
+        :func:`unskew.replicate_weights` does: ``replicates_`` of the weighter has them.
+    strata, clusters : str or array-like of shape (n_samples,), optional
+        In which the replicates are drawn.
 
     Returns
     -------
@@ -117,151 +137,163 @@ def diagnose(
     'The sample is biased, and weights can correct it.'
     >>> found.bias.features[0].name
     'x0'
+
+    Weigh the sample and judge the weights in one pass:
+
+    >>> from unskew import AutoWeights
+    >>> weighter = AutoWeights()
+    >>> diagnose(population[answered], population, weighter).verdict.status
+    'corrected'
+    >>> weighter.weights_.shape
+    (1495,)
     """
     _check_parameters(judge, examined_rows, random_state)
-    settings = _Settings(columns, judge, examined_rows, random_state)
     X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a diagnosis")
-    given = Sample.of(X, sample_weight=sample_weight)
-    with watching(progress_of(population)):
-        return _diagnose(given, population, weights, y, settings)
-
-
-class FitToDiagnose:
-    """A fit whose pass over the population also answers what the diagnosis of it asks.
-
-    The sample is encoded once for both, and overlap is measured once: the diagnosis takes it from
-    the fit, where that measures it as a diagnosis does.
-
-    Parameters
-    ----------
-    weighter : Weighter
-        It is fitted.
-    X, y, population, sample_weight
-        As in :meth:`Weighter.fit`.
-    """
-
-    def __init__(
-        self,
-        weighter: Weighter,
-        X: Any,
-        *,
-        population: Population | Margins,
-        y: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> None:
-        self._weighter, self._population, self._y = weighter, population, y
-        self._given = open_sample(X, y, sample_weight)
-        self._asked: list[OfColumns[Summaries]] = []
-
-    def fit(self, *, diagnosed: bool = True, replicates: int = 0, **design: Any) -> Any:
-        """Fit the weighter, and ask what its diagnosis needs if it is to be ``diagnosed``.
-
-        Returns ``replicates`` of the weights, drawn in the ``design``; None if there are none.
-        """
-        if diagnosed and isinstance(self._population, Population):
-            sample, _ = self._weighter._matched(self._given, self._population)
-            question = _question(sample, EXAMINED_ROWS, 0)
-            self._asked = [OfColumns(sample.rows.table.column_names, question)]
-        if replicates:
-            from unskew.estimation.weighing import fit_with_replicates
-
-            return fit_with_replicates(
-                self._weighter,
-                self._given,
-                None,
-                self._population,
-                None,
-                replicates=replicates,
-                beside=self._asked,
-                **design,
-            )
-        self._weighter._fit(self._given, None, self._population, beside=self._asked)
-        return None
-
-    def diagnose(self, *, whole: bool = True) -> Diagnosis:
-        """Return the diagnosis; if it is not ``whole``, as far as the verdict needs it."""
-        known = self._weighter.overlap in ("warn", "ignore")
-        overlap = None if known else self._weighter.overlap_
-        settings = _Settings(None, "auto", EXAMINED_ROWS, 0, overlap=overlap, whole=whole)
-        answered = self._asked[0].summary if self._asked else None
-        with watching(progress_of(self._population)):
-            return _diagnose(
-                self._given, self._population, self._weighter, self._y, settings, answered
-            )
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """How to diagnose: the parameters of :func:`diagnose`, and what is known or not wanted."""
-
-    columns: Sequence[str] | Sequence[int] | Literal["shared"] | None
-    judge: Literal["auto", "trees", "smooth"]
-    examined_rows: int
-    seed: int
-    overlap: Overlap | None = None
-    """As it was measured already."""
-    whole: bool = True
-    """Whether bounds and what the weights do to the labels are wanted."""
-
-
-def _diagnose(
-    given: Sample,
-    population: Any,
-    weights: Any,
-    y: Any,
-    settings: _Settings,
-    answered: Summaries | None = None,
-) -> Diagnosis:
-    """Diagnose; the question is asked here unless it is ``answered`` already."""
+    fits = isinstance(weights, Weighter) and not hasattr(weights, "scale_")
+    given = open_sample(X, y if fits else None, sample_weight)
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
-    after = _given_weights(weights, len(given))
-    weighter, columns = getattr(weights, "weighter_", weights), settings.columns
-    columns = getattr(weighter, "columns_", None) if columns is None else columns
-    if isinstance(population, Margins):
-        return _diagnose_margins(given, population, columns, after, weights, y)
-    sample, matched = match_columns(given, Population.of(population), columns)
-    doubts = doubtful_columns(sample.batch)
-    if not hasattr(weighter, "columns_") and (columns is None or isinstance(columns, str)):
-        warn_of_doubtful_columns(doubts)
-    if answered is None:
-        answered = matched.reduce(_question(sample, settings.examined_rows, settings.seed))
-    totals, drawn = answered.parts
-    pa.default_memory_pool().release_unused()  # copies that were made on the way
-    even = bool((sample.design == 1).all()) and not matched.is_weighted
-    judged = None if after is None else weights_to_judge(weighter, after, sample, y, drawn)
-    family = _family_of(settings.judge, weights, weighter)
-    bias, overlap, forecast = _compare(
-        sample, drawn, totals, after, judged, family, even, settings.overlap
-    )
-    summary = None if after is None else summarise_weights(after, sample.batch)
-    fitted = weighter if hasattr(weights, "weights_") else None
-    compared = bias, overlap, forecast
-    codes = sample.codes
-    n_means = sum(max(1, codes.n_categories(column)) for column in range(len(codes.names)))
-    limits = limits_of(summary, totals.rows, n_means)
-    verdict = advised_verdict(
-        sample, totals.rows, limits, compared, summary, fitted, doubts, y, after, drawn
-    )
-    hints = _hints(sample, totals.rows, even, y)
-    verdict = replace(verdict, sentences=(*verdict.sentences, *hints))
-    outcome: Outcome | None = None
-    bounds: tuple[BoundStatement, ...] = ()
-    if settings.whole:
-        outcome, bounds = _consequences(weighter, after, sample, matched, drawn, y)
+    known = population if isinstance(population, Margins) else Population.of(population)
+    ask = partial(_question, examined_rows=examined_rows, seed=random_state)
+    with watching(progress_of(population)):
+        design = {"replicates": replicates, "strata": strata, "clusters": clusters}
+        answered, overlap = (
+            _fit_and_ask(weights, given, known, ask, design) if fits else (None, None)
+        )
+        after = _given_weights(weights, len(given))
+        weighter = getattr(weights, "weighter_", weights)
+        made_by = weighter if hasattr(weights, "weights_") else None
+        columns = getattr(made_by, "columns_", None) if columns is None else columns
+        sample, matched = match_columns(given, known, columns)
+        if isinstance(matched, Margins):
+            found = _examine_margins(sample, matched, after)
+        else:
+            answered = answered or matched.reduce(ask(sample))
+            even = bool((sample.design == 1).all()) and not matched.is_weighted
+            tested = {"even": even, "family": _family_of(judge, weights, weighter)}
+            found = _examine(sample, answered, after, weighter, y, overlap, tested)
+        if made_by is None and (columns is None or isinstance(columns, str)):
+            warn_of_doubtful_columns(found.doubts)
+        drawn = None if answered is None else answered.parts[1]
+        effects = _consequences if consequences else lambda *_: (None, ())
+        outcome, bounds = effects(weighter, after, sample, matched, drawn, y)
     return Diagnosis(
-        verdict=verdict,
-        bias=bias,
-        overlap=overlap,
-        weights=summary,
+        verdict=reach_verdict(replace(found, weighter=made_by)),
+        bias=found.bias,
+        overlap=found.overlap,
+        weights=found.weights,
         bounds=bounds,
-        sample_rows=len(sample),
-        population_rows=totals.rows,
-        examined_rows=len(drawn.weight),
-        method=None if fitted is None else type(fitted).__name__,
-        thresholds=limits,
+        sample_rows=found.sample_rows,
+        population_rows=found.population_rows,
+        examined_rows=0 if drawn is None else len(drawn.weight),
+        method=None if made_by is None else type(made_by).__name__,
+        thresholds=found.limits,
         provenance=_provenance(population, y),
         outcome=outcome,
+    )
+
+
+def _question(sample: Sample, *, examined_rows: int, seed: int) -> Summaries:
+    """Return what a diagnosis asks of the population."""
+    totals = ColumnTotals(sample.codes, sample.values)
+    return Summaries([totals, Reservoir(examined_rows, seed=seed)])
+
+
+def _fit_and_ask(
+    weighter: Weighter,
+    given: Sample,
+    population: Population | Margins,
+    ask: Callable[[Sample], Summaries],
+    design: dict[str, Any],
+) -> tuple[Summaries | None, Overlap | None]:
+    """Fit the weighter; return what the same pass answers of the diagnosis, and the overlap.
+
+    The sample is encoded once for both, and overlap is measured once: the diagnosis takes it from
+    the fit, where that measures it as a diagnosis does, and otherwise measures it again.
+    """
+    asked: list[OfColumns[Summaries]] = []
+    if isinstance(population, Population):
+        sample, _ = weighter._matched(given, population)
+        asked = [OfColumns(sample.rows.table.column_names, ask(sample))]
+    if design["replicates"]:
+        from unskew.estimation.weighing import fit_with_replicates
+
+        fit_with_replicates(weighter, given, None, population, None, beside=asked, **design)
+    else:
+        weighter._fit(given, None, population, beside=asked)
+    overlap = None if weighter.overlap in ("warn", "ignore") else weighter.overlap_
+    return asked[0].summary if asked else None, overlap
+
+
+def _examine_margins(sample: Sample, margins: Margins, after: FloatArray | None) -> Evidence:
+    """Compare the sample with known margins."""
+    features, uncovered = measure_margins(sample, margins, after)
+    return Evidence(
+        Bias(features),
+        None,
+        None if after is None else summarise_weights(after, sample.batch),
+        sample_rows=len(sample),
+        population_rows=round(margins.size or 0),
+        uncovered=uncovered,
+    )
+
+
+def _examine(
+    sample: Sample,
+    answered: Summaries,
+    after: FloatArray | None,
+    weighter: Any,
+    y: Any,
+    overlap: Overlap | None,
+    tested: dict[str, Any],
+) -> Evidence:
+    """Compare the sample with the rows drawn, by column and by the tests of shift."""
+    totals, drawn = answered.parts
+    pa.default_memory_pool().release_unused()  # copies that were made on the way
+    held_out = False
+    if after is not None:
+        weights, held_out, how = weights_to_judge(weighter, after, sample, y, drawn)
+        tested |= {"tested": weights, "how": how}
+    with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
+        codes = sample.codes.transform(drawn.rows, side="population").values
+        _check_ranges(sample.codes.names, sample.values, codes)
+        with ThreadPoolExecutor(2) as pool:  # the classifier alone leaves a core idle
+            features = pool.submit(
+                measure_balance, sample, after, totals.columns, codes, drawn.weight
+            )
+            del codes  # of many columns, it is large
+            tell("testing whether sample and population differ")
+            rows = ComparedRows.from_reservoir(sample, drawn, **tested)
+            tests = tuple(pool.map(lambda test: test.run(rows), SHIFT_TESTS))
+        bias = Bias(features.result(), tests)
+        summary = None if after is None else summarise_weights(after, sample.batch)
+        overfitted, together = False, ""
+        auc = None if bias.classifier is None else bias.classifier.after
+        if after is not None and summary is not None and auc is not None:
+            overfitted = follows_rows(auc, summary.effective_share, held_out=held_out)
+            if is_separable(auc):
+                if held_out:  # and on the rows fitted to?
+                    overfitted = not is_separable(separation(rows, after))
+                together = different_together(rows, after)
+        if overlap is None:
+            tell("searching for what the sample does not cover")
+            overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
+    n_means = sum(max(1, sample.codes.n_categories(place)) for place in range(len(bias.features)))
+    used = sample.design if after is None else after
+    return Evidence(
+        bias,
+        overlap,
+        summary,
+        limits=limits_of(summary, totals.rows, n_means),
+        sample_rows=len(sample),
+        population_rows=totals.rows,
+        expected_share=expected_share(rows),
+        overfitted=overfitted,
+        together=together,
+        doubts=doubtful_columns(sample.batch),
+        hints=_hints(sample, totals.rows, tested["even"], y),
+        unrelated=partial(unrelated_columns, y, sample, used),
+        effective_without=partial(effective_without, weighter, sample, y, drawn),
     )
 
 
@@ -275,8 +307,7 @@ def _consequences(
 ) -> tuple[Outcome | None, tuple[BoundStatement, ...]]:
     """Return what the weights do to the labels, and the bounds that they have."""
     # Here, because a verdict alone needs neither, and they import a good part of unskew.
-    from unskew.diagnostics.bounds import state_bounds
-    from unskew.diagnostics.outcome import as_estimated, measure_outcome
+    from unskew.diagnostics.consequences import as_estimated, measure_outcome, state_bounds
 
     outcome = None
     if y is not None:
@@ -285,17 +316,18 @@ def _consequences(
     return outcome, () if after is None else state_bounds(after, weighter)
 
 
-def _hints(sample: Sample, population_rows: int, even: bool, y: Any) -> Iterator[str]:
-    """Yield what looks like a mistake in what was given."""
+def _hints(sample: Sample, population_rows: int, even: bool, y: Any) -> list[str]:
+    """Return what looks like a mistake in what was given."""
+    hints = []
     if population_rows < len(sample) and even:
-        yield (
+        hints.append(
             f"The population has fewer rows than the sample ({population_rows:,} and "
             f"{len(sample):,}): if the two are swapped, give the sample first."
         )
     labels = checked_labels(y, len(sample))
     if labels is not None and labels.ndim == 1 and labels.dtype.kind not in "mM":
-        hint = determined_by(sample, scored(labels, ranks=False))
-        yield from filter(None, [hint])
+        hints.append(determined_by(sample, scored(labels, ranks=False)))
+    return list(filter(None, hints))
 
 
 def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> Family:
@@ -303,100 +335,6 @@ def _family_of(judge: Family | Literal["auto"], weights: Any, weighter: Any) -> 
     if judge != "auto":
         return judge
     return "trees" if weights is None else getattr(weighter, "traits", Traits()).judged_by
-
-
-def _question(sample: Sample, examined_rows: int, seed: int) -> Summaries:
-    totals = ColumnTotals(sample.codes, sample.values)
-    return Summaries([totals, Reservoir(examined_rows, seed=seed)])
-
-
-def _compare(
-    sample: Sample,
-    drawn: Reservoir,
-    totals: ColumnTotals,
-    after: FloatArray | None,
-    judged: Judged | None,
-    family: Family,
-    even: bool,
-    overlap: Overlap | None,
-) -> tuple[Bias, Overlap, Forecast]:
-    """Compare the sample with the rows drawn."""
-    with threadpool_limits(limits=1):  # the models are small: threads wait more than they work
-        of_population = sample.codes.transform(drawn.rows, side="population").values
-        _check_ranges(sample.codes.names, sample.values, of_population)
-        with ThreadPoolExecutor(1) as beside:  # the classifier's test alone leaves a core idle
-            features = beside.submit(
-                measure_balance, sample, after, totals.columns, of_population, drawn.weight
-            )
-            del of_population  # of many columns, it is large
-            tell("testing whether sample and population differ")
-            bias, forecast = _test(sample, drawn, features, after, judged, family, even, beside)
-        if overlap is None:
-            tell("searching for what the sample does not cover")
-            overlap = measure_overlap(sample, drawn, totals.rows, grow_on=5000)
-    return bias, overlap, forecast
-
-
-def _test(
-    sample: Sample,
-    drawn: Reservoir,
-    features: Future[tuple[FeatureBalance, ...]],
-    after: FloatArray | None,
-    judged: Judged | None,
-    family: Family,
-    even: bool,
-    beside: Executor,
-) -> tuple[Bias, Forecast]:
-    """Test whether sample and population differ, before and after weighting."""
-    tested, how = (None, "") if judged is None else (judged.weights, judged.how)
-    comparison = Comparator(
-        Sides.from_reservoir(sample, drawn), sample.design, even, drawn.seed, how
-    )
-    mmd = beside.submit(comparison.discrepancy, tested)
-    columns = beside.submit(comparison.columns)
-    classifier, expected_share = comparison.discrimination(family, tested)
-    bias = Bias(features.result(), mmd.result(), classifier, columns.result())
-    overfitted, together = False, ""
-    if after is not None and judged is not None and classifier.after is not None:
-        share = effective_sample_size(after) / len(after)
-        overfitted = follows_rows(classifier.after, share, held_out=judged.held_out)
-        if judged.held_out and is_separable(classifier.after):  # and on the rows fitted to?
-            overfitted = not is_separable(comparison.separated(family, after))
-        if is_separable(classifier.after):
-            together = different_together(comparison.sides, after)
-    return bias, Forecast(expected_share, overfitted, together)
-
-
-def _diagnose_margins(
-    given: Sample, population: Margins, columns: Any, after: FloatArray | None, weights: Any, y: Any
-) -> Diagnosis:
-    """Compare the sample with known margins."""
-    sample, margins = match_columns(given, population, columns)
-    features, uncovered = measure_margins(sample, margins, after)
-    summary = None if after is None else summarise_weights(after, sample.batch)
-    weighter = getattr(weights, "weighter_", weights)
-    outcome, bounds = _consequences(weighter, after, sample, margins, None, y)
-    bias = Bias(features, None, None)
-    circumstances = Circumstances(
-        bias,
-        weighted=after is not None,
-        weighter=weighter if hasattr(weights, "weights_") else None,
-        only_margins=True,
-    )
-    return Diagnosis(
-        verdict=with_next_step(reach_margin_verdict(features, uncovered, summary), circumstances),
-        bias=bias,
-        overlap=None,
-        weights=summary,
-        bounds=bounds,
-        sample_rows=len(sample),
-        population_rows=round(margins.size or 0),
-        examined_rows=0,
-        method=type(weighter).__name__ if hasattr(weights, "weights_") else None,
-        thresholds=THRESHOLDS,
-        provenance=_provenance(population, y),
-        outcome=outcome,
-    )
 
 
 def _provenance(population: Any, y: Any) -> Provenance:

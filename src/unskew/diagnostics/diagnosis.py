@@ -1,4 +1,9 @@
-"""The parts of a diagnosis: frozen dataclasses of plain values that JSON can hold."""
+"""The parts of a diagnosis: frozen dataclasses of plain values that JSON can hold.
+
+A :class:`Diagnosis` has the :class:`Verdict` and what it rests on: the :class:`Bias` (of each
+column, and of all together by tests of shift), the overlap, a summary of the weights, the limits.
+It can be shown, as a page, Markdown or JSON, and does not know how: the report is imported then.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,242 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unskew import __version__
-from unskew.diagnostics.features import BalanceLine, FeatureBalance
-from unskew.diagnostics.thresholds import Thresholds
-from unskew.diagnostics.weights import WeightSummary
 from unskew.estimation.results import Sensitivity
 from unskew.files import write_whole
-from unskew.overlap import Overlap
+from unskew.overlap import LIMIT, Overlap
 from unskew.weighters.next_step import NextStep
+
+OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"
+"""Labels of rare categories, of unseen categories (of the population alone), of missing values."""
+
+
+@dataclass(frozen=True)
+class BalanceLine:
+    """A mean of one column, or the share of one category, compared with the population's.
+
+    The differences are standardised: the sample's mean or share minus the population's, in standard
+    deviations of the population. Infinite if the population is constant and the sample differs from
+    it; None if either side has no value.
+
+    Attributes
+    ----------
+    category : str or None
+        The category, the same before and after; "(missing)" for the share of missing values, "(not
+        in the sample)" for that of all unseen categories; None for the mean of numbers and times.
+    before : float or None
+        With the sample's design weights only, if it has any.
+    after : float or None
+        With the weights; None without.
+    """
+
+    category: str | None
+    before: float | None
+    after: float | None
+
+    @property
+    def size(self) -> float:
+        """The larger of both differences, without its sign."""
+        return max(abs(self.before or 0.0), abs(self.after or 0.0))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the sample is from the population in one column as a whole.
+
+    Attributes
+    ----------
+    variance_ratio : float or None
+        The sample's variance divided by the population's, for numbers and times.
+    distance : float or None
+        The Kolmogorov-Smirnov distance for numbers and times, the total variation distance for
+        categories; between 0 and 1.
+    missing : float
+        The sample's share of missing values minus the population's.
+    correctable_difference : float or None
+        The largest absolute standardised difference that weights can reduce: of the mean, of the
+        shares of categories that the sample has, of the share of missing values if the sample has
+        some.
+    """
+
+    variance_ratio: float | None
+    distance: float | None
+    missing: float
+    correctable_difference: float | None = None
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The distribution of one column in sample, weighted sample and population.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The bins, in the column's units, or the categories; none where only a mean of the population
+        is known.
+    edges : tuple of float or None
+        The edges of the bins, one more than bins, equally spaced; None for categories and for
+        numbers of few values. Times are in days since the sample's first.
+    sample, weighted, population : tuple of float
+        Shares that sum to one; ``weighted`` is None without weights.
+    n_special : int
+        How many labels at the end are neither a bin nor a category of the sample, but "(other)",
+        "(not in the sample)" or "(missing)".
+    """
+
+    labels: tuple[str, ...]
+    edges: tuple[float, ...] | None
+    sample: tuple[float, ...]
+    weighted: tuple[float, ...] | None
+    population: tuple[float, ...]
+    n_special: int = 0
+
+    @property
+    def shares(self) -> dict[str, tuple[float, ...]]:
+        """The shares by side, without ``weighted`` if there are no weights."""
+        sides = {"sample": self.sample, "weighted": self.weighted, "population": self.population}
+        return {side: shares for side, shares in sides.items() if shares is not None}
+
+
+@dataclass(frozen=True)
+class FeatureBalance:
+    """One column, before and after weighting.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "time"}
+    lines : tuple of BalanceLine
+        The mean, or categories: the largest difference before weighting first. Of categories, those
+        whose difference exceeds ``thresholds.balanced_difference`` before or after weighting, at
+        most 20; of two categories, whose differences are opposite, one; if all are balanced, the
+        one that differs most. Missing values have a line if they exceed it too.
+    unlisted : int
+        How many more categories exceed it.
+    before : Difference
+        With the sample's design weights only, if it has any.
+    after : Difference or None
+        With the weights; None without.
+    distribution : Distribution
+    """
+
+    name: str
+    kind: Literal["number", "category", "time"]
+    lines: tuple[BalanceLine, ...]
+    unlisted: int
+    before: Difference
+    after: Difference | None
+    distribution: Distribution
+
+    @property
+    def differences(self) -> dict[str, Difference]:
+        """The differences by stage, without ``after`` if there are no weights."""
+        return {"before": self.before} | ({"after": self.after} if self.after else {})
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits of a verdict.
+
+    Attributes
+    ----------
+    significance_level : float
+        Of the tests together: half of it is for that of columns one by one.
+    max_uncovered : float
+        The uncovered share above which weights cannot correct the bias.
+    balanced_difference : float
+        The standardised difference up to which a feature counts as balanced.
+    balanced_auc : float
+        The AUC up to which sample and population count as balanced.
+    min_effective_share : float
+        The effective share of the sample below which weights are costly.
+    chance_difference : float
+        With weights: what the largest of all standardised differences reaches by chance at this
+        effective sample size.
+    """
+
+    significance_level: float = 0.05
+    max_uncovered: float = LIMIT
+    balanced_difference: float = 0.1
+    balanced_auc: float = 0.55
+    min_effective_share: float = 0.5
+    chance_difference: float = 0.0
+
+    @property
+    def largest_difference(self) -> float:
+        """The difference above which a feature counts against the weights, everywhere."""
+        return self.balanced_difference + self.chance_difference
+
+
+THRESHOLDS: Thresholds = Thresholds()
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HeavyRow:
+    """A row that carries much of the weight.
+
+    Attributes
+    ----------
+    row : int or str
+        Its position in the sample, from 0; in a report of the command line, its identifier.
+    weight : float
+        Its weight, where weights have mean one.
+    share : float
+        Its share of the total weight.
+    values : dict of str to str
+        The values of the row, as text.
+    """
+
+    row: int | str
+    weight: float
+    share: float
+    values: dict[str, str]
+
+
+@dataclass(frozen=True)
+class WeightSummary:
+    """A summary of the weights.
+
+    Attributes
+    ----------
+    effective_sample_size : float
+        Kish's: this many equally weighted rows would give a mean of the same variance.
+    effective_share : float
+        The same, divided by the number of rows.
+    design_effect : float
+        Its inverse: the factor by which weighting increases the variance of a mean.
+    smallest, largest : float
+        The extreme weights, where weights have mean one.
+    zero_rows : int
+        How many rows have weight zero.
+    top_share : float
+        The share of the total weight that the largest 1 % of the weights carries.
+    half_rows : int
+        How many rows, those of the largest weights, carry half of the total weight.
+    heaviest : tuple of HeavyRow
+        The largest weights, with their rows.
+    histogram : Histogram
+        Of the positive weights, where weights have mean one; edges equally spaced on a log scale.
+    """
+
+    effective_sample_size: float
+    effective_share: float
+    design_effect: float
+    smallest: float
+    largest: float
+    zero_rows: int
+    top_share: float
+    half_rows: int
+    heaviest: tuple[HeavyRow, ...]
+    histogram: Histogram
+
 
 Status = Literal[
     "no bias found", "correctable", "corrected", "costly", "not corrected", "not correctable"
@@ -72,27 +306,36 @@ class Bias:
     ----------
     features : tuple of FeatureBalance
         The columns, the most biased first.
-    mmd : TwoSampleTest or None
-        Maximum mean discrepancy; the statistic is the distance itself, not its square.
-    classifier : TwoSampleTest or None
-        The statistic is the AUC, on held-out rows, of a classifier that separates the sample from
-        the population: 0.5 if it cannot. Both are None where only margins of the population are
-        known.
-    columns : TwoSampleTest or None
-        The largest difference of a share, of a category or below a quintile, in its standard
-        deviations, tested with a correction for their number.
+    tests : tuple of TwoSampleTest
+        The tests of shift; none where only margins of the population are known.
     """
 
     features: tuple[FeatureBalance, ...]
-    mmd: TwoSampleTest | None
-    classifier: TwoSampleTest | None
-    columns: TwoSampleTest | None = None
+    tests: tuple[TwoSampleTest, ...] = ()
+
+    def _test(self, name: str) -> TwoSampleTest | None:
+        return next((test for test in self.tests if test.name == name), None)
 
     @property
-    def tests(self) -> tuple[TwoSampleTest, ...]:
-        """The classifier, the MMD, and columns one by one; none where only margins are known."""
-        each = (self.classifier, self.mmd, self.columns)
-        return tuple(test for test in each if test is not None)
+    def classifier(self) -> TwoSampleTest | None:
+        """The test whose statistic is the AUC of a classifier on held-out rows.
+
+        It separates the sample from the population: 0.5 if it cannot.
+        """
+        return self._test("classifier")
+
+    @property
+    def mmd(self) -> TwoSampleTest | None:
+        """The test by the maximum mean discrepancy: the distance itself, not its square."""
+        return self._test("maximum mean discrepancy")
+
+    @property
+    def columns(self) -> TwoSampleTest | None:
+        """The largest difference of a share, of a category or below a quintile.
+
+        It is in its standard deviations, and tested with a correction for their number.
+        """
+        return self._test("columns one by one")
 
 
 @dataclass(frozen=True)
@@ -342,6 +585,11 @@ class Diagnosis:
         Numbers that JSON cannot hold become text: "inf", "-inf", "nan".
         """
         plain: dict[str, Any] = _plain(asdict(self))
+        tests = {test["name"]: test for test in plain["bias"].pop("tests")}
+        for key in ("mmd", "classifier", "columns"):  # which have a key of their own
+            test = getattr(self.bias, key)
+            plain["bias"][key] = None if test is None else tests.pop(test.name)
+        plain["bias"] |= tests
         return plain
 
     def to_json(self, path: str | Path | None = None) -> str:

@@ -1,85 +1,50 @@
-"""A summary of the weights: their effective sample size, and which rows carry most of it."""
+"""The weights themselves: a summary, and weights for rows that they were not fitted to.
+
+Weights that follow single rows balance the rows that they were fitted to and no others. A weighter
+that can weigh new rows is therefore judged on such: it is fitted again to parts of the sample, and
+weighs the rest, unless it is cross-fitted already.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import clone
 
-from unskew.numerics.typing import FloatArray
+from unskew.diagnostics.diagnosis import HeavyRow, Histogram, WeightSummary
+from unskew.errors import UnskewError
+from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
+from unskew.population.population import Population
+from unskew.population.progress import tell
+from unskew.population.reservoir import Reservoir
+from unskew.rows.labels import checked_labels
+from unskew.rows.sample import Sample
+from unskew.weighters.auto import AutoWeights
+from unskew.weighters.inductive import InductiveWeighter
 
 N_HEAVIEST = 10
 N_BINS = 30
+N_PARTS = 5
+JUDGED_ROWS = 50_000
+"""Sample rows, drawn uniformly, to which a weighter is fitted again: the tests draw fewer."""
 
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts between edges."""
-
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class HeavyRow:
-    """A row that carries much of the weight.
-
-    Attributes
-    ----------
-    row : int or str
-        Its position in the sample, from 0; in a report of the command line, its identifier.
-    weight : float
-        Its weight, where weights have mean one.
-    share : float
-        Its share of the total weight.
-    values : dict of str to str
-        The values of the row, as text.
-    """
-
-    row: int | str
-    weight: float
-    share: float
-    values: dict[str, str]
-
-
-@dataclass(frozen=True)
-class WeightSummary:
-    """A summary of the weights.
-
-    Attributes
-    ----------
-    effective_sample_size : float
-        Kish's: this many equally weighted rows would give a mean of the same variance.
-    effective_share : float
-        The same, divided by the number of rows.
-    design_effect : float
-        Its inverse: the factor by which weighting increases the variance of a mean.
-    smallest, largest : float
-        The extreme weights, where weights have mean one.
-    zero_rows : int
-        How many rows have weight zero.
-    top_share : float
-        The share of the total weight that the largest 1 % of the weights carries.
-    half_rows : int
-        How many rows, those of the largest weights, carry half of the total weight.
-    heaviest : tuple of HeavyRow
-        The largest weights, with their rows.
-    histogram : Histogram
-        Of the positive weights, where weights have mean one; edges equally spaced on a log scale.
-    """
-
-    effective_sample_size: float
-    effective_share: float
-    design_effect: float
-    smallest: float
-    largest: float
-    zero_rows: int
-    top_share: float
-    half_rows: int
-    heaviest: tuple[HeavyRow, ...]
-    histogram: Histogram
+_SAME_ROWS = (
+    "The weights are judged on the rows that they were given for: if they were also fitted to "
+    "them, the test flatters them, and an AUC below 0.5 means that they follow single rows."
+)
+_HELD_OUT = (
+    "The weights that are tested are those of rows held out: each fifth of {rows} is weighed by "
+    "{name} fitted to the other four and to the population rows examined."
+)
+_CROSS_FITTED = (
+    "The weights are cross-fitted: each row's comes from models that have not seen it, so they are "
+    "tested as they are."
+)
 
 
 def summarise_weights(weights: FloatArray, rows: pa.RecordBatch) -> WeightSummary:
@@ -135,3 +100,111 @@ def _histogram(positive: FloatArray) -> Histogram:
     edges = np.geomspace(low, high, N_BINS + 1)
     counts, _ = np.histogram(positive, edges)  # which end exactly at the extreme weights
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
+
+
+def weights_to_judge(
+    weighter: Any, given: FloatArray, sample: Sample, labels: Any, drawn: Reservoir
+) -> tuple[FloatArray, bool, str]:
+    """Return weights of held-out rows if the weighter can weigh new rows, else those given.
+
+    Also whether the weighter was not fitted to these rows, and how they were made, in a sentence.
+
+    Parameters
+    ----------
+    weighter : object
+        What was given as weights: a fitted weighter, or an array.
+    given : ndarray of shape (m,)
+        Its weights.
+    sample : Sample
+        With the columns to weigh by.
+    labels : array-like of shape (m,) or None
+    drawn : Reservoir
+        Rows of the population: to fit to these takes no further pass.
+    """
+    if not isinstance(weighter, InductiveWeighter) or len(sample) < 2 * N_PARTS:
+        return given, False, _SAME_ROWS
+    if not weighter.traits.estimates or not hasattr(weighter, "weigh"):
+        return given, True, ""
+    if weighter._is_cross_fitted:
+        return given, True, _CROSS_FITTED
+    name = type(weighter).__name__
+    try:
+        weights = _held_out(weighter, sample, labels, drawn)
+    except UnskewError as error:
+        reason = f"{name} could not be fitted to parts of the sample ({str(error).rstrip('.')})."
+        return given, False, f"{reason} {_SAME_ROWS}"
+    if not weights.any():
+        reason = f"{name} gives rows that it was not fitted to no weight."
+        return given, False, f"{reason} {_SAME_ROWS}"
+    rows = "the sample"
+    if len(sample) > JUDGED_ROWS:
+        rows = f"{JUDGED_ROWS:,} sample rows, drawn uniformly,"
+    return weights, True, _HELD_OUT.format(name=name, rows=rows)
+
+
+def _held_out(
+    weighter: InductiveWeighter, sample: Sample, labels: Any, drawn: Reservoir
+) -> FloatArray:
+    shuffled = np.random.RandomState(drawn.seed).permutation(len(sample))
+    part = np.where(shuffled < JUDGED_ROWS, shuffled % N_PARTS, -1)  # others take no part
+    weights = np.zeros(len(sample))
+    for number in range(N_PARTS):
+        tell(f"judging the weights on rows held out, {number + 1} of {N_PARTS}")
+        held_out = part == number
+        train, test = np.flatnonzero(~held_out & (part >= 0)), np.flatnonzero(held_out)
+        if not sample.design[train].any():
+            continue
+        twin = _refitted(weighter, sample, labels, drawn, train)
+        with warnings.catch_warnings():  # what the sample lacks is measured on all of it
+            warnings.simplefilter("ignore", UserWarning)
+            own = twin.weigh(sample.rows.table.take(pa.array(test)))
+        weights[test] = own * sample.design[test]
+    return weights
+
+
+def _refitted(
+    weighter: Any,
+    sample: Sample,
+    labels: Any,
+    drawn: Reservoir,
+    rows: IntArray,
+    columns: list[str] | None = None,
+) -> Any:
+    """Return the weighter fitted to some of the rows, by some of the columns."""
+    even = bool((drawn.weight == drawn.weight[0]).all())
+    population = Population(
+        pa.Table.from_batches([drawn.rows]), weight=None if even else drawn.weight
+    )
+    twin = clone(weighter).set_params(columns=columns, total="sample", overlap="ignore")
+    some = sample.under_names().take(rows)
+    some.labels = None if labels is None else checked_labels(labels, len(sample))[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return twin.fit(some, population=population)
+
+
+def effective_without(
+    weighter: Any,
+    sample: Sample,
+    labels: Any,
+    drawn: Reservoir,
+    names: Sequence[str],
+) -> tuple[float, float]:
+    """Return the factor by which the effective sample size grows without columns, and what it is.
+
+    The weighter is fitted with and without them; :class:`unskew.AutoWeights` in place of weights
+    that are not estimated, or of an array.
+    """
+    own = isinstance(weighter, InductiveWeighter) and weighter.traits.estimates
+    rows = np.random.RandomState(drawn.seed).permutation(len(sample))[:JUDGED_ROWS]
+    all_names, sizes = sample.rows.table.column_names, []
+    try:
+        for left_out in ((), names):
+            columns = [name for name in all_names if name not in left_out]
+            twin = _refitted(
+                weighter if own else AutoWeights(), sample, labels, drawn, rows, columns
+            )
+            sizes.append(effective_sample_size(twin.weights_))
+    except UnskewError:
+        return 0.0, 0.0  # nothing is known, so nothing is advised
+    return sizes[1] / sizes[0], sizes[1] * len(sample) / len(rows)

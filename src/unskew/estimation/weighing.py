@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from unskew.errors import EstimateWarning, InputError, ParameterError, UnskewError, warn_caller
@@ -346,7 +345,7 @@ def replicate_weights(
         Its labels, for weighters that use them.
     population : Population, Margins, or anything that :class:`unskew.Population` takes
     weighter : Weighter, optional
-        By default that of :func:`unskew.estimate`.
+        It is fitted. By default that of :func:`unskew.estimate`.
     replicates : int, default=200
         How many.
     strata, clusters, finite_population, sample_weight, random_state
@@ -379,9 +378,8 @@ def replicate_weights(
     >>> columns.shape, bool(0.02 < means.std(ddof=1) < 0.05)  # 1/√1000 is 0.032
     ((200, 50), True)
     """
-    fitted = clone(default_weighter("estimate") if weighter is None else weighter)
     return fit_with_replicates(
-        fitted,
+        default_weighter("estimate") if weighter is None else weighter,
         X,
         y,
         population,
@@ -422,4 +420,6 @@ def fit_with_replicates(
     for note in drawn.notes:
         warn_caller(EstimateWarning(note))
     total = weighed.weights.sum()
-    return np.column_stack([weights * (total / weights.sum()) for weights in found])
+    columns = np.column_stack([weights * (total / weights.sum()) for weights in found])
+    vars(weighter)["replicates_"] = columns
+    return columns

@@ -13,9 +13,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from unskew.diagnostics.diagnosis import Outcome, Stage
-from unskew.diagnostics.features import BalanceLine, Distribution, FeatureBalance
-from unskew.diagnostics.weights import Histogram
+from unskew.diagnostics.diagnosis import (
+    BalanceLine,
+    Distribution,
+    FeatureBalance,
+    Histogram,
+    Outcome,
+    Stage,
+)
 from unskew.report.numbers import count, decimal, share, signed
 from unskew.report.untrusted import visible
 

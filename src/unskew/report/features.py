@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unskew.diagnostics.diagnosis import Diagnosis
-from unskew.diagnostics.features import BalanceLine, FeatureBalance
+from unskew.diagnostics.diagnosis import BalanceLine, Diagnosis, FeatureBalance
 from unskew.report import charts
 from unskew.report.blocks import (
     Block,

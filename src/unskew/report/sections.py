@@ -11,8 +11,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-from unskew.diagnostics.diagnosis import Diagnosis, Status, TwoSampleTest
-from unskew.diagnostics.weights import HeavyRow
+from unskew.diagnostics.diagnosis import Diagnosis, HeavyRow, Status
+from unskew.diagnostics.shift_tests import SHIFT_TESTS
 from unskew.overlap import Overlap, OverlapRule
 from unskew.report import answers, charts, features
 from unskew.report.blocks import (
@@ -86,22 +86,17 @@ def key_figures(diagnosis: Diagnosis) -> Section:
     if overlap is not None:
         note = _margin(overlap) or "of the population"
         figures.append(Figure("Not covered", share(overlap.uncovered), None, note))
-    labels = (
-        ("Classifier AUC", "0.50 is no difference"),
-        ("Maximum mean discrepancy", "0 is no difference"),
-    )
-    for (label, note), test in zip(labels, diagnosis.bias.tests, strict=False):
-        figures.append(_test_figure(label, test, note))
+    shown = {test.name: test.figure for test in SHIFT_TESTS}
+    for test in diagnosis.bias.tests:
+        if (figure := shown[test.name]) is not None:
+            label, note = figure
+            after = None if test.after is None else decimal(test.after.statistic)
+            figures.append(Figure(label, decimal(test.before.statistic), after, note))
     if weights is not None:
         note = f"{share(weights.effective_share)} of the rows"
         size = count(weights.effective_sample_size)
         figures.append(Figure("Effective sample size", rows, size, note))
     return Section("figures", "At a glance", [Figures(figures)])
-
-
-def _test_figure(label: str, test: TwoSampleTest, note: str) -> Figure:
-    after = None if test.after is None else decimal(test.after.statistic)
-    return Figure(label, decimal(test.before.statistic), after, note)
 
 
 def _margin(measured: Overlap | OverlapRule) -> str:

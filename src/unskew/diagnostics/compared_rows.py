@@ -1,14 +1,21 @@
-"""Sample and population rows as the two-sample tests see them: one encoding, each row once."""
+"""Sample and population rows as the tests of shift see them: one encoding, each row once.
+
+A test that swaps rows between the sides, or a classifier that separates them, is right only if
+nothing but the distribution of a row depends on its side: categories, scales and bins are those of
+all rows together. A population row that is a row of the sample is here once, with mass on both
+sides. The pair of :mod:`unskew.weighters.two_samples` leaves such rows, and those with unseen
+values, to the sample alone: a model of the ratio must not learn from them, a test must see them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from unskew.diagnostics.columns import centre_and_scale
+from unskew.diagnostics.balance import centre_and_scale
 from unskew.numerics.row_keys import hash_rows, have_rows_in_common, pair_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.overlap import align, bounded
@@ -16,12 +23,13 @@ from unskew.population.reservoir import Reservoir
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
+from unskew.weighters.base import Family
 
 MAX_CORRELATED = 100
 NOTABLE = 0.05
 
 
-class DrawnSides(NamedTuple):
+class DrawnRows(NamedTuple):
     """Some of the rows, with the mass that each has on either side."""
 
     rows: IntArray
@@ -34,13 +42,8 @@ class DrawnSides(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sides:
+class ComparedRows:
     """The rows of both sides, encoded without regard to the side that they are on.
-
-    A test that swaps rows between the sides, or a classifier that separates them, is right only
-    if nothing but the distribution of a row depends on its side: categories, scales and bins are
-    those of all rows together. A population row that is a row of the sample is here once, with mass
-    on both sides.
 
     Attributes
     ----------
@@ -50,21 +53,40 @@ class Sides:
         The codes of the sample's rows, then of the population's other rows.
     population : ndarray of shape (n_rows,)
         The population's mass of each row; sums to one.
-    n_sample, n_shared : int
-        The number of sample rows, and how many of them are also rows of the population.
+    n_shared : int
+        How many of the sample's rows are also rows of the population.
     marked : bool
         Whether the population marks the rows that are in the sample.
+    design : ndarray
+        The weights of the sample's rows before weighting.
+    seed : int
+    even : bool
+        Whether neither side has design weights, so that rows can be swapped.
+    tested : ndarray, optional
+        The weights to test.
+    how : str
+        How these relate to the rows that they are tested on, in a sentence.
+    family : {"trees", "smooth"}
+        The classifiers that try to separate the sides.
+    memo : dict
+        What a test has computed that another may use.
     """
 
     codes: ColumnCodes
     values: FloatArray
     population: FloatArray
-    n_sample: int
     n_shared: int
     marked: bool
+    design: FloatArray
+    seed: int
+    even: bool = True
+    tested: FloatArray | None = None
+    how: str = ""
+    family: Family = "trees"
+    memo: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @classmethod
-    def from_reservoir(cls, sample: Sample, drawn: Reservoir) -> Self:
+    def from_reservoir(cls, sample: Sample, drawn: Reservoir, **tested: Any) -> Self:
         """Encode the sample and the rows drawn from the population, and find the shared ones."""
         codes = sample.codes.joined(drawn.rows)
         first = codes.transform(sample.batch, side="sample").values
@@ -78,12 +100,19 @@ class Sides:
             codes,
             np.concatenate([first, second[other]]),
             np.concatenate([own, mass[other]]),
-            n_sample=len(first),
             n_shared=int((~other).sum()),
             marked=drawn.selected is not None,
+            design=sample.design,
+            seed=drawn.seed,
+            **tested,
         )
 
-    def draw(self, weight: FloatArray, max_rows: int, seed: int) -> DrawnSides:
+    @property
+    def n_sample(self) -> int:
+        """The number of sample rows."""
+        return len(self.design)
+
+    def draw(self, weight: FloatArray, max_rows: int) -> DrawnRows:
         """Draw at most so many rows of each side, with these weights of the sample's rows.
 
         The population is represented by the sample's rows that are in it and the other rows drawn,
@@ -91,8 +120,8 @@ class Sides:
         """
         positive = np.zeros(len(self.values), dtype=bool)
         positive[: self.n_sample] = weight > 0
-        first = _draw(positive, max_rows, seed)
-        second = _draw(~positive & (self.population > 0), max_rows, seed + 1)
+        first = _draw(positive, max_rows, self.seed)
+        second = _draw(~positive & (self.population > 0), max_rows, self.seed + 1)
         rows = np.concatenate([first, second])
         is_first = np.arange(len(rows)) < len(first)
         sample, population = np.zeros(len(rows)), self.population[rows]
@@ -103,7 +132,7 @@ class Sides:
         for part, total in ((is_first, shared), (~is_first, 1.0 - shared)):
             if population[part].any():
                 population[part] *= total / population[part].sum()
-        return DrawnSides(rows, sample, population / population.sum(), len(first))
+        return DrawnRows(rows, sample, population / population.sum(), len(first))
 
     @cached_property
     def is_category(self) -> BoolArray:
@@ -154,6 +183,19 @@ class Sides:
             blocks.append(sparse.csr_matrix(cells, shape=(len(rows), len(found))))
         return sparse.hstack(blocks, format="csr")
 
+    def method(self, how: str, drawn: DrawnRows, test: str, *, weighted: bool) -> str:
+        """Return how a test was made, on which rows, in a few sentences."""
+        n_others = len(drawn.rows) - drawn.n_sample
+        shared = "The sample's rows are taken to be drawn apart from the population's."
+        if self.n_shared:
+            known = "as marked" if self.marked else "by their values"
+            shared = (
+                f"{self.n_shared:,} of the population rows examined are sample rows, {known}: "
+                "each is one row with a place on both sides."
+            )
+        text = f"{how}; {drawn.n_sample:,} sample rows and {n_others:,} others of the population"
+        return f"{text}; {test}. {shared}" + (f" {self.how}" if weighted else "")
+
 
 def _pairs(sample: FloatArray, population: FloatArray, marked: BoolArray | None) -> IntArray:
     """Return which sample row each population row is; -1 where it is none, or none is known."""
@@ -170,27 +212,27 @@ def _draw(among: BoolArray, max_rows: int, seed: int) -> IntArray:
     return candidates[np.sort(order[:max_rows])]
 
 
-def different_together(sides: Sides, weights: FloatArray) -> str:
+def different_together(both: ComparedRows, weights: FloatArray) -> str:
     """Return which two numbers' correlation, or which one's spread, is farthest off, in words.
 
     Compares the means of products of the standardised columns; categories are left out.
     """
-    numbers = np.flatnonzero(~sides.is_category)[:MAX_CORRELATED]
+    numbers = np.flatnonzero(~both.is_category)[:MAX_CORRELATED]
     combined = "the columns agree one by one, so it is their combinations that differ"
     if not len(numbers):
         return combined
-    sample = np.zeros(len(sides.values))
-    sample[: sides.n_sample] = weights / weights.sum()
-    population = sides.population / sides.population.sum()
-    everywhere: IntArray = np.arange(len(sides.values))
-    points = sides.points(everywhere)[:, : len(numbers)]
+    sample = np.zeros(len(both.values))
+    sample[: both.n_sample] = weights / weights.sum()
+    population = both.population / both.population.sum()
+    everywhere: IntArray = np.arange(len(both.values))
+    points = both.points(everywhere)[:, : len(numbers)]
     first, second = (_products(points, mass) for mass in (sample, population))
     place = int(np.argmax(np.abs(first - second)))
     row, column = divmod(place, len(numbers))
     here, there = first[row, column], second[row, column]
     if abs(here - there) < NOTABLE:
         return combined
-    names = sides.codes.names
+    names = both.codes.names
     name, other = names[numbers[row]], names[numbers[column]]
     if row == column:
         return f"most of all in the spread of {name}: {here / there:.2f} times the population's"
