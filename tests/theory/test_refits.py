@@ -21,7 +21,7 @@ from unskew import (
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.theory import certificate
 from unskew.theory.certificate import CertifiedModel
-from unskew.theory.refits import joint_limits, refits_with_draws
+from unskew.theory.models import joint_limits, refits_with_draws
 from unskew.theory.regions import BootstrapRegion, CellRegion, read_cells
 
 LEARNERS = [Ridge(), LogisticRegression(tol=1e-8), LinearSVC(tol=1e-8, max_iter=50_000)]

@@ -28,19 +28,6 @@ from unskew.theory.cell_bounds import frequency_distance_bound as frequency_dist
 from unskew.theory.cell_bounds import worst_case_distance as worst_case_distance
 from unskew.theory.certificate import certificate as certificate
 from unskew.theory.certificate import dual_certificate as dual_certificate
-from unskew.theory.importance_weighting import discriminative_bound as discriminative_bound
-from unskew.theory.importance_weighting import (
-    discriminative_distance_bound as discriminative_distance_bound,
-)
-from unskew.theory.importance_weighting import (
-    importance_weighting_bound as importance_weighting_bound,
-)
-from unskew.theory.kernel_mean_matching import kmm_bound as kmm_bound
-from unskew.theory.kernel_mean_matching import kmm_distance_bound as kmm_distance_bound
-from unskew.theory.kernel_mean_matching import mean_distance as mean_distance
-from unskew.theory.kernel_mean_matching import mean_matching_bound as mean_matching_bound
-from unskew.theory.kernel_mean_matching import prefer_clusters_over_kmm as prefer_clusters_over_kmm
-from unskew.theory.kernel_mean_matching import rounding_floor as rounding_floor
 from unskew.theory.stability import distance as distance
 from unskew.theory.stability import lambda_of_kernel_ridge as lambda_of_kernel_ridge
 from unskew.theory.stability import lambda_of_svr as lambda_of_svr
@@ -48,6 +35,19 @@ from unskew.theory.stability import lipschitz_constant as lipschitz_constant
 from unskew.theory.stability import removal_bound as removal_bound
 from unskew.theory.stability import risk_bound as risk_bound
 from unskew.theory.stability import stability_coefficient as stability_coefficient
+from unskew.theory.weighting_bounds import discriminative_bound as discriminative_bound
+from unskew.theory.weighting_bounds import (
+    discriminative_distance_bound as discriminative_distance_bound,
+)
+from unskew.theory.weighting_bounds import (
+    importance_weighting_bound as importance_weighting_bound,
+)
+from unskew.theory.weighting_bounds import kmm_bound as kmm_bound
+from unskew.theory.weighting_bounds import kmm_distance_bound as kmm_distance_bound
+from unskew.theory.weighting_bounds import mean_distance as mean_distance
+from unskew.theory.weighting_bounds import mean_matching_bound as mean_matching_bound
+from unskew.theory.weighting_bounds import prefer_clusters_over_kmm as prefer_clusters_over_kmm
+from unskew.theory.weighting_bounds import rounding_floor as rounding_floor
 
 
 def __getattr__(name: str) -> object:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from html import escape
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,6 +165,16 @@ def check_option(value: Any, options: Collection[str], *, name: str) -> str:
         listed = ", ".join(f'"{option}"' for option in options)
         raise ParameterError(f"{name} must be one of {listed}; got {value!r}.")
     return word
+
+
+def check_form(value: Any) -> Form:
+    """Return which form of a statement is meant: as printed, or corrected."""
+    return "paper" if check_option(value, get_args(Form), name="form") == "paper" else "corrected"
+
+
+def check_norm(value: Any) -> str:
+    """Return the norm in which weights are compared."""
+    return check_option(value, ("l1", "l2"), name="norm")
 
 
 def check_counts(

@@ -43,24 +43,22 @@ from unskew.theory.bound import (
     Form,
     check_at_least,
     check_counts,
+    check_form,
+    check_norm,
     check_option,
     check_probability,
 )
-from unskew.theory.stability import FORMS, PAPER, risk_bound, stability_coefficient
+from unskew.theory.stability import PAPER, risk_bound, stability_coefficient
 
-PARTITION = (
+PARTITION: tuple[str, ...] = (
     "the sample is the part of the population that was selected, each row independently",
     "the cells were fixed without looking at who was selected",
     "every row of a cell had the same probability of selection",
 )
 
 
-class Parts(NamedTuple):
-    """What a form of a bound computes; the rest of the bound is the same for all."""
-
-    value: float
-    terms: dict[str, float]
-    assumptions: tuple[str, ...]
+Parts = tuple[float, dict[str, float], tuple[str, ...]]
+"""The value, terms and assumptions of a form of a bound; the rest is the same for all."""
 
 
 def frequency_bound(
@@ -104,23 +102,23 @@ def frequency_bound(
     >>> round(frequency_bound(population_counts=[500, 1000], delta=0.05), 4)
     0.0662
     """
-    form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
+    form = check_form(form)
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
     if form == "corrected":
         terms = {"cells": len(population), "smallest population count": population.min()}
-        parts = Parts(float(_radius(population, delta).max()), terms, PARTITION)
+        value, assumptions = float(_radius(population, delta).max()), PARTITION
     else:
-        parts = _printed_radius(population, sample, delta, smallest_mass)
+        value, terms, assumptions = _printed_radius(population, sample, delta, smallest_mass)
     return Bound(
-        value=parts.value,
-        terms={**parts.terms, "delta": delta},
-        assumptions=parts.assumptions,
+        value=value,
+        terms={**terms, "delta": delta},
+        assumptions=assumptions,
         reference=f"{PAPER}, Lemma 3",
         form=form,
         statement=f"The error of every estimated probability of selection, with probability "
         f"{1 - delta:.6g}",
-        reason="two probabilities never differ by more than 1" if parts.value >= 1 else "",
+        reason="two probabilities never differ by more than 1" if value >= 1 else "",
     )
 
 
@@ -143,9 +141,7 @@ def _printed_radius(
     # twice the number of rows at the rarest point.
     reached = int((sample > 0).sum())
     value = math.sqrt(math.log(2 * reached / delta) / (mass * total))
-    return Parts(
-        value, {"distinct points m'": reached, "p0": mass, "n": total}, (*PARTITION, source)
-    )
+    return value, {"distinct points m'": reached, "p0": mass, "n": total}, (*PARTITION, source)
 
 
 def frequency_distance_bound(
@@ -230,8 +226,7 @@ def weights_distance(
     ``printed`` takes the counts of population and sample and delta, and returns what the paper
     multiplies by B² in the l1 norm.
     """
-    form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
-    norm = check_option(norm, ("l1", "l2"), name="norm")
+    form, norm = check_form(form), check_norm(norm)
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
     if largest_weight is not None:
@@ -245,11 +240,8 @@ def weights_distance(
         reached, rows = sample > 0, float(sample.sum())
         largest = largest_weight or float((population[reached] / sample[reached]).max())
         given = "B is as given" if largest_weight else "B is the largest estimated weight"
-        parts = Parts(
-            largest**2 * value / (1.0 if norm == "l1" else math.sqrt(rows)),
-            {**terms, "B": largest, "m": rows, "delta": delta},
-            (*assumptions, given),
-        )
+        value *= largest**2 / (1.0 if norm == "l1" else math.sqrt(rows))
+        parts = value, {**terms, "B": largest, "m": rows, "delta": delta}, (*assumptions, given)
     return distance_of(parts, norm, population, sample, reference=reference, form=form)
 
 
@@ -278,9 +270,9 @@ def _corrected_distance(
     terms = {"cells": len(population), "m": rows, "delta": delta}
     terms |= largest_part(worst, population, sample)
     if largest_weight is None:
-        return Parts(value, terms, PARTITION)
+        return value, terms, PARTITION
     known = "no probability of selection is below 1/B"
-    return Parts(value, {**terms, "B": largest_weight}, (*PARTITION, known))
+    return value, {**terms, "B": largest_weight}, (*PARTITION, known)
 
 
 def largest_part(cell: int, population: FloatArray, sample: FloatArray) -> dict[str, float]:
@@ -308,21 +300,22 @@ def distance_of(
     counts = sample[reached]
     weights = population[reached] / counts / sample.sum()
     size = float(counts @ weights if norm == "l1" else np.sqrt(counts @ weights**2))
+    value, terms, assumptions = parts
     reason = ""
-    if math.isinf(parts.value):
+    if math.isinf(value):
         reason = "a cell's probability of selection could be zero, given its counts"
-    elif parts.value >= size:
+    elif value >= size:
         reason = (
             f"the error may be as large as the weights themselves, whose {norm} norm is {size:.4g}"
         )
     return Bound(
-        value=parts.value,
-        terms=parts.terms,
-        assumptions=parts.assumptions,
+        value=value,
+        terms=terms,
+        assumptions=assumptions,
         reference=reference,
         form=form,
         statement=f"The {norm} distance of the estimated from the perfect weights, with "
-        f"probability {1 - parts.terms['delta']:.6g}",
+        f"probability {1 - terms['delta']:.6g}",
         reason=reason,
     )
 
@@ -350,13 +343,10 @@ def cluster_distance_bound(
 
     Parameters
     ----------
-    population_counts, sample_counts : array-like of shape (k,)
-        How many rows of each cluster are in the population and in the sample.
-    norm : {"l1", "l2"}
-    delta : float, default=0.05
+    population_counts, sample_counts, norm, delta, form
+        As for :func:`frequency_distance_bound`, a cell being a cluster.
     largest_weight : float, optional
         B; by default the printed form takes the largest estimated weight.
-    form : {"paper", "corrected"}, default="corrected"
 
     Returns
     -------
@@ -393,7 +383,7 @@ def _printed_root(population: FloatArray, sample: FloatArray, delta: float) -> P
     square = biggest * cells * math.log(2 * cells / delta) / (smallest * total * rows)
     source = "q0, as printed, is the smallest (estimated) probability of selection"
     terms = {"k": cells, "|C_M|": biggest, "q0": smallest, "n": total}
-    return Parts(math.sqrt(square), terms, (*PARTITION, source))
+    return math.sqrt(square), terms, (*PARTITION, source)
 
 
 def cluster_bound(
@@ -421,16 +411,12 @@ def cluster_bound(
 
     Parameters
     ----------
-    population_counts, sample_counts : array-like of shape (k,)
-        How many rows of each cell are in the population and in the sample.
+    population_counts, sample_counts, delta, largest_weight, smallest_mass, form
+        As for :func:`frequency_distance_bound`.
     kappa, lam, lipschitz, norm, lambda_max
         As for :func:`stability_coefficient`.
-    delta : float, default=0.05
-    largest_weight, smallest_mass : float, optional
-        As for :func:`frequency_distance_bound`.
     cells : {"clusters", "points"}, default="clusters"
         Which of the two printed statements is meant; the corrected forms coincide.
-    form : {"paper", "corrected"}, default="corrected"
 
     Returns
     -------
@@ -556,7 +542,7 @@ def worst_case_distance(
     >>> round(worst_case_distance(**counts, norm="l1"), 2)
     0.28
     """
-    norm = check_option(norm, ("l1", "l2"), name="norm")
+    norm = check_norm(norm)
     region = check_option(region, ("joint", "box"), name="region")  # type: ignore[assignment]
     population, sample = check_counts(population_counts, sample_counts)
     delta = check_probability(delta, name="delta")
@@ -580,10 +566,5 @@ def worst_case_distance(
     worst = int(np.argmax(linear * size if norm == "l1" else square * size**2))
     terms |= largest_part(worst, population, sample)
     with_region = ", with a joint region" if region == "joint" else ""
-    return distance_of(
-        Parts(value, terms, PARTITION),
-        norm,
-        population,
-        sample,
-        reference=f"Clopper and Pearson (1934) for each cell{with_region}",
-    )
+    reference = f"Clopper and Pearson (1934) for each cell{with_region}"
+    return distance_of((value, terms, PARTITION), norm, population, sample, reference=reference)

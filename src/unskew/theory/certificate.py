@@ -4,7 +4,7 @@ The perfect weights are not known, but they lie in a region (:mod:`unskew.theory
 counts of cells, the covariance of the weights' parameters or a bootstrap allow, or one other
 weighting. The learner is read as a model that is linear in features
 (:mod:`unskew.theory.learners`), and says how far the weights of a region can move it
-(:mod:`unskew.theory.moves`), or how far draws of them do (:mod:`unskew.theory.refits`). This module
+(:mod:`unskew.theory.moves`), or how far draws of them do (:mod:`unskew.theory.models`). This module
 brings the two together: a learner, a region, and one :class:`Bound` of what was found.
 """
 
@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.joint_region import worst_sum
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights
+from unskew.population.population import Population
 from unskew.theory.bound import (
     Bound,
     Form,
@@ -34,12 +35,10 @@ from unskew.theory.bound import (
 )
 from unskew.theory.cell_bounds import cluster_bound
 from unskew.theory.flips import FlipRule, PopulationSource, WithinEllipsoid
-from unskew.theory.kernel_mean_matching import mean_certificate, spread_of, why_vacuous
 from unskew.theory.learners import check_reweighted, read_learner
 from unskew.theory.metrics import KernelMetric
-from unskew.theory.models import KernelModel, LinearModel
+from unskew.theory.models import KernelModel, LinearModel, joint_limits, refits_with_draws
 from unskew.theory.moves import FittedModel
-from unskew.theory.refits import joint_limits, refits_with_draws
 from unskew.theory.regions import (
     CellRegion,
     WeightRegion,
@@ -50,6 +49,7 @@ from unskew.theory.regions import (
     sums_by,
 )
 from unskew.theory.stability import PAPER, STABLE, lipschitz_constant
+from unskew.theory.weighting_bounds import mean_distance, mean_matching_bound
 from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
 
@@ -86,7 +86,7 @@ def certificate(
     kernel regressions the terms also hold, in the same units, the printed and the corrected
     Theorem 2, and Theorem 1 with the worst distance that the counts allow. With weights that have
     parameters, or over a bootstrap, learners whose loss is curved are fitted again with weights
-    drawn from their asymptotic distribution (:mod:`unskew.theory.refits`); where there is no
+    drawn from their asymptotic distribution (:mod:`unskew.theory.models`); where there is no
     curvature, or a penalty biases the weights, the value is the worst case over the confidence
     ellipsoid.
 
@@ -187,7 +187,7 @@ def certificate(
     check_reweighted(model)
     weighter = model.weighter_
     if isinstance(weighter, Weighter) and weighter.traits.matches_kernel_means:
-        return mean_certificate(model, read_learner(model, X, y), delta, population)
+        return mean_certificate(model, read_learner(model, X, y), population)
     certified = CertifiedModel(model, X, y, population, delta, int(refits), random_state)
     if other_weights is not None:
         return certified.with_other_weights(other_weights)
@@ -416,6 +416,53 @@ def _flipped(shares: dict[str, float]) -> str:
     if FLIPPED_IN_POPULATION in shares:
         said += f", and {100 * shares[FLIPPED_IN_POPULATION]:.3g} % of the population's"
     return f"{said}."
+
+
+def mean_certificate(model: Any, fitted: FittedModel, population: Any) -> Bound:
+    """Certify the mean prediction of a model whose weights come from kernel mean matching."""
+    if not isinstance(fitted, KernelModel) or fitted.gaussian is None or fitted.gamma is None:
+        not_covered("with kernel mean matching, the learner's kernel must be Gaussian.")
+    if fitted.free_intercept:
+        not_covered(
+            f"{fitted.name} keeps its support vectors only, so the sample's mean cannot be taken."
+        )
+    if population is None or isinstance(population, Population):
+        raise InputTypeError(
+            "population must be rows as the learner takes them, an array or a dataframe: comparing "
+            "the means needs all pairs of them at once."
+        )
+    steps = getattr(model.estimator_, "steps", None)
+    rows = model.estimator_[:-1].transform(population) if steps else population
+    # ‖h‖_K² = aᵀKa: the model itself is the function whose mean is compared.
+    scores, weights = fitted.judged[1:]
+    bound = mean_matching_bound(
+        function_norm=math.sqrt(max(float(fitted.coefficients @ scores), 0.0)),
+        mean_distance=mean_distance(fitted.rows, weights, rows, gamma=fitted.gamma),
+    )
+    spread = spread_of(scores, weights)
+    return replace(
+        bound,
+        terms={**bound.terms, "spread of the predictions": spread},
+        statement="For these rows, the weighted sample's mean prediction differs from the "
+        "population's",
+        reason=why_vacuous(bound.value, spread),
+        remarks=(
+            "Kernel mean matching does not determine single weights, so no bound on them or on the "
+            "model is given (Theorem 4's is infinite where the kernel matrix is singular up to "
+            "rounding).",
+        ),
+    )
+
+
+def spread_of(scores: FloatArray, weights: FloatArray) -> float:
+    """Return the standard deviation of predictions over the weighted sample."""
+    mean = np.average(scores, weights=weights)
+    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+
+
+def why_vacuous(value: float, spread: float) -> str:
+    """Return why a bound on the change of predictions is vacuous, or nothing where it is not."""
+    return "" if value < spread else "the predictions themselves differ by no more than that"
 
 
 def paper_terms(

@@ -28,14 +28,15 @@ from unskew.theory.bound import (
     Bound,
     Form,
     check_at_least,
+    check_form,
     check_kappa,
+    check_norm,
     check_option,
     check_positive,
 )
 
 PAPER = "Cortes et al. (2008)"
 NORMS = ("l1", "l2", "relative-entropy", "hellinger")
-FORMS = ("paper", "corrected")
 
 STABLE = (
     "a convex loss that is Lipschitz in the prediction with this constant",
@@ -186,8 +187,7 @@ def stability_coefficient(
     ...                       norm="l1").value
     0.5
     """
-    form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
-    norm = check_option(norm, ("l1", "l2"), name="norm")
+    form, norm = check_form(form), check_norm(norm)
     lam = check_positive(lam, name="lam")
     regulariser = check_option(regulariser, REGULARISERS, name="regulariser")
     if regulariser == "relative-entropy":
@@ -379,8 +379,7 @@ def lambda_of_kernel_ridge(alpha: float, *, divisor: float) -> float:
     ----------
     alpha : float
     divisor : float
-        By what the sample weights s are divided to give W: the number of rows m for W = s/m, their
-        sum for weights that sum to one.
+        As for :func:`lambda_of_svr`.
 
     Returns
     -------

@@ -1,10 +1,30 @@
-r"""Bounds for kernel mean matching: Proposition 4, Theorem 4 and what can be certified instead.
+r"""Bounds for weights that are not counts: kernel mean matching, logistic weights, correct ones.
 
-The weights of kernel mean matching are not pointwise identified where the kernel matrix has small
-eigenvalues, so bounds on their distance from the perfect ones are vacuous almost always. What *can*
-be certified is the mean of any function f of the kernel's space: it differs from the population's
-by at most :math:`\lVert f \rVert_K\, G(\hat\gamma)`, where G is the distance of the two means in
-the feature space. :func:`mean_certificate` does that for a fitted model.
+**Kernel mean matching** (Proposition 4, Theorem 4). Its weights are not pointwise identified where
+the kernel matrix has small eigenvalues, so bounds on their distance from the perfect ones are
+vacuous almost always. What *can* be certified is the mean of any function f of the kernel's space:
+it differs from the population's by at most :math:`\lVert f \rVert_K\, G(\hat\gamma)`, where G is
+the distance of the two means in the feature space.
+
+**Logistic weights.** Bickel, Brückner and Scheffer (2007) weigh by :math:`w(x) \propto
+e^{-\beta^\top x}` for a logistic model β of sample against population. The paper ends with the
+question of whether its analysis reaches this discriminative method. It does, in two steps. If the
+estimate has the covariance V, then asymptotically :math:`\hat\beta - \beta` lies in an ellipsoid of
+radius :math:`r^2 = \chi^2_p(1 - \delta)`, in which
+
+.. math:: |\log W_i - \log\hat W_i| \le e_i = r\,(x_i^\top V x_i)^{1/2}.
+
+With :math:`|e^t - 1| \le |t|\,e^{|t|}` the distance of the weights is at most
+
+.. math:: \lVert W - \hat W \rVert_2 \le e^{\max_i e_i}\, r\,\lambda_{\max}^{1/2}
+          \Bigl(\sum_i \hat W_i^2 V^{1/2} x_i x_i^\top V^{1/2}\Bigr),
+
+and in l1 at most :math:`(\sum \hat W)^{1/2}` times the same with :math:`\hat W_i` for
+:math:`\hat W_i^2`; also at most :math:`\sum_i \hat W_i (e^{e_i} - 1)`. Then Theorem 1 bounds the
+change of the risk.
+
+**Correct weights** have a price, too, where they are unequal: that of a smaller sample
+(:func:`importance_weighting_bound`).
 """
 
 from __future__ import annotations
@@ -14,29 +34,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from scipy.optimize import brentq
-from scipy.special import xlogy
+from numpy.typing import ArrayLike
+from scipy.linalg import eigvalsh
+from scipy.stats import chi2
 
-from unskew.errors import InputError, InputTypeError, ParameterError
+from unskew.errors import InputError, ParameterError
 from unskew.numerics.kernels import GaussianKernel, blocks
 from unskew.numerics.typing import FloatArray
-from unskew.numerics.weight_vectors import check_weights
-from unskew.population.population import Population
-from unskew.rows.tables import as_rows
+from unskew.numerics.weight_vectors import check_weights, effective_sample_size
 from unskew.theory.bound import (
     Bound,
     Form,
     check_at_least,
+    check_form,
     check_kappa,
-    check_option,
+    check_norm,
     check_positive,
     check_probability,
-    not_covered,
 )
-from unskew.theory.models import KernelModel
-from unskew.theory.moves import FittedModel
-from unskew.theory.stability import FORMS, PAPER, risk_bound, stability_coefficient
+from unskew.theory.stability import PAPER, risk_bound, stability_coefficient
 
 PRINTED = (
     "the perfect weights satisfy the program's constraints",
@@ -117,7 +133,7 @@ def kmm_distance_bound(
     ...                    sample_size=1000, population_size=2000).value
     inf
     """
-    form = check_option(form, FORMS, name="form")  # type: ignore[assignment]
+    form = check_form(form)
     kappa = check_kappa(kappa)
     lambda_max = check_positive(lambda_max, name="lambda_max")
     lambda_min = check_at_least(lambda_min, -math.inf, name="lambda_min")
@@ -351,10 +367,6 @@ def mean_matching_bound(*, function_norm: float, mean_distance: float) -> Bound:
     )
 
 
-N_FREQUENCIES = 256
-"""As many as kernel mean matching asks the population for; the interval depends on it."""
-
-
 def mean_distance(sample: Any, weights: Any, population: Any, *, gamma: float) -> float:
     r"""Return :math:`G(\hat\gamma)`, the distance of two means in a Gaussian's feature space.
 
@@ -411,115 +423,219 @@ def _form(
     )
 
 
-def mean_certificate(model: Any, fitted: FittedModel, delta: float, population: Any) -> Bound:
-    """Certify the mean prediction of a model whose weights come from kernel mean matching."""
-    if not isinstance(fitted, KernelModel):
-        not_covered(f"with kernel mean matching, a learner without a kernel: {fitted.name}.")
-    # ‖h‖_K² = aᵀKa: the model itself is the function whose mean is compared.
-    K = fitted.matrix
-    norm = math.sqrt(max(float(fitted.coefficients @ K @ fitted.coefficients), 0.0))
-    if population is not None:
-        distance = _exact_distance(model, fitted, population)
-        certain = "For these rows"
-        assumption: tuple[str, ...] = ()
-    else:
-        distance = _distance_from_frequencies(model, fitted, K, delta)
-        certain = f"With probability {100 * (1 - delta):.6g} %"
-        assumption = (
-            f"the {N_FREQUENCIES} random frequencies at which the weighter compared the means were "
-            "drawn independently of the weights",
+def discriminative_distance_bound(
+    *,
+    features: ArrayLike,
+    weights: ArrayLike,
+    covariance: ArrayLike,
+    norm: str,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound how far weights by a logistic model are from those of its true parameters.
+
+    Parameters
+    ----------
+    features : array-like of shape (m, p)
+        Of the sample's rows, as the logistic model has them, with its intercept if it has one.
+    weights : array-like of shape (m,)
+        :math:`\hat W`, a multiple of :math:`e^{-\hat\beta^\top x}`, or of :math:`1 +
+        e^{-\hat\beta^\top x}`, whose logarithm changes by less.
+    covariance : array-like of shape (p, p)
+        V, of the estimated parameters.
+    norm : {"l1", "l2"}
+    delta : float, default=0.05
+
+    Returns
+    -------
+    Bound
+        Asymptotic: as good as the normal approximation of the parameters.
+
+    Examples
+    --------
+    >>> from unskew.theory import discriminative_distance_bound
+    >>> bound = discriminative_distance_bound(features=[[1.0], [-1.0]], weights=[0.5, 0.5],
+    ...                                       covariance=[[0.01]], norm="l1")
+    >>> round(bound, 3)
+    0.217
+    """
+    norm = check_norm(norm)
+    delta = check_probability(delta, name="delta")
+    x: FloatArray = np.asarray(features, dtype=np.float64)
+    V: FloatArray = np.asarray(covariance, dtype=np.float64)
+    if x.ndim != 2 or not x.size or not np.isfinite(x).all():
+        raise InputError("features must be a table of finite numbers with at least one row.")
+    if V.shape != (x.shape[1], x.shape[1]) or not np.allclose(V, V.T):
+        raise InputError(
+            f"covariance has shape {V.shape} for {x.shape[1]} features; it must be symmetric, with "
+            "one row and column for each."
         )
-    spread = spread_of(*fitted.judged[1:])
-    bound = mean_matching_bound(function_norm=norm, mean_distance=distance)
-    return replace(
-        bound,
-        terms={**bound.terms, "spread of the predictions": spread, "delta": delta},
-        assumptions=(*bound.assumptions, *assumption),
-        statement=f"{certain}, the weighted sample's mean prediction differs from the population's",
-        reason=why_vacuous(bound.value, spread),
-        remarks=(
-            "Kernel mean matching does not determine single weights, so no bound on them or on the "
-            "model is given (Theorem 4's is infinite where the kernel matrix is singular up to "
-            "rounding).",
+    w = check_weights(weights, name="weights", n_rows=len(x))
+    # 1) In coordinates in which V is the identity, the ellipsoid is a ball of this radius, and e_i
+    #    is the radius times the row's length.
+    radius = math.sqrt(float(chi2.isf(delta, x.shape[1])))
+    values, vectors = np.linalg.eigh(V)
+    mapped = x @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    reach = radius * np.linalg.norm(mapped, axis=1)
+    # 2) All rows together: one error of the parameters moves them all, and λ_max says how far. From
+    #    l2 with weights Ŵ to l1 by the Cauchy-Schwarz inequality.
+    factors = w if norm == "l1" else w**2
+    last = mapped.shape[1] - 1
+    largest = eigvalsh(mapped.T @ (factors[:, None] * mapped), subset_by_index=[last, last])[0]
+    joint = radius * math.sqrt(max(float(largest), 0.0)) * math.exp(min(float(reach.max()), 700.0))
+    if norm == "l1":
+        joint *= math.sqrt(float(w.sum()))
+    # 3) Each row at its own worst, whatever the others do. e^700 is finite, e^710 is not.
+    apart = w * np.expm1(np.minimum(reach, 700.0))
+    single = float(apart.sum()) if norm == "l1" else float(np.linalg.norm(apart))
+    return Bound(
+        value=min(joint, single),
+        terms={
+            "all rows together": joint,
+            "each row at its worst": single,
+            "largest change of a weight's logarithm": float(reach.max()),
+            "delta": delta,
+        },
+        assumptions=(
+            "selection follows the logistic model in these features",
+            "the estimated parameters are normal with this covariance: for many rows",
         ),
+        reference="M-estimation of the logistic model",
+        statement=f"Asymptotically with probability {100 * (1 - delta):.6g} %, the {norm} distance "
+        "of the weights from those of the true parameters",
     )
 
 
-def spread_of(scores: FloatArray, weights: FloatArray) -> float:
-    """Return the standard deviation of predictions over the weighted sample."""
-    mean = np.average(scores, weights=weights)
-    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+def discriminative_bound(
+    *,
+    features: ArrayLike,
+    weights: ArrayLike,
+    covariance: ArrayLike,
+    kappa: float,
+    lam: float,
+    lipschitz: float,
+    norm: str = "l1",
+    lambda_max: float | None = None,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the change of the risk by weights of a logistic model, as Theorems 2 and 4 do.
 
+    Parameters
+    ----------
+    features, weights, covariance, delta
+        As for :func:`discriminative_distance_bound`.
+    kappa, lam, lipschitz, norm, lambda_max
+        As for :func:`stability_coefficient`; λ is in the units of the weights.
 
-def why_vacuous(value: float, spread: float) -> str:
-    """Return why a bound on the change of predictions is vacuous, or nothing where it is not."""
-    return "" if value < spread else "the predictions themselves differ by no more than that"
+    Returns
+    -------
+    Bound
 
-
-def _exact_distance(model: Any, fitted: KernelModel, population: Any) -> float:
-    if fitted.gaussian is None or fitted.gamma is None:
-        not_covered("with kernel mean matching, the learner's kernel must be Gaussian.")
-    if fitted.free_intercept:
-        not_covered(
-            f"{fitted.name} keeps its support vectors only, so the sample's mean cannot be taken."
-        )
-    if isinstance(population, Population):
-        raise InputTypeError(
-            "population must be rows as the learner takes them, an array or a dataframe: comparing "
-            "the means needs all pairs of them at once."
-        )
-    steps = getattr(model.estimator_, "steps", None)
-    rows = model.estimator_[:-1].transform(population) if steps else population
-    return mean_distance(fitted.rows, fitted.weights, rows, gamma=fitted.gamma)
-
-
-def _distance_from_frequencies(
-    model: Any, fitted: KernelModel, K: FloatArray, delta: float
-) -> float:
-    """Return an upper limit on the distance of the means from what the weighter measured.
-
-    It is the root of the mean over frequencies of values in [0, 4], independent given the weights,
-    and Hoeffding's inequality in the form with the divergence bounds such a mean's expectation.
+    Examples
+    --------
+    >>> from unskew.theory import discriminative_bound
+    >>> bound = discriminative_bound(features=[[1.0], [-1.0]], weights=[0.5, 0.5],
+    ...                              covariance=[[0.01]], kappa=1.0, lam=0.5, lipschitz=1.0)
+    >>> round(bound, 3)
+    0.217
     """
-    weighter = model.weighter_
-    measured = float(weighter.mmd_after_)
-    bandwidth = float(weighter.bandwidth_) if np.ndim(weighter.bandwidth_) == 0 else math.nan
-    if not math.isfinite(measured) or not math.isfinite(bandwidth) or weighter.kernel != "gaussian":
-        not_covered("kernel mean matching with a kernel that is not Gaussian; pass population=.")
-    if fitted.gaussian is None or not _same_kernel(model, fitted, K):
-        not_covered(
-            "the learner's kernel is not the one in which kernel mean matching compared the means. "
-            "Pass population= to compare them in the learner's."
+    coefficient = stability_coefficient(
+        kappa=kappa, lam=lam, lipschitz=lipschitz, norm=norm, lambda_max=lambda_max
+    )
+    distance = discriminative_distance_bound(
+        features=features, weights=weights, covariance=covariance, norm=norm, delta=delta
+    )
+    return replace(
+        risk_bound(coefficient=coefficient, distance=distance),
+        reference="Theorem 1 of Cortes et al. (2008), and the covariance of the logistic model of "
+        "Bickel et al. (2007)",
+        statement=f"Asymptotically with probability {100 * (1 - delta):.6g} %, the change of the "
+        "risk by estimating the weights",
+    )
+
+
+def importance_weighting_bound(
+    weights: ArrayLike,
+    *,
+    delta: float = 0.05,
+    largest_weight: float | None = None,
+    second_moment: float | None = None,
+    n_hypotheses: int = 1,
+) -> Bound:
+    r"""Bound the risk above its weighted estimate, for correct weights.
+
+    For a loss in [0, 1], a hypothesis fixed before the sample was seen and the perfect weights w,
+    whose mean under the selection is one, with probability at least 1 − δ
+
+    .. math:: R(h) \le \hat R_w(h) + \frac{2 M \log(1/\delta)}{3 m} +
+              \sqrt{\frac{2\, d_2 \log(1/\delta)}{m}},
+
+    where :math:`M = \sup w` and :math:`d_2 = E[w^2]`. The last term is that of a random sample
+    of :math:`m / d_2` rows: the effective sample size. With :math:`N` hypotheses, log(1/δ)
+    becomes log(N/δ).
+
+    Parameters
+    ----------
+    weights : array-like of shape (m,)
+        In any scale; they are divided by their mean.
+    delta : float, default=0.05
+    largest_weight, second_moment : float, optional
+        M and d₂ where they are known. By default they are estimated from the sample, and the
+        bound is only a diagnostic: the largest weight may not have been seen.
+    n_hypotheses : int, default=1
+        Among how many hypotheses one was chosen.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Cortes, Mansour and Mohri, "Learning bounds for importance weighting", NIPS 2010.
+
+    Examples
+    --------
+    >>> from unskew.theory import importance_weighting_bound
+    >>> round(importance_weighting_bound([1.0] * 500 + [3.0] * 500), 3)
+    0.09
+    """
+    vector = check_weights(weights, name="weights")
+    delta = check_probability(delta, name="delta")
+    chosen = check_at_least(n_hypotheses, 1, name="n_hypotheses")
+    m = len(vector)
+    largest, moment = float(vector.max() / vector.mean()), m / effective_sample_size(vector)
+    if largest_weight is not None:
+        largest = check_at_least(largest_weight, 1, name="largest_weight")
+    if second_moment is not None:
+        moment = check_at_least(second_moment, 1, name="second_moment")
+    if moment > largest * (1 + 1e-9):
+        raise ParameterError(
+            f"second_moment={moment:g} exceeds largest_weight={largest:g}, but weights of mean one "
+            "that are at most M have a second moment of at most M."
         )
-    # Each frequency's squared difference lies in [0, 4]; their mean is the measured distance's
-    # square. The largest expectation p with 256 kl(mean ‖ p) ≤ log(1/δ) is the upper limit.
-    mean = min(measured**2 / 4, 1.0)
-
-    def excess(limit: float) -> float:
-        divergence = xlogy(mean, mean / limit) + xlogy(1 - mean, (1 - mean) / (1 - limit))
-        return float(N_FREQUENCIES * divergence - math.log(1 / delta))
-
-    if mean >= 1 or excess(1 - 1e-12) < 0:
-        return 2.0
-    return 2 * math.sqrt(brentq(excess, max(mean, 1e-300), 1 - 1e-12))
-
-
-def _same_kernel(model: Any, fitted: KernelModel, K: FloatArray) -> bool:
-    """Return whether learner and weighter have the same kernel, up to rounding, on some rows."""
-    # Compared by what they compute, on 50 rows: bandwidths, scalings and steps of a pipeline can
-    # agree or differ in many ways.
-    weighter, few = model.weighter_, np.linspace(0, len(K) - 1, min(len(K), 50)).astype(int)
-    rows = fitted.rows[few]
-    try:
-        if hasattr(model.estimator_, "steps"):
-            rows = model.estimator_[:-1].inverse_transform(rows)
-        table = as_rows(rows, name="rows")
-        names = getattr(weighter, "feature_names_in_", table.table.column_names)
-        named = table.table.rename_columns(list(names)).select(weighter.columns_)
-        batch = replace(table, table=named).batch
-        points = weighter.space_.transform(batch, side="new rows").values - weighter.centre_
-    except (AttributeError, ValueError, pa.ArrowException):  # a step without a way back, categories
-        return False
-    kernel = GaussianKernel(float(weighter.bandwidth_))
-    prepared = kernel.prepare(points)
-    return bool(np.allclose(kernel.block(prepared, prepared), K[np.ix_(few, few)], atol=1e-6))
+    # Bernstein's inequality for the weighted losses, of variance at most d₂ and size at most M.
+    tail = math.log(chosen / delta)
+    high, spread = 2 * largest * tail / (3 * m), math.sqrt(2 * moment * tail / m)
+    known = largest_weight is not None and second_moment is not None
+    value = high + spread
+    return Bound(
+        value=value,
+        terms={
+            "effective sample size": m / moment,
+            "m": m,
+            "from the largest weight": high,
+            "from the second moment": spread,
+            "delta": delta,
+        },
+        assumptions=(
+            "the weights are correct, and the loss lies in [0, 1]",
+            "the hypothesis was fixed before the sample was seen"
+            if chosen == 1
+            else f"the hypothesis is one of {chosen:.0f} fixed before the sample was seen",
+            "the largest weight and the second moment are as given"
+            if known
+            else "the largest weight and the second moment are those of the sample",
+        ),
+        reference="Cortes, Mansour and Mohri (2010), Learning bounds for importance weighting",
+        statement=f"The risk above its weighted estimate, with probability {1 - delta:.6g}",
+        reason="a loss in [0, 1] never exceeds 1" if value >= 1 else "",
+    )
