@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from tests.learning.heckman_data import simulated
 
-from unskew import HeckmanRegressor
+from unskew import HeckmanRegressor, Population
 from unskew.errors import InputError, ParameterError, UnseenValueWarning
 
 
@@ -48,6 +48,18 @@ class TestPredicting:
 
 
 class TestWaysToGiveRows:
+    @pytest.mark.parametrize("method", ["two-step", "ml"])
+    def test_a_population_with_marks_is_all_rows_with_missing_labels(self, method):
+        frame, y = simulated()
+        frame["town"] = np.where(frame.z > 0, "a", "b")
+        seen = y.notna().to_numpy()
+        together = HeckmanRegressor(outcome=["x"], method=method).fit(frame, y)
+        apart = HeckmanRegressor(outcome=["x"], method=method).fit(
+            frame[seen], y[seen], population=Population(frame, selected=seen)
+        )
+        np.testing.assert_allclose(apart.params_, together.params_, atol=1e-8)
+        np.testing.assert_allclose(apart.covariance_, together.covariance_, atol=1e-8)
+
     def test_arrays_and_frames_and_nulls(self):
         import polars as pl
 

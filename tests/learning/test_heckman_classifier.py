@@ -13,7 +13,7 @@ from tests.learning.heckman_data import simulated_classes
 from tests.r_random import RRandom
 from tests.references import reference
 
-from unskew import HeckmanClassifier
+from unskew import HeckmanClassifier, Population
 from unskew.errors import InputError
 
 
@@ -145,6 +145,16 @@ class TestCovariance:
         once = clone(model).fit(frame, y)
         clustered = clone(model).fit(frame.iloc[rows], y.iloc[rows], clusters=rows)
         np.testing.assert_allclose(clustered.covariance_, once.covariance_, rtol=1e-5)
+
+
+def test_a_population_with_marks_is_all_rows_with_missing_labels():
+    frame, y = simulated_classes(1000)
+    seen = y.notna().to_numpy()
+    together = HeckmanClassifier(outcome=["x"]).fit(frame, y)
+    apart = HeckmanClassifier(outcome=["x"]).fit(
+        frame[seen], y[seen], population=Population(frame, selected=seen)
+    )
+    np.testing.assert_allclose(apart.params_, together.params_, atol=1e-8)
 
 
 def test_summary():

@@ -6,6 +6,7 @@ from tests.learning.heckman_data import simulated
 
 from unskew import HeckmanRegressor, Population
 from unskew.errors import InputError, ParameterError
+from unskew.weighters import two_samples
 
 
 class TestWarnings:
@@ -71,10 +72,30 @@ class TestErrors:
         with pytest.raises(InputError, match=message):
             HeckmanRegressor(outcome=["x"]).fit(frame, y(labels))
 
-    def test_the_rows_that_are_not_selected_are_in_x(self):
+    def test_populations_that_cannot_be_used(self):
         frame, y = simulated()
-        with pytest.raises(ParameterError, match="population was removed. Give all rows in X"):
-            HeckmanRegressor(outcome=["x"]).fit(frame, y, population=Population(frame))
+        seen = y.notna().to_numpy()
+        model = HeckmanRegressor(outcome=["x"])
+        marked = Population(frame, selected=seen)
+        with pytest.raises(ParameterError, match="selected="):
+            model.fit(frame[seen], y[seen], population=frame)
+        with pytest.raises(InputError, match="the selected rows alone"):
+            model.fit(frame, y, population=marked)
+        with pytest.raises(InputError, match="they must be the same rows"):
+            model.fit(frame[seen][:-1], y[seen][:-1], population=marked)
+        with pytest.raises(ParameterError, match="clusters"):
+            model.fit(frame[seen], y[seen], population=marked, clusters=np.arange(seen.sum()))
+        with pytest.raises(ParameterError, match="one side alone"):
+            model.fit(frame[seen], y[seen], population=marked, sample_weight=np.ones(seen.sum()))
+
+    def test_a_population_that_memory_does_not_hold_is_refused(self, monkeypatch):
+        monkeypatch.setattr(two_samples, "MEMORY", 2**14)
+        frame, y = simulated()
+        seen = y.notna().to_numpy()
+        with pytest.raises(InputError, match="2,000 of 2 columns take more than"):
+            HeckmanRegressor(outcome=["x"]).fit(
+                frame[seen], y[seen], population=Population(frame, selected=seen)
+            )
 
     def test_columns_that_do_not_exist(self):
         frame, y = simulated()

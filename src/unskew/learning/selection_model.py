@@ -22,13 +22,16 @@ from scipy.stats import chi2, norm
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import StrOptions, validate_parameters
-from unskew.errors import InputError, ParameterError, refuse_removed, warn_caller
+from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
 from unskew.overlap import warn_of_unseen
+from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart
+from unskew.population.population import Population
+from unskew.population.reservoir import Reservoir
 from unskew.rows.column_names import (
     chosen_names,
     remember_columns,
@@ -39,6 +42,7 @@ from unskew.rows.encode import ColumnCodes
 from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.labels import by_position, is_labelled, row_codes
 from unskew.rows.tables import ColumnLabels, Rows, as_rows
+from unskew.weighters import two_samples
 from unskew.weighters.parameters import WithParameters
 
 CONSTANT = "(constant)"
@@ -103,6 +107,63 @@ class Equation:
             warn_caller(warning)
 
 
+def with_unselected(
+    rows: Rows, weight: FloatArray, population: Any, columns: list[str], *, weighted: bool
+) -> tuple[Rows, FloatArray]:
+    """Return the rows of X, then those of a population that X has not; and their weights."""
+    target = population if isinstance(population, Margins) else Population.of(population)
+    if isinstance(target, Margins) or not target.about.selected:
+        raise ParameterError(
+            "A model of selection needs the population's rows, and which of them are in X: "
+            "population=Population(U, selected=...)."
+        )
+    if target.is_weighted != weighted:
+        lacking = "sample_weight" if target.is_weighted else "Population(U, weight=...)"
+        raise ParameterError(
+            "Design weights are given on one side alone, and the likelihood needs those of all "
+            f"rows: give {lacking} too."
+        )
+    chosen = Rows(rows.table.select(columns), rows.named)
+    matched = target.matched(chosen, among=rows.table.column_names)
+    most = two_samples.MEMORY // (two_samples.BYTES_PER_VALUE * len(columns))
+    drawn = matched.reduce(Reservoir(most))
+    if len(drawn.weight) == most:
+        raise InputError(
+            f"The likelihood needs all rows of the population at once, and {matched.size:,} of "
+            f"{len(columns)} columns take more than 1 GB. Give a random part of the rows that were "
+            "not selected, with the weights that make up for it."
+        )
+    if target.n_selected != len(rows):
+        raise InputError(
+            f"selected marks {target.n_selected} rows of the population, and X has {len(rows)}: "
+            "they must be the same rows."
+        )
+    others = pa.array(~np.asarray(drawn.selected))
+    rest = pa.Table.from_batches([drawn.rows]).filter(others)
+    plain = [
+        one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
+        for one in (*rows.table.columns, *rest.columns)
+    ]
+    names, width = rows.table.column_names, rows.table.num_columns
+    parts = [pa.table(plain[:width], names), pa.table(plain[width:], columns)]
+    whole = pa.concat_tables(parts, promote_options="permissive")
+    return Rows(whole, rows.named), np.append(weight, drawn.weight[others.to_numpy(False)])
+
+
+def _check_selected_alone(seen: BoolArray, clusters: Any) -> None:
+    """Refuse what cannot be with a population: rows of X without an outcome, and clusters."""
+    if clusters is not None:
+        raise ParameterError(
+            "clusters are known of X alone. Give all rows in X, with y missing where it was not "
+            "seen, instead of population=."
+        )
+    if not seen.all():
+        raise InputError(
+            f"y is missing for {int((~seen).sum())} rows of X. With population=, X has the "
+            "selected rows alone, each with its outcome."
+        )
+
+
 class SelectionModel(WithParameters):
     """An outcome that is seen only for some rows, which it decides itself.
 
@@ -159,13 +220,15 @@ class SelectionModel(WithParameters):
         Parameters
         ----------
         X : array-like or dataframe of shape (n_rows, n_features)
-            All rows, those that are not selected included.
+            All rows, those that are not selected included; or the selected rows alone, with
+            ``population``.
         y : array-like of shape (n_rows,)
             The outcome, missing (NaN or None) for rows that are not selected.
-        population : None
-            Removed: the rows that are not selected are in X.
+        population : Population, optional
+            ``Population(U, selected=...)`` with the selection's columns, in which marks say which
+            rows X has. Its other rows are held in memory.
         sample_weight : array-like of shape (n_rows,), optional
-            Design weights.
+            Design weights. If the population has weights, X needs them too.
         clusters : array-like of shape (n_rows,), optional
             Groups of rows whose errors may depend on one another, such as households.
 
@@ -180,7 +243,6 @@ class SelectionModel(WithParameters):
             on earlier ones and is left out, or if the likelihood has no maximum.
         """
         validate_parameters(self)
-        refuse_removed("population", population, "Give all rows in X, y missing where it is unseen")
         X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         rows, owner = as_rows(X, name="X"), type(self).__name__
         if y is None:
@@ -195,12 +257,18 @@ class SelectionModel(WithParameters):
         weight = check_design(sample_weight, name="sample_weight", n_rows=len(rows))
         groups = row_codes(by_position(clusters, X, "clusters"), "clusters", rows.table)
         outcomes = self._outcomes(y, seen)
+        remember_columns(self, rows.labels)
+        if population is not None:
+            _check_selected_alone(seen, clusters)
+            known = sample_weight is not None
+            rows, weight = with_unselected(rows, weight, population, selection, weighted=known)
+            seen = np.arange(len(rows)) < len(seen)
         if seen.all():
             raise InputError(
                 f"y is there for every row, and {owner} needs the rows that are not "
-                "selected too: give all rows, with y missing where it was not seen."
+                "selected too: give all rows, with y missing where it was not seen, or "
+                "population=Population(U, selected=...)."
             )
-        remember_columns(self, rows.labels)
         counted = weight > 0  # rows of X without weight count for nothing
         table, outcomes = rows.table.filter(pa.array(counted)), outcomes[counted[seen]]
         seen, weight = seen[counted], weight[counted]
