@@ -17,7 +17,7 @@ from unskew.errors import InputError, MismatchError
 from unskew.theory import certificate
 from unskew.theory.flips import PerDraw, WithinEllipsoid
 from unskew.theory.learners import read_learner
-from unskew.theory.metrics import Ellipsoid
+from unskew.theory.models import Ellipsoid
 
 SHARE = "share of the population whose prediction could flip"
 

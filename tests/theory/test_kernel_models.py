@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from unskew.errors import InputError, ParameterError
 from unskew.theory import dual_certificate
-from unskew.theory.metrics import KernelMetric
+from unskew.theory.models import KernelMetric
 
 
 @pytest.fixture(scope="module")

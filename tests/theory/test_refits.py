@@ -21,7 +21,7 @@ from unskew import (
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.theory import certificate
 from unskew.theory.certificate import CertifiedModel
-from unskew.theory.models import joint_limits, refits_with_draws
+from unskew.theory.moves import in_neighbourhood, joint_limits, moves, refits_with_draws
 from unskew.theory.regions import BootstrapRegion, CellRegion, read_cells
 
 LEARNERS = [Ridge(), LogisticRegression(tol=1e-8), LinearSVC(tol=1e-8, max_iter=50_000)]
@@ -52,11 +52,11 @@ def test_no_weights_of_the_region_move_a_row_further(cells, learner):
     given = fitted(cells, learner)
     counted = read_cells(given.model.weighter_, given.model.weights_)
     region = CellRegion.from_cells(counted, 0.05, given.rows)
-    moves = given.fitted.moves(region)
-    ball = given.fitted._in_neighbourhood(region)
-    assert moves.on_average <= ball.on_average
-    assert (moves.reach <= ball.reach).all()
-    assert (moves.reach <= moves.ball.reach(given.fitted.features) + 1e-12).all()
+    found = moves(given.fitted, region)
+    ball = in_neighbourhood(given.fitted, region)
+    assert found.on_average <= ball.on_average
+    assert (found.reach <= ball.reach).all()
+    assert (found.reach <= found.ball.reach(given.fitted.features) + 1e-12).all()
     errors, random = region.errors, np.random.default_rng(0)
     before = score(given.model, given.X)
     for _ in range(25):
@@ -66,10 +66,10 @@ def test_no_weights_of_the_region_move_a_row_further(cells, learner):
         weights = given.model.weights_ * counted.ratios(given.rows, largest * way)
         other = clone(learner).fit(given.X, given.y, sample_weight=weights)
         change = score(other, given.X) - before
-        assert (np.abs(change) <= moves.reach + 1e-6).all()
-        for one in moves.ellipsoids:
+        assert (np.abs(change) <= found.reach + 1e-6).all()
+        for one in found.ellipsoids:
             assert (np.abs(change) <= one.reach(given.fitted.features) + 1e-6).all()
-        assert np.sqrt(np.average(change**2, weights=given.model.weights_)) <= moves.on_average
+        assert np.sqrt(np.average(change**2, weights=given.model.weights_)) <= found.on_average
 
 
 def test_rows_have_bounds_of_their_own_where_cells_are_many():
@@ -84,9 +84,9 @@ def test_rows_have_bounds_of_their_own_where_cells_are_many():
     given = CertifiedModel(model, sample, labels, None)
     counted = read_cells(model.weighter_, model.weights_)
     region = CellRegion.from_cells(counted, 0.05, given.rows)
-    ball = given.fitted._in_neighbourhood(region)
-    moves = given.fitted.moves(region)
-    assert np.median(moves.reach / ball.ball.reach(given.fitted.features)) < 0.7
+    ball = in_neighbourhood(given.fitted, region)
+    found = moves(given.fitted, region)
+    assert np.median(found.reach / ball.ball.reach(given.fitted.features)) < 0.7
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)

@@ -3,9 +3,9 @@ r"""The certificate of a fitted model: by how much estimating the weights can ha
 The perfect weights are not known, but they lie in a region (:mod:`unskew.theory.regions`): what the
 counts of cells, the covariance of the weights' parameters or a bootstrap allow, or one other
 weighting. The learner is read as a model that is linear in features
-(:mod:`unskew.theory.learners`), and says how far the weights of a region can move it
-(:mod:`unskew.theory.moves`), or how far draws of them do (:mod:`unskew.theory.models`). This module
-brings the two together: a learner, a region, and one :class:`Bound` of what was found.
+(:mod:`unskew.theory.learners`), for which it is known how far the weights of a region can move it
+(:mod:`unskew.theory.moves`). This module brings the two together: a learner, a region, and one
+:class:`Bound` of what was found.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from unskew.theory.bound import (
 from unskew.theory.cell_bounds import cluster_bound
 from unskew.theory.flips import FlipRule, PopulationSource, WithinEllipsoid
 from unskew.theory.learners import check_reweighted, read_learner
-from unskew.theory.metrics import KernelMetric
-from unskew.theory.models import KernelModel, LinearModel, joint_limits, refits_with_draws
-from unskew.theory.moves import FittedModel
+from unskew.theory.models import FittedModel, KernelMetric, KernelModel, LinearModel
+from unskew.theory.moves import joint_limits, moves, refit_spread, refits_with_draws
 from unskew.theory.regions import (
     CellRegion,
     WeightRegion,
@@ -86,7 +85,7 @@ def certificate(
     kernel regressions the terms also hold, in the same units, the printed and the corrected
     Theorem 2, and Theorem 1 with the worst distance that the counts allow. With weights that have
     parameters, or over a bootstrap, learners whose loss is curved are fitted again with weights
-    drawn from their asymptotic distribution (:mod:`unskew.theory.models`); where there is no
+    drawn from their asymptotic distribution (:mod:`unskew.theory.moves`); where there is no
     curvature, or a penalty biases the weights, the value is the worst case over the confidence
     ellipsoid.
 
@@ -288,39 +287,39 @@ class CertifiedModel:
         self, fitted: FittedModel, region: WeightRegion, random: np.random.RandomState
     ) -> Bound:
         """Return by how much the worst weights of the region can have moved the model."""
-        moves = fitted.moves(region)
-        terms = {fitted.most_term: float(moves.reach.max()), fitted.norm_term: moves.norm}
+        found = moves(fitted, region)
+        terms = {fitted.most_term: float(found.reach.max()), fitted.norm_term: found.norm}
         assumptions: tuple[str, ...] = ()
         remarks: list[str] = []
         if isinstance(fitted, LinearModel):
-            terms["part left by the optimiser"] = moves.left
+            terms["part left by the optimiser"] = found.left
         else:
             assumptions = (f"{fitted.name} has itself converged",)
-        if moves.penalised:
+        if found.penalised:
             assumptions += (
                 "the intercept of the perfectly weighted model is penalised as the coefficients "
                 f"are (kernel K + 1), which that of {fitted.name} is not: no theorem covers that",
             )
         if isinstance(region, CellRegion):
-            name, m, n = region.cells.named(moves.dominant)
+            name, m, n = region.cells.named(found.dominant)
             terms |= {"dominant cell": name, "its sample count": m, "its population count": n}
             remarks.append(
                 f"The largest part comes from cell {name}, of which {m:.0f} of {n:.0f} rows are in "
                 "the sample."
             )
         if fitted.classes is not None:
-            rules = [WithinEllipsoid(one, *fitted.judged) for one in moves.ellipsoids]
+            rules = [WithinEllipsoid(one, *fitted.judged) for one in found.ellipsoids]
             shares = {name: float(one[0]) for name, one in self._flips(*rules)}
             terms |= shares
             remarks.append(_flipped(shares))
-        estimate = fitted.refit_spread(region, moves, random, self.refits)
+        estimate = refit_spread(fitted, region, found, random, self.refits)
         if estimate is not None:
             terms[ESTIMATE] = estimate
             remarks.append(
                 "As an estimate, not a bound: refits with weights drawn as the data allow move the "
                 f"predictions by {estimate:.3g}."
             )
-        return Bound(moves.on_average, terms, assumptions, remarks=tuple(remarks))
+        return Bound(found.on_average, terms, assumptions, remarks=tuple(remarks))
 
     def _drawn_moves(
         self, fitted: LinearModel, region: WeightRegion, random: np.random.RandomState

@@ -36,7 +36,7 @@ from unskew.population.summaries import Summary
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Form, RowBlock
 from unskew.theory.assumption_tests import DrawnPopulation
-from unskew.theory.metrics import Ellipsoid
+from unskew.theory.models import Ellipsoid
 
 POPULATION_ROWS = 20_000
 """Rows of the population from which its part of a covariance is estimated; all, if it has fewer."""

@@ -3,7 +3,7 @@ r"""Fitted learners of scikit-learn, read as models that are linear in features.
 A learner minimises :math:`\sum_i W_i f(z_i) + \frac12 \theta^\top R\,\theta`: this file knows which
 loss f and which penalty R, in the units of the learner's weights. The losses come with the least
 average curvature on the way of a score to any other within a distance, which certificates need
-(:class:`unskew.theory.moves.Loss`).
+(:class:`unskew.theory.models.Loss`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.kernels import blocks
 from unskew.numerics.typing import FloatArray
 from unskew.theory.bound import not_covered
-from unskew.theory.models import KernelModel, LinearModel, check_finite
-from unskew.theory.moves import FittedModel, Loss
+from unskew.theory.models import FittedModel, KernelModel, LinearModel, Loss, check_finite
 
 MOST_FEATURES = 5_000
 """Features beyond which the curvature, a matrix of their pairs, is refused."""

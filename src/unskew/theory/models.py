@@ -1,19 +1,12 @@
 r"""Fitted models, linear in features that are numbers or that only a kernel knows.
 
 A :class:`LinearModel` has its features as columns, and a :class:`KernelModel` the kernel matrix,
-whose factor would be its features. How far weights can move them is one computation for both
-(:mod:`unskew.theory.moves`, whose equations are referred to here). What is known of one kind alone
-makes its bound smaller: a Newton step to known weights, the first order over the counts of cells,
-the exact curvature of the squared loss.
-
-**Refits.** Where the distribution of the perfect weights around the estimated ones is known
-asymptotically, a linear model is fitted again with weights drawn from it. Any number that follows
-from the weights exceeds the k-th smallest of B such draws with probability :math:`1 - k / (B + 1)`.
-Several numbers at once are bounded by the draws' largest rank among them: the k-th smallest of
-these ranks is where each number is read off. The refits are Newton's, all draws at once, with the
-curvature of the loss at the fitted model: each step solves its linear system by conjugate
-gradients, preconditioned by the curvature with the fitted weights. What is left of the gradient is
-counted twice, for the curvature on the way may be somewhat smaller.
+whose factor would be its features. Other weights change the gradient of a model's objective by
+:math:`g = \sum_i (W_i / \hat W_i - 1)\,p_i \varphi_i`, with what each row adds (``pulls``), and how
+long that is in the metric of the objective's curvature H bounds how far the model moves
+(:mod:`unskew.theory.moves`, whose equations are referred to here). With features as numbers H is a
+matrix of their pairs (:class:`RootMetric`); with a kernel only inner products of features are known
+(:class:`KernelMetric`). Both answer the same questions.
 """
 
 from __future__ import annotations
@@ -22,51 +15,399 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import LinAlgError, cholesky, eigvalsh, lstsq, solve_triangular
 from scipy.optimize import lsq_linear
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from unskew.errors import InputError
-from unskew.numerics.joint_region import worst_norm, worst_norm_of
+from unskew.numerics.joint_region import RelativeErrors, worst_norm, worst_norm_of
 from unskew.numerics.kernels import GaussianKernel, fill_matrix
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.theory.flips import PerDraw
-from unskew.theory.metrics import (
-    Ellipsoid,
-    KernelMetric,
-    RootMetric,
-    conjugate_gradients,
-    gram,
-    inverse_root,
-    top,
-)
-from unskew.theory.moves import FittedModel, Moves
-from unskew.theory.regions import CellRegion, WeightRegion, order_statistic
 
-ROUNDS = 4
-"""In which a smaller reach makes the remainder smaller. Any number gives a valid bound."""
+SMALL = 64
+"""Columns up to which NumPy's functions are faster: SciPy's take longer to begin."""
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    r"""Scores move by at most :math:`\lVert A x \rVert + |b^\top x| + r \lVert R x \rVert`.
+
+    Attributes
+    ----------
+    along : ndarray of shape (k, d)
+        A: the score moves by e times this, for one e of length one at most.
+    centre : ndarray of shape (d,) or None
+        b
+    root : ndarray of shape (d, d)
+        R
+    rest : float
+        r
+    """
+
+    along: FloatArray
+    centre: FloatArray | None
+    root: FloatArray
+    rest: float
+
+    def parts(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A x, and the rest of the reach, of each row."""
+        rest = np.zeros(len(features))
+        if self.rest:
+            rest += self.rest * np.linalg.norm(features @ self.root.T, axis=1)
+        if self.centre is not None:
+            rest += np.abs(features @ self.centre)
+        return features @ self.along.T, rest
+
+    def without_rest(self, squares: FloatArray) -> Ellipsoid:
+        r"""Return an ellipsoid that contains this one with its rest.
+
+        For any :math:`\varepsilon > 0`, :math:`(\lVert A x \rVert + r \lVert R x \rVert)^2 \le
+        (1 + \varepsilon) \lVert A x \rVert^2 + (1 + 1/\varepsilon)\, r^2 \lVert R x \rVert^2`;
+        this :math:`\varepsilon` makes the mean over rows with these mean ``squares`` least.
+        """
+        first = math.sqrt(float(np.sum((self.along @ squares) * self.along)))
+        second = self.rest * math.sqrt(float(np.sum((self.root @ squares) * self.root)))
+        # The best ε is the ratio of the two roots of the means, second / first.
+        if not second:
+            return self
+        if not first:
+            return replace(self, along=self.rest * self.root, rest=0.0)
+        parts = (
+            math.sqrt(1 + second / first) * self.along,
+            math.sqrt(1 + first / second) * self.rest * self.root,
+        )
+        return replace(self, along=np.asarray(np.linalg.qr(np.vstack(parts), mode="r")), rest=0.0)
+
+    def reach(self, features: FloatArray) -> FloatArray:
+        """Return by how much each row's score can move."""
+        z, rest = self.parts(features)
+        return np.asarray(np.linalg.norm(z, axis=1) + rest)
+
+
+class RootMetric:
+    r"""Lengths in :math:`H^{-1}` of gradients, for features that are given as numbers.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (m, d)
+        What each row adds to the gradient.
+    root : ndarray of shape (d, d)
+        The inverse root of H.
+    left : ndarray of shape (d,)
+        The gradient at the fitted model and its own weights.
+    squares : ndarray of shape (d, d)
+        The weighted mean of the outer products of the features.
+    """
+
+    def __init__(
+        self, vectors: FloatArray, root: FloatArray, left: FloatArray, squares: FloatArray
+    ) -> None:
+        self.vectors, self.root, self.squares = vectors, root, squares
+        self.left = root @ left
+        self.gap = float(np.linalg.norm(self.left))
+        # The weighted sample's mean square of φᵀΔ is at most its largest eigenvalue times ‖Δ‖²_H.
+        self.spread = root @ squares @ root.T
+        self.widest = math.sqrt(top(self.spread))
+        self.norm = float(np.linalg.norm(root, 2))
+
+    def sums(self, columns: Any) -> FloatArray:
+        """Return the sums of the rows' vectors, one for each column of factors."""
+        return np.asarray(columns.T @ self.vectors) @ self.root.T
+
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of these sums."""
+        sums = self.sums(columns)
+        return sums @ sums.T
+
+    def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
+        """Bound the norm of the sums times errors, and name the cell with the largest part."""
+        return worst_norm_of(errors, self.sums(columns))
+
+    def ball(self, size: float) -> Ellipsoid:
+        """Return the ball (2) of this radius, by how far it moves scores."""
+        return Ellipsoid(size * self.root, None, self.root, 0.0)
+
+
+class KernelMetric:
+    r"""The same for the rows of a factor of a kernel matrix, by (5).
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        K
+    pulls : ndarray of shape (m,)
+        What each row adds to the gradient, in units of its features.
+    penalty : float
+        ρ
+    constant : float, default=0.0
+        Added to K; without curvature alone.
+    kappa : float
+        The largest K(x, x) with it.
+    curvature : ndarray of shape (m,), optional
+        D, all positive. Without it H = R.
+    shares : ndarray of shape (m,)
+        Of the weights.
+    gap : float
+        The length of the gradient at the fitted model.
+    """
+
+    def __init__(
+        self,
+        matrix: FloatArray,
+        pulls: FloatArray,
+        penalty: float,
+        *,
+        constant: float = 0.0,
+        kappa: float = np.inf,
+        curvature: FloatArray | None = None,
+        shares: FloatArray | None = None,
+        gap: float = 0.0,
+    ) -> None:
+        self.matrix, self.constant, self.pulls = matrix, constant, pulls
+        self.penalty, self.gap = penalty, gap
+        self.norm = 1 / math.sqrt(penalty)
+        self.widest = math.sqrt(kappa) * self.norm
+        self.has_factor = curvature is not None
+        if curvature is None:
+            return
+        self.curvature = curvature
+        self.scale = np.sqrt(curvature)[:, None]
+        S = matrix * self.scale.T
+        S *= self.scale
+        S.flat[:: len(S) + 1] += penalty
+        # S is its own transpose, which LAPACK can overwrite without a copy.
+        self.factor = cholesky(S.T, lower=True, overwrite_a=True, check_finite=False)
+        if shares is not None:
+            # Σ D_i (φ_iᵀΔ)² ≤ ‖Δ‖²_H, and each share is at most this multiple of D.
+            self.widest = min(self.widest, math.sqrt(float((shares / curvature).max())))
+
+    def gram(self, columns: Any) -> FloatArray:
+        """Return the inner products of the sums of the rows' vectors, one for each column."""
+        dense = columns.toarray() if hasattr(columns, "toarray") else columns
+        sums = self.pulls[:, None] * dense
+        if not self.has_factor:
+            total = sums.sum(axis=0)
+            found = sums.T @ (self.matrix @ sums) + self.constant * np.outer(total, total)
+            return np.asarray(found / self.penalty)
+        sums /= self.scale
+        solved = self._solve(sums)
+        return np.asarray(sums.T @ sums - self.penalty * (solved.T @ solved))
+
+    def worst(self, errors: RelativeErrors, columns: Any) -> tuple[float, int]:
+        """Bound the norm of the sums times errors, and name the cell with the largest part."""
+        return worst_norm(errors, self.gram(columns))
+
+    def ball(self, size: float) -> Ellipsoid:
+        """Return the ball (2) of this radius, for rows whose feature is their largest length."""
+        return Ellipsoid(np.array([[size * self.norm]]), None, np.eye(1), 0.0)
+
+    def refit_changes(self, changes: FloatArray, ratios: FloatArray, steps: int = 4) -> FloatArray:
+        r"""Return how the scores move if the weights change, for a quadratic loss.
+
+        Parameters
+        ----------
+        changes : ndarray of shape (m, n)
+            W/Ŵ − 1, for weights in each column.
+        ratios : ndarray of shape (m, n)
+            Of the curvature with these weights to that of the metric.
+        steps : int
+            Of conjugate gradients; for equal curvature, the first is exact.
+        """
+        # With R the ratios and x = D^{1/2} v, the refit's (ρ + R D K) x = −p, p the change of the
+        # pulls, turns into (ρ R⁻¹ + D^{1/2} K D^{1/2}) v = −D^{-1/2} R⁻¹ p. Preconditioned from
+        # both sides by the factor L, its matrix is 1 − ρ L⁻¹ (1 − R⁻¹) L⁻ᵀ.
+        right = self._solve(-self.pulls[:, None] * changes / (self.scale * ratios))
+        lost = self.penalty * (1 - 1 / ratios)
+        y = conjugate_gradients(
+            lambda y: y - self._solve(lost * self._solve(y, "T")), right, steps=steps
+        )
+        # The scores K x are D^{-1/2} (S − ρ) v, and S v = L y.
+        return np.asarray(self.factor @ y - self.penalty * self._solve(y, "T")) / self.scale
+
+    def _solve(self, right: FloatArray, trans: Literal["N", "T"] = "N") -> FloatArray:
+        solved = solve_triangular(self.factor, right, lower=True, trans=trans, check_finite=False)
+        return np.asarray(solved, dtype=np.float64)
+
+
+def conjugate_gradients(
+    image: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    inverse: FloatArray | None = None,
+    *,
+    steps: int = 4,
+    enough: float = 0.0,
+) -> FloatArray:
+    """Solve a system for each column, all at once and roughly.
+
+    Parameters
+    ----------
+    image : callable
+        Returns each column's matrix times its direction.
+    right : ndarray of shape (d, n)
+    inverse : ndarray of shape (d, d), optional
+        The preconditioner.
+    steps : int
+    enough : float
+        The share of the right-hand side that may be left.
+    """
+    # All columns take their steps together, each with its own length and direction.
+    solved, residual = np.zeros_like(right), right.copy()
+    direction = better = residual if inverse is None else inverse @ residual
+    old = np.einsum("ij,ij->j", residual, better)
+    for _ in range(steps):
+        mapped = image(direction)
+        step = old / np.maximum(np.einsum("ij,ij->j", direction, mapped), 1e-300)
+        solved += step * direction
+        residual = residual - step * mapped
+        if np.linalg.norm(residual) <= enough * np.linalg.norm(right):
+            break
+        better = residual if inverse is None else inverse @ residual
+        new = np.einsum("ij,ij->j", residual, better)
+        direction = better + new / np.maximum(old, 1e-300) * direction
+        old = new
+    return solved
+
+
+def gram(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of the outer products of rows, for weights that are not negative."""
+    scaled = features * np.sqrt(weights)[:, None]
+    return np.asarray(scaled.T @ scaled)
+
+
+def inverse_root(matrix: FloatArray) -> FloatArray | None:
+    """Return R with R A Rᵀ = 1, or None where A is not positive definite."""
+    try:
+        if len(matrix) <= SMALL:
+            root: FloatArray = np.linalg.inv(np.linalg.cholesky(matrix))
+        else:
+            factor = cholesky(matrix, lower=True)
+            root = np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+    except LinAlgError:
+        return None
+    return root if np.isfinite(root).all() else None
+
+
+def top(matrix: FloatArray) -> float:
+    """Return the largest eigenvalue, not below zero.
+
+    Examples
+    --------
+    >>> round(top(np.diag([2.0, 3.0])), 12)
+    3.0
+    """
+    last = len(matrix) - 1
+    if last < SMALL:
+        return max(float(np.linalg.eigvalsh(matrix)[last]), 0.0)
+    return max(float(eigvalsh(matrix, subset_by_index=[last, last])[0]), 0.0)
+
 
 NEAR = (1e-5, 1e-4, 1e-3, 1e-2)
 """Distances from a kink within which rows are tried as lying on it."""
 
 
-DRAWS = 199
-"""Of the weights, where the distribution is known; more where δ is smaller than 2 %."""
+@dataclass(frozen=True)
+class Loss:
+    r"""A convex loss f of :math:`z = y\,h(x)`, labels being ±1, or of :math:`z = h(x) - y`.
 
-NEWTON_STEPS = 6
+    Where it has a kink, any number between its two slopes is a subgradient.
 
-ENOUGH = 0.02
-"""The share of the first gradient that may be left."""
+    Attributes
+    ----------
+    margin : bool
+        Whether it depends on y h(x) instead of h(x) − y.
+    slope : callable
+        f'(z); at a kink, either slope.
+    curvature : callable
+        Takes z and r, and returns the least average of the second derivative between z and any
+        point at a distance of at most r: the least :math:`(f'(z + \delta) - f'(z)) / \delta`.
+    most : callable
+        The same for the largest average, or a bound on it.
+    kinks : tuple of (float, float, float)
+        Each kink's place, and the slopes on its left and right.
+    lipschitz : float or None
+        The largest absolute slope; None where there is none.
+    bend : float or None
+        The largest second derivative; None for a loss with kinks.
+    """
 
-ENTRIES = 1 << 16
-"""Of the matrices of rows and draws that are computed at once: few enough to stay in the cache."""
+    margin: bool
+    slope: Callable[[FloatArray], FloatArray]
+    curvature: Callable[[FloatArray, FloatArray], FloatArray]
+    most: Callable[[FloatArray, FloatArray], FloatArray]
+    kinks: tuple[tuple[float, float, float], ...] = ()
+    lipschitz: float | None = None
+    bend: float | None = None
+
+    def argument(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
+        """Return z."""
+        return labels * scores if self.margin else scores - labels
+
+    def bending(self, z: FloatArray, r: FloatArray) -> FloatArray:
+        """Return by how much the average second derivative within r can differ from that at z."""
+        here = self.curvature(z, np.zeros(len(z)))
+        return np.maximum(here - self.curvature(z, r), self.most(z, r) - here)
+
+    def change_of_mean(self, z: FloatArray, weights: FloatArray, moved: float) -> float:
+        """Return by how much the weighted mean loss changes at most.
+
+        ``moved`` is the root mean square by which the scores move.
+        """
+        bounds = [np.inf if self.lipschitz is None else self.lipschitz * moved]
+        if self.bend is not None:
+            slope = np.sqrt(np.average(self.slope(z) ** 2, weights=weights))
+            bounds.append(float(slope) * moved + self.bend / 2 * moved**2)
+        return float(min(bounds))
 
 
 @dataclass(eq=False, kw_only=True)
-class LinearModel(FittedModel):
+class _Fitted:
+    r"""What all models that are linear in features have.
+
+    Attributes
+    ----------
+    name : str
+        Of the learner.
+    loss : Loss
+    weights : ndarray of shape (m,)
+        Of the rows on which the model depends, in the learner's units.
+    classes : ndarray or None
+        The two classes of a classifier, the second of which is 1.
+    z : ndarray of shape (m,)
+        What the loss is taken of: y h(x), or h(x) − y.
+    pulls : ndarray of shape (m,)
+        What each row adds to the gradient, in units of its features: :math:`\hat W_i f'_i`, with
+        the sign of dz/dh. W/Ŵ − 1 is what other weights change of it.
+    excess : ndarray of shape (m,)
+        ε of (4).
+    """
+
+    name: str
+    loss: Loss
+    weights: FloatArray
+    classes: Any = None
+    z: FloatArray = field(init=False)
+    pulls: FloatArray = field(init=False)
+    excess: FloatArray = field(init=False)
+    most_term: ClassVar[str]
+    """What the certificate calls the largest move of a score, and"""
+    norm_term: ClassVar[str]
+    """the norm of the change."""
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights over their sum."""
+        return self.weights / self.weights.sum()
+
+    def curvature(self, radius: FloatArray | float) -> FloatArray:
+        """Return the least average curvature of each row's loss as far as its score may move."""
+        return self.loss.curvature(self.z, np.broadcast_to(radius, self.z.shape))
+
+
+@dataclass(eq=False, kw_only=True)
+class LinearModel(_Fitted):
     r"""A fitted :math:`\hat h(x) = \hat\theta^\top \varphi(x)`, and what it minimises.
 
     The objective is :math:`\sum_i W_i f_i(\theta^\top\varphi_i) + \frac12 \sum_j \rho_j
@@ -145,43 +486,7 @@ class LinearModel(FittedModel):
         left = self.left + (penalties - self.penalties) * self.coefficients
         return RootMetric(self.vectors, root, left, self.squares)
 
-    def sharpened(self, region: WeightRegion, found: Moves) -> Moves:
-        """Return moves by a step to known weights, or to first order over the counts of cells."""
-        # With kinks a step does not make the gradient smaller.
-        if region.is_single and not self.loss.kinks:
-            return self._by_a_step(region.least, found)
-        return first_order(self, region, found) if isinstance(region, CellRegion) else found
-
-    def _by_a_step(self, ratios: FloatArray, direct: Moves) -> Moves:
-        """Return the way of one Newton step to the model of known weights, and what is left of it.
-
-        The same bound holds at the end of the step, where the gradient is smaller.
-        """
-        # 1) The model at the end of the step, with the known weights, as if it had been fitted.
-        weights = self.weights * ratios
-        step = self._step(ratios - 1, weights, self.left)
-        moved = replace(self, coefficients=self.coefficients + step, weights=weights)
-        rest = moved._in_neighbourhood(WeightRegion.from_ratios(np.ones(len(weights))))
-        if rest is None:
-            return direct
-        # 2) The whole way is at most the step and what is left of it.
-        along = self.features @ step
-        ratio = float(np.max(1 / np.maximum(ratios, 1e-300)))
-        average = math.sqrt(float(np.average(along**2, weights=self.weights)))
-        # The rest is a mean over the known weights; in the other it is at most the largest reach.
-        scale = math.sqrt(ratio * float(weights.sum() / self.weights.sum()))
-        average += min(rest.on_average * scale, float(rest.reach.max()))
-        if average >= direct.on_average:
-            return direct
-        return replace(
-            direct,
-            ellipsoids=tuple(replace(one, centre=step) for one in rest.ellipsoids),
-            reach=np.minimum(direct.reach, np.abs(along) + rest.reach),
-            on_average=average,
-            norm=min(direct.norm, float(np.linalg.norm(step)) + rest.norm),
-        )
-
-    def _step(
+    def newton_step(
         self, changes: FloatArray, weights: FloatArray, left: FloatArray | float
     ) -> FloatArray:
         """Return the Newton step of the coefficients for W/Ŵ − 1, at the weights given."""
@@ -189,12 +494,6 @@ class LinearModel(FittedModel):
         return np.asarray(
             -np.linalg.pinv(hessian, hermitian=True) @ (self.vectors.T @ changes + left)
         )
-
-    def refit_changes(self, ratios: FloatArray, moves: Moves) -> FloatArray | None:  # noqa: ARG002
-        """Return how the scores move, to first order."""
-        if self.loss.bend is None:
-            return None
-        return self.features @ self._step(ratios - 1, self.weights, 0.0)
 
     def _gradient(self, slopes: FloatArray) -> FloatArray:
         """Return the gradient at the fitted model and its own weights."""
@@ -248,7 +547,7 @@ class LinearModel(FittedModel):
 
 
 @dataclass(eq=False, kw_only=True)
-class KernelModel(FittedModel):
+class KernelModel(_Fitted):
     r"""A fitted :math:`\hat h = \sum_i a_i K(x_i, \cdot) + b`, K(x, x) being at most one.
 
     Attributes
@@ -352,35 +651,8 @@ class KernelModel(FittedModel):
             gap=math.sqrt(self.penalty) * abs(self.offset or 0.0),
         )
 
-    def sharpened(self, region: WeightRegion, found: Moves) -> Moves:
-        """Return the move itself for known weights: the curvature of the squared loss is exact."""
-        metric = found.metric
-        if not isinstance(metric, KernelMetric) or metric.curvature is None or not region.is_single:
-            return found
-        changes = (region.least - 1)[:, None]
-        along = metric.refit_changes(changes, np.ones_like(changes))[:, 0]
-        # The change x of the coefficients has ρ x = −(p + D K x), p being that of the pulls.
-        moved = -(self.pulls * changes[:, 0] + metric.curvature * along) / self.penalty
-        norm = math.sqrt(max(float(moved @ along), 0.0))
-        return replace(
-            found,
-            reach=np.full_like(found.reach, math.sqrt(self.kappa) * norm),
-            on_average=math.sqrt(float(np.average(along**2, weights=self.weights))),
-            norm=norm,
-        )
-
-    def refit_changes(self, ratios: FloatArray, moves: Moves) -> FloatArray | None:
-        """Return how the scores move: with the squared loss by refits, roughly solved."""
-        if self.free_intercept:
-            return self._support_vector_moves(self.coefficients[:, None] * (ratios - 1))
-        metric = moves.metric
-        if not isinstance(metric, KernelMetric) or metric.curvature is None:
-            return None
-        own = (self.weights * self.curvature(0.0) / metric.curvature)[:, None]
-        return metric.refit_changes(ratios - 1, own * ratios)
-
-    def _support_vector_moves(self, moved: FloatArray) -> FloatArray:
-        """Return, to first order, how the predictions of support vectors move.
+    def support_vector_moves(self, ratios: FloatArray) -> FloatArray:
+        """Return, to first order, how the predictions of support vectors move with weights W/Ŵ.
 
         Support vectors at their bound stay there, so their coefficients follow their weights; those
         on the edge of the tube stay on it.
@@ -388,7 +660,7 @@ class KernelModel(FittedModel):
         K = self.matrix
         # |a_i| ≤ C w_i, where the penalty is 1 / C.
         free = np.flatnonzero(np.abs(self.coefficients) < self.weights / self.penalty * (1 - 1e-6))
-        change = moved.copy()
+        change = self.coefficients[:, None] * (ratios - 1)
         change[free] = 0.0
         image = K @ change
         if not len(free):
@@ -403,6 +675,10 @@ class KernelModel(FittedModel):
         return np.asarray(image + K[:, free] @ solved[:-1] + solved[-1])
 
 
+FittedModel = LinearModel | KernelModel
+"""A model that is linear in features, ready to be asked how far weights can move it."""
+
+
 def check_finite(features: FloatArray, name: str) -> None:
     """Raise an error if a learner predicts nothing for some rows."""
     missing = int((~np.isfinite(features)).any(axis=1).sum())
@@ -411,193 +687,3 @@ def check_finite(features: FloatArray, name: str) -> None:
             f"{missing} rows of the population have missing or infinite features, for which "
             f"{name} predicts nothing. Impute them in the pipeline, or leave these rows out."
         )
-
-
-def first_order(model: LinearModel, region: CellRegion, known: Moves) -> Moves:
-    r"""Return a sharper bound over the counts of cells, or the known one if that is smaller.
-
-    Let :math:`H_0` be the curvature at the fitted model and :math:`\bar H` the average curvature on
-    the way to the model of other weights, so that :math:`\bar H \Delta = -g`. In coordinates in
-    which :math:`H_0` is the identity, :math:`\bar H = 1 + E`,
-
-    .. math:: \Delta = -g - E \Delta, \qquad g = b + \sum_C t_C v_C,                   \tag{6}
-
-    where t are the relative errors of the counts and b is what does not depend on them. So a score
-    moves by at most its first order, :math:`|x^\top b| + \max_t |\sum_C t_C\, x^\top v_C|`, which
-    is different for each row, and the remainder :math:`\lVert E \rVert\, \lVert \Delta \rVert\,
-    \lVert x \rVert`. The part of E that comes from the weights is :math:`\sum_i (\rho_i - 1) W_i
-    k_i x_i x_i^\top`, with every cell at its limit at most; the part that comes from the curvature
-    of the loss is at most :math:`\lambda_{\max}(\sum_i W_i \kappa_i x_i x_i^\top)`, where
-    :math:`\kappa_i` is by how much its average can differ from that at the fitted score, as far as
-    the score can move. That is known from the bound without this one, and then from this one.
-    """
-    errors, features, weights = region.errors, model.features, model.weights
-    here = weights * model.curvature(0.0)
-    metric = model.metric(here)
-    if metric is None:
-        return known
-    # 1) The first order, in coordinates in which the curvature is one.
-    root, spread = metric.root, metric.spread
-    sums = metric.sums(region.factors)
-    along, fixed = region.along(metric)
-    centre = metric.left + fixed
-    pull, dominant = worst_norm_of(errors, sums)
-    pull += float(np.linalg.norm(centre))
-    mapped = features @ root.T
-    lengths = np.linalg.norm(mapped, axis=1)
-    # 2) How far the model can be at all, in the same norm.
-    farthest = float(np.linalg.norm(known.ball.along @ np.linalg.inv(root), 2))
-    # 3) The remainder, which falls with the reach.
-    size = region.cells.factor[region.rows] * errors.size[region.cells.of_row[region.rows]]
-    by_weights = top(gram(mapped, here * (np.abs(region.fixed) + size)))
-    reach = known.reach
-    first = Ellipsoid(along @ root, root.T @ centre, root, 0.0).reach(features)
-    rest = np.inf
-    for _ in range(ROUNDS):
-        # ‖E‖ is at most what the weights and the loss change. By (6), ‖Δ‖ ≤ ‖g‖ + ‖E‖ ‖Δ‖, which
-        # bounds ‖Δ‖ where ‖E‖ < 1; otherwise the ball of the bound without this one does.
-        bending = weights * region.most * model.loss.bending(model.z, reach)
-        change = by_weights + (top(gram(mapped, bending)) if bending.any() else 0.0)
-        least = pull / (1 - change) if change < 1 else np.inf
-        rest = change * min(farthest, least)
-        smaller = np.minimum(reach, first + rest * lengths)
-        # Shorter ways bend less; what they bend less makes them shorter. For the squared loss,
-        # which does not bend, one round says all.
-        done = not bending.any() or (smaller > 0.98 * reach).all()
-        reach = smaller
-        if done:
-            break
-    # 4) The same as a mean over the weighted sample: in the norm of its squares, the first order
-    #    over the counts and what is fixed, and the remainder in the widest direction.
-    average = worst_norm(errors, sums @ spread @ sums.T)[0]
-    average += math.sqrt(float(centre @ spread @ centre)) + rest * metric.widest
-    sharper = Ellipsoid(along @ root, root.T @ centre, root, rest).without_rest(metric.squares)
-    known = replace(known, ellipsoids=(*known.ellipsoids, sharper), reach=reach)
-    if average >= known.on_average:
-        return known
-    return replace(
-        known,
-        on_average=average,
-        norm=min(known.norm, (pull + rest) * metric.norm),
-        left=math.sqrt(float(metric.left @ spread @ metric.left)),
-        dominant=dominant,
-    )
-
-
-def refits_with_draws(
-    model: LinearModel, region: WeightRegion, delta: float, random: np.random.RandomState
-) -> tuple[PerDraw, dict[str, FloatArray], float] | None:
-    """Fit the model again with draws of the weights; None where it has too little curvature.
-
-    Returns which rows flip in each draw; for each draw, the root mean square of the scores' changes
-    over the weighted sample ("average"), the largest of them in the sample ("most") and the "norm"
-    of the coefficients' change; and the part of the average that comes from the optimiser.
-    """
-    if model.loss.bend is None:
-        return None
-    metric = model.metric(model.weights * model.curvature(0.0))
-    drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
-    if metric is None or drawn is None:
-        return None
-    root, squares = metric.root, metric.squares
-    steps, size, most = _solve(_DrawnObjective(model, drawn), root)
-    # What is left of the gradient moves a model by its length in H⁻¹, where H has the curvature at
-    # the fitted model; twice that, for the curvature on the way may be smaller.
-    rest = 2 * size
-    if not np.isfinite(steps).all() or not np.isfinite(rest).all():
-        return None
-    lengths = np.linalg.norm(model.features @ root.T, axis=1)
-    moved = np.einsum("ib,ij,jb->b", steps, squares, steps, optimize=True)
-    numbers = {
-        "average": np.sqrt(np.maximum(moved, 0.0)) + rest * metric.widest,
-        "most": most + rest * float(lengths.max()),
-        "norm": np.linalg.norm(steps, axis=0) + rest * metric.norm,
-    }
-    left = math.sqrt(max(float(metric.left @ metric.spread @ metric.left), 0.0))
-    return PerDraw(steps, rest, root), numbers, left
-
-
-class _DrawnObjective:
-    """The objective of the model with drawn weights, all draws as columns, by blocks of rows.
-
-    Parameters
-    ----------
-    model : LinearModel
-    ratios : ndarray of shape (m, n_draws)
-        W/Ŵ.
-    """
-
-    def __init__(self, model: LinearModel, ratios: FloatArray) -> None:
-        self.model, self.ratios = model, ratios
-        self.signed = model.sign[:, None] * model.features
-        self.weighted = model.weights[:, None] * self.signed
-        self.curved = model.curvature(0.0)[:, None] * self.weighted
-        step = max(1, ENTRIES // ratios.shape[1])
-        self.blocks = [slice(start, start + step) for start in range(0, len(ratios), step)]
-
-    def first_gradient(self) -> FloatArray:
-        """Return the gradients at the fitted model."""
-        model = self.model
-        found = model.vectors.T @ self.ratios
-        return np.asarray(found + (model.penalties * model.coefficients)[:, None])
-
-    def gradient(self, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients after steps, and the largest change of a score of each draw."""
-        model, z = self.model, self.model.z[:, None]
-        found = model.penalties[:, None] * (model.coefficients[:, None] + steps)
-        most = np.zeros(steps.shape[1])
-        for rows in self.blocks:
-            moved = self.signed[rows] @ steps
-            np.maximum(most, np.abs(moved).max(axis=0), out=most)
-            moved += z[rows]
-            slopes = model.loss.slope(moved)
-            slopes *= self.ratios[rows]
-            found += self.weighted[rows].T @ slopes
-        return found, most
-
-    def image(self, direction: FloatArray) -> FloatArray:
-        """Return each draw's curvature at the fitted model, times its direction."""
-        found = self.model.penalties[:, None] * direction
-        for rows in self.blocks:
-            along = self.signed[rows] @ direction
-            along *= self.ratios[rows]
-            found += self.curved[rows].T @ along
-        return found
-
-
-def _solve(drawn: _DrawnObjective, root: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return steps to the models of drawn weights, sizes of gradients left, and largest changes."""
-    # The curvature with the fitted weights preconditions the systems of all draws: their weights
-    # differ from these by the noise of the estimate.
-    inverse = root.T @ root
-    gradient = drawn.first_gradient()
-    first = np.linalg.norm(root @ gradient, axis=0)
-    steps = np.zeros_like(gradient)
-    for _ in range(NEWTON_STEPS):
-        steps -= conjugate_gradients(drawn.image, gradient, inverse, enough=1e-3)
-        gradient, most = drawn.gradient(steps)
-        size = np.linalg.norm(root @ gradient, axis=0)
-        if (size <= ENOUGH * first).all():
-            break
-    return steps, size, most
-
-
-def joint_limits(numbers: dict[str, FloatArray], delta: float) -> dict[str, float]:
-    """Return limits that another draw exceeds, in any of its numbers, with probability δ at most.
-
-    Examples
-    --------
-    >>> up = np.arange(1.0, 20.0)
-    >>> joint_limits({"a": up, "b": up[::-1]}, 0.1)
-    {'a': 19.0, 'b': 19.0}
-    >>> joint_limits({"a": up, "b": up}, 0.1)
-    {'a': 18.0, 'b': 18.0}
-    """
-    # Of a draw, the largest rank among its numbers is one number. All but δ of the draws stay below
-    # the order statistic of these, and that rank is where each number is read off.
-    ordered = {name: np.sort(one) for name, one in numbers.items()}
-    # Draws that are equal share their lowest rank: the limit is their common number.
-    ranks = [np.searchsorted(ordered[name], one) for name, one in numbers.items()]
-    largest = np.sort(np.max(ranks, axis=0))
-    rank = int(largest[order_statistic(len(largest), delta)])
-    return {name: float(line[rank]) for name, line in ordered.items()}

@@ -45,78 +45,57 @@ gradient. F itself is never computed, for all that is asked are inner products i
 
 or :math:`K / \rho` without curvature. Neither λ nor the loss's Lipschitz constant of the paper's
 Theorem 1 appears: the model's own coefficients show how well determined it is.
+
+**Refits.** Where the distribution of the perfect weights around the estimated ones is known
+asymptotically, a linear model is fitted again with weights drawn from it. Any number that follows
+from the weights exceeds the k-th smallest of B such draws with probability :math:`1 - k / (B + 1)`.
+Several numbers at once are bounded by the draws' largest rank among them: the k-th smallest of
+these ranks is where each number is read off. The refits are Newton's, all draws at once, with the
+curvature of the loss at the fitted model: each step solves its linear system by conjugate
+gradients, preconditioned by the curvature with the fitted weights. What is left of the gradient is
+counted twice, for the curvature on the way may be somewhat smaller.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unskew.numerics.joint_region import worst_norm, worst_norm_of
 from unskew.numerics.typing import FloatArray
-from unskew.theory.metrics import Ellipsoid, KernelMetric, RootMetric, top
-from unskew.theory.regions import WeightRegion
+from unskew.theory.flips import PerDraw
+from unskew.theory.models import (
+    Ellipsoid,
+    FittedModel,
+    KernelMetric,
+    KernelModel,
+    LinearModel,
+    RootMetric,
+    conjugate_gradients,
+    gram,
+    top,
+)
+from unskew.theory.regions import CellRegion, WeightRegion, order_statistic
 
 STEPS = 25
 """Trials of a neighbourhood before the curvature is given up."""
 
+ROUNDS = 4
+"""In which a smaller reach makes the remainder smaller. Any number gives a valid bound."""
 
-@dataclass(frozen=True)
-class Loss:
-    r"""A convex loss f of :math:`z = y\,h(x)`, labels being ±1, or of :math:`z = h(x) - y`.
+DRAWS = 199
+"""Of the weights, where the distribution is known; more where δ is smaller than 2 %."""
 
-    Where it has a kink, any number between its two slopes is a subgradient.
+NEWTON_STEPS = 6
 
-    Attributes
-    ----------
-    margin : bool
-        Whether it depends on y h(x) instead of h(x) − y.
-    slope : callable
-        f'(z); at a kink, either slope.
-    curvature : callable
-        Takes z and r, and returns the least average of the second derivative between z and any
-        point at a distance of at most r: the least :math:`(f'(z + \delta) - f'(z)) / \delta`.
-    most : callable
-        The same for the largest average, or a bound on it.
-    kinks : tuple of (float, float, float)
-        Each kink's place, and the slopes on its left and right.
-    lipschitz : float or None
-        The largest absolute slope; None where there is none.
-    bend : float or None
-        The largest second derivative; None for a loss with kinks.
-    """
+ENOUGH = 0.02
+"""The share of the first gradient that may be left."""
 
-    margin: bool
-    slope: Callable[[FloatArray], FloatArray]
-    curvature: Callable[[FloatArray, FloatArray], FloatArray]
-    most: Callable[[FloatArray, FloatArray], FloatArray]
-    kinks: tuple[tuple[float, float, float], ...] = ()
-    lipschitz: float | None = None
-    bend: float | None = None
-
-    def argument(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
-        """Return z."""
-        return labels * scores if self.margin else scores - labels
-
-    def bending(self, z: FloatArray, r: FloatArray) -> FloatArray:
-        """Return by how much the average second derivative within r can differ from that at z."""
-        here = self.curvature(z, np.zeros(len(z)))
-        return np.maximum(here - self.curvature(z, r), self.most(z, r) - here)
-
-    def change_of_mean(self, z: FloatArray, weights: FloatArray, moved: float) -> float:
-        """Return by how much the weighted mean loss changes at most.
-
-        ``moved`` is the root mean square by which the scores move.
-        """
-        bounds = [np.inf if self.lipschitz is None else self.lipschitz * moved]
-        if self.bend is not None:
-            slope = np.sqrt(np.average(self.slope(z) ** 2, weights=weights))
-            bounds.append(float(slope) * moved + self.bend / 2 * moved**2)
-        return float(min(bounds))
+ENTRIES = 1 << 16
+"""Of the matrices of rows and draws that are computed at once: few enough to stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -156,189 +135,351 @@ class Moves:
     penalised: bool
 
 
-@dataclass(eq=False, kw_only=True)
-class FittedModel(ABC):
-    r"""A model that is linear in features, ready to be asked how far weights can move it.
-
-    Attributes
-    ----------
-    name : str
-        Of the learner.
-    loss : Loss
-    weights : ndarray of shape (m,)
-        Of the rows on which the model depends, in the learner's units.
-    classes : ndarray or None
-        The two classes of a classifier, the second of which is 1.
-    z : ndarray of shape (m,)
-        What the loss is taken of: y h(x), or h(x) − y.
-    pulls : ndarray of shape (m,)
-        What each row adds to the gradient, in units of its features: :math:`\hat W_i f'_i`, with
-        the sign of dz/dh. W/Ŵ − 1 is what other weights change of it.
-    excess : ndarray of shape (m,)
-        ε of (4).
-    """
-
-    name: str
-    loss: Loss
-    weights: FloatArray
-    classes: Any = None
-    z: FloatArray = field(init=False)
-    pulls: FloatArray = field(init=False)
-    excess: FloatArray = field(init=False)
-    most_term: ClassVar[str]
-    """What the certificate calls the largest move of a score, and"""
-    norm_term: ClassVar[str]
-    """the norm of the change."""
-
-    @abstractmethod
-    def metric(
-        self, curvature: FloatArray, *, penalised: bool = False
-    ) -> RootMetric | KernelMetric | None:
-        """Return the metric of H with these D; None where they do not determine the model.
-
-        ``penalised`` asks for a penalty of the intercept as well, which always determines it.
-        """
-
-    @property
-    @abstractmethod
-    def judged(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The features, scores and weights of the rows at which the model is judged."""
-
-    @abstractmethod
-    def read(self, rows: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the features and scores of rows in the form of X."""
-
-    @property
-    @abstractmethod
-    def free_intercept(self) -> bool:
-        """Whether it has an intercept that is not penalised."""
-
-    @abstractmethod
-    def sharpened(self, region: WeightRegion, found: Moves) -> Moves:
-        """Return smaller moves where the region says more than how long the gradient is."""
-
-    @abstractmethod
-    def refit_changes(self, ratios: FloatArray, moves: Moves) -> FloatArray | None:
-        """Return about how the scores move with other weights, a column each; None if unknown."""
-
-    @property
-    def shares(self) -> FloatArray:
-        """The weights over their sum."""
-        return self.weights / self.weights.sum()
-
-    def curvature(self, radius: FloatArray | float) -> FloatArray:
-        """Return the least average curvature of each row's loss as far as its score may move."""
-        return self.loss.curvature(self.z, np.broadcast_to(radius, self.z.shape))
-
-    def moves(self, region: WeightRegion) -> Moves:
-        """Return how far the weights of a region can move the model."""
-        # 1) With the curvature of the loss, as far as the scores can move.
-        found = self._in_neighbourhood(region)
-        if found is not None:
-            return self.sharpened(region, found)
+def moves(model: FittedModel, region: WeightRegion) -> Moves:
+    """Return how far the weights of a region can move a model."""
+    # 1) With the curvature of the loss, as far as the scores can move; then sharper, where the
+    #    region says more than how long the gradient is.
+    found = in_neighbourhood(model, region)
+    if found is None:
         # 2) Without enough curvature, H = R alone. An intercept must then be penalised, as in the
         #    kernel K + 1; at the fitted model, that penalty has a gradient of its own.
-        found = self._trial(region, np.inf, penalised=True)
+        found = _trial(model, region, np.inf, penalised=True)
         assert found is not None  # the penalties are positive
         return found
+    if isinstance(model, LinearModel) and isinstance(region, CellRegion):
+        return first_order(model, region, found)
+    # With kinks a step does not make the gradient smaller.
+    if not region.is_single or model.loss.kinks:
+        return found
+    if isinstance(model, LinearModel):
+        return _by_a_step(model, region.least, found)
+    return _exactly(model, region.least, found)
 
-    def _in_neighbourhood(self, region: WeightRegion) -> Moves | None:
-        """Return moves that do not leave the neighbourhood whose curvature they use.
 
-        None where none is found: a wider one has less curvature, in which moves are longer.
-        """
-        radius: FloatArray = np.zeros(len(self.z))
-        least = self.curvature(np.inf)
-        for _ in range(STEPS):
-            found = self._trial(region, radius)
-            if found is None or not np.isfinite(found.reach).all():
-                return None
-            # The supposition was right: u ‖φ_i‖ ≤ r_i for all i; or the curvature is the same in
-            # any neighbourhood.
-            if (self.curvature(radius) == least).all() or (
-                found.reach <= radius * (1 + 1e-12)
-            ).all():
-                return found
-            # Somewhat further than needed, so that few trials are.
-            radius = np.maximum(radius, 1.1 * found.reach)
+def in_neighbourhood(model: FittedModel, region: WeightRegion) -> Moves | None:
+    """Return moves that do not leave the neighbourhood whose curvature they use.
+
+    None where none is found: a wider one has less curvature, in which moves are longer.
+    """
+    radius: FloatArray = np.zeros(len(model.z))
+    least = model.curvature(np.inf)
+    for _ in range(STEPS):
+        found = _trial(model, region, radius)
+        if found is None or not np.isfinite(found.reach).all():
+            return None
+        # The supposition was right: u ‖φ_i‖ ≤ r_i for all i; or the curvature is the same in any
+        # neighbourhood.
+        constant = (model.curvature(radius) == least).all()
+        if constant or (found.reach <= radius * (1 + 1e-12)).all():
+            return found
+        # Somewhat further than needed, so that few trials are.
+        radius = np.maximum(radius, 1.1 * found.reach)
+    return None
+
+
+def _trial(
+    model: FittedModel, region: WeightRegion, radius: FloatArray | float, *, penalised: bool = False
+) -> Moves | None:
+    """Return the moves if no score moves by more than the radius.
+
+    None where the curvature does not determine the model.
+    """
+    # 1) H of (1) at the least weights of the region: any other weights make it larger.
+    curvature = model.weights * region.least * model.curvature(radius)
+    metric = model.metric(curvature, penalised=penalised)
+    if metric is None:
         return None
+    # 2) The gradient is at most as long as what the weights can change of it and what the
+    #    optimiser has left; u is the larger root of (4), or that length without kinks.
+    pull, dominant = region.pull(metric)
+    length = pull + metric.gap
+    excess = float((model.weights * region.most) @ model.excess)
+    size = (length + math.sqrt(length**2 + 4 * excess)) / 2
+    # 3) The ball (2), and over the weighted sample its widest direction.
+    ball = metric.ball(size)
+    found = Moves(
+        metric=metric,
+        ball=ball,
+        ellipsoids=(ball,),
+        reach=ball.reach(model.judged[0]),
+        on_average=size * metric.widest,
+        norm=size * metric.norm,
+        left=(size - pull) * metric.widest,
+        dominant=dominant,
+        penalised=penalised and model.free_intercept,
+    )
+    # 4) Where g lies in an ellipsoid, half of it and half of the ball hold the change: (3).
+    if not isinstance(metric, RootMetric):
+        return found
+    directed = region.along(metric)
+    if directed is None:
+        return found
+    halves = directed[0] / 2, (directed[1] + metric.left) / 2
+    return _directed(model, found, metric, *halves, math.sqrt(length**2 / 4 + excess))
 
-    def _trial(
-        self, region: WeightRegion, radius: FloatArray | float, *, penalised: bool = False
-    ) -> Moves | None:
-        """Return the moves if no score moves by more than the radius.
 
-        None where the curvature does not determine the model.
-        """
-        # 1) H of (1) at the least weights of the region: any other weights make it larger.
-        curvature = self.weights * region.least * self.curvature(radius)
-        metric = self.metric(curvature, penalised=penalised)
-        if metric is None:
-            return None
-        # 2) The gradient is at most as long as what the weights can change of it and what the
-        #    optimiser has left; u is the larger root of (4), or that length without kinks.
-        pull, dominant = region.pull(metric)
-        length = pull + metric.gap
-        excess = float((self.weights * region.most) @ self.excess)
-        size = (length + math.sqrt(length**2 + 4 * excess)) / 2
-        # 3) The ball (2), and over the weighted sample its widest direction.
-        ball = metric.ball(size)
-        found = Moves(
-            metric=metric,
-            ball=ball,
-            ellipsoids=(ball,),
-            reach=ball.reach(self.judged[0]),
-            on_average=size * metric.widest,
-            norm=size * metric.norm,
-            left=(size - pull) * metric.widest,
-            dominant=dominant,
-            penalised=penalised and self.free_intercept,
-        )
-        # 4) Where g lies in an ellipsoid, half of it and half of the ball hold the change: (3).
-        if not isinstance(metric, RootMetric):
-            return found
-        directed = region.along(metric)
-        if directed is None:
-            return found
-        halves = directed[0] / 2, (directed[1] + metric.left) / 2
-        return self._directed(found, metric, *halves, math.sqrt(length**2 / 4 + excess))
+def _directed(
+    model: FittedModel,
+    found: Moves,
+    metric: RootMetric,
+    along: FloatArray,
+    centre: FloatArray,
+    half: float,
+) -> Moves:
+    """Return smaller moves where half of the step to first order is known."""
+    root, spread, features = metric.root, metric.spread, model.judged[0]
+    sum_of_both = Ellipsoid(along @ root, root.T @ centre, root, half)
+    on_average = math.sqrt(top(along @ spread @ along.T)) + half * metric.widest
+    on_average += math.sqrt(float(centre @ spread @ centre))
+    # One ellipsoid around both, for the flips; it counts if it is smaller than the ball on
+    # average, where it need not be smaller in every direction.
+    squares = metric.squares
+    inside = sum_of_both.without_rest(squares)
+    whole, sharp = (
+        float(np.sum((one.along @ squares) * one.along)) for one in (found.ball, inside)
+    )
+    return replace(
+        found,
+        ellipsoids=(inside,) if sharp < whole else found.ellipsoids,
+        reach=np.minimum(found.reach, sum_of_both.reach(features)),
+        on_average=min(found.on_average, on_average),
+    )
 
-    def _directed(
-        self,
-        found: Moves,
-        metric: RootMetric,
-        along: FloatArray,
-        centre: FloatArray,
-        half: float,
-    ) -> Moves:
-        """Return smaller moves where half of the step to first order is known."""
-        root, spread, features = metric.root, metric.spread, self.judged[0]
-        sum_of_both = Ellipsoid(along @ root, root.T @ centre, root, half)
-        on_average = math.sqrt(top(along @ spread @ along.T)) + half * metric.widest
-        on_average += math.sqrt(float(centre @ spread @ centre))
-        # One ellipsoid around both, for the flips; it counts if it is smaller than the ball on
-        # average, where it need not be smaller in every direction.
-        squares = metric.squares
-        inside = sum_of_both.without_rest(squares)
-        whole, sharp = (
-            float(np.sum((one.along @ squares) * one.along)) for one in (found.ball, inside)
-        )
-        return replace(
-            found,
-            ellipsoids=(inside,) if sharp < whole else found.ellipsoids,
-            reach=np.minimum(found.reach, sum_of_both.reach(features)),
-            on_average=min(found.on_average, on_average),
-        )
 
-    def refit_spread(
-        self, region: WeightRegion, moves: Moves, random: np.random.RandomState, number: int
-    ) -> float | None:
-        """Return the root mean square change of the predictions over draws of the weights.
+def _by_a_step(model: LinearModel, ratios: FloatArray, direct: Moves) -> Moves:
+    """Return the way of one Newton step to the model of known weights, and what is left of it.
 
-        None where the region or the loss does not allow that. It is an estimate, not a bound.
-        """
-        drawn = region.draws(random, number)
-        change = None if drawn is None else self.refit_changes(drawn, moves)
-        if change is None:
-            return None
-        return math.sqrt(float(np.average((change**2).mean(axis=1), weights=self.weights)))
+    The same bound holds at the end of the step, where the gradient is smaller.
+    """
+    # 1) The model at the end of the step, with the known weights, as if it had been fitted.
+    weights = model.weights * ratios
+    step = model.newton_step(ratios - 1, weights, model.left)
+    moved = replace(model, coefficients=model.coefficients + step, weights=weights)
+    rest = in_neighbourhood(moved, WeightRegion.from_ratios(np.ones(len(weights))))
+    if rest is None:
+        return direct
+    # 2) The whole way is at most the step and what is left of it.
+    along = model.features @ step
+    ratio = float(np.max(1 / np.maximum(ratios, 1e-300)))
+    average = math.sqrt(float(np.average(along**2, weights=model.weights)))
+    # The rest is a mean over the known weights; in the other it is at most the largest reach.
+    scale = math.sqrt(ratio * float(weights.sum() / model.weights.sum()))
+    average += min(rest.on_average * scale, float(rest.reach.max()))
+    if average >= direct.on_average:
+        return direct
+    return replace(
+        direct,
+        ellipsoids=tuple(replace(one, centre=step) for one in rest.ellipsoids),
+        reach=np.minimum(direct.reach, np.abs(along) + rest.reach),
+        on_average=average,
+        norm=min(direct.norm, float(np.linalg.norm(step)) + rest.norm),
+    )
+
+
+def _exactly(model: KernelModel, ratios: FloatArray, found: Moves) -> Moves:
+    """Return the move itself to known weights: the curvature of the squared loss is exact."""
+    metric, changes = found.metric, (ratios - 1)[:, None]
+    assert isinstance(metric, KernelMetric)
+    along = metric.refit_changes(changes, np.ones_like(changes))[:, 0]
+    # The change x of the coefficients has ρ x = −(p + D K x), p being that of the pulls.
+    moved = -(model.pulls * changes[:, 0] + metric.curvature * along) / model.penalty
+    norm = math.sqrt(max(float(moved @ along), 0.0))
+    return replace(
+        found,
+        reach=np.full_like(found.reach, math.sqrt(model.kappa) * norm),
+        on_average=math.sqrt(float(np.average(along**2, weights=model.weights))),
+        norm=norm,
+    )
+
+
+def first_order(model: LinearModel, region: CellRegion, known: Moves) -> Moves:
+    r"""Return a sharper bound over the counts of cells, or the known one if that is smaller.
+
+    Let :math:`H_0` be the curvature at the fitted model and :math:`\bar H` the average curvature on
+    the way to the model of other weights, so that :math:`\bar H \Delta = -g`. In coordinates in
+    which :math:`H_0` is the identity, :math:`\bar H = 1 + E`,
+
+    .. math:: \Delta = -g - E \Delta, \qquad g = b + \sum_C t_C v_C,                   \tag{6}
+
+    where t are the relative errors of the counts and b is what does not depend on them. So a score
+    moves by at most its first order, :math:`|x^\top b| + \max_t |\sum_C t_C\, x^\top v_C|`, which
+    is different for each row, and the remainder :math:`\lVert E \rVert\, \lVert \Delta \rVert\,
+    \lVert x \rVert`. The part of E that comes from the weights is :math:`\sum_i (\rho_i - 1) W_i
+    k_i x_i x_i^\top`, with every cell at its limit at most; the part that comes from the curvature
+    of the loss is at most :math:`\lambda_{\max}(\sum_i W_i \kappa_i x_i x_i^\top)`, where
+    :math:`\kappa_i` is by how much its average can differ from that at the fitted score, as far as
+    the score can move. That is known from the bound without this one, and then from this one.
+    """
+    errors, features, weights = region.errors, model.features, model.weights
+    here = weights * model.curvature(0.0)
+    metric = model.metric(here)
+    if metric is None:
+        return known
+    # 1) The first order, in coordinates in which the curvature is one.
+    root, spread = metric.root, metric.spread
+    sums = metric.sums(region.factors)
+    along, fixed = region.along(metric)
+    centre = metric.left + fixed
+    pull, dominant = worst_norm_of(errors, sums)
+    pull += float(np.linalg.norm(centre))
+    mapped = features @ root.T
+    lengths = np.linalg.norm(mapped, axis=1)
+    # 2) How far the model can be at all, in the same norm.
+    farthest = float(np.linalg.norm(known.ball.along @ np.linalg.inv(root), 2))
+    # 3) The remainder, which falls with the reach.
+    size = region.cells.factor[region.rows] * errors.size[region.cells.of_row[region.rows]]
+    by_weights = top(gram(mapped, here * (np.abs(region.fixed) + size)))
+    reach = known.reach
+    first = Ellipsoid(along @ root, root.T @ centre, root, 0.0).reach(features)
+    rest = np.inf
+    for _ in range(ROUNDS):
+        # ‖E‖ is at most what the weights and the loss change. By (6), ‖Δ‖ ≤ ‖g‖ + ‖E‖ ‖Δ‖, which
+        # bounds ‖Δ‖ where ‖E‖ < 1; otherwise the ball of the bound without this one does.
+        bending = weights * region.most * model.loss.bending(model.z, reach)
+        change = by_weights + (top(gram(mapped, bending)) if bending.any() else 0.0)
+        least = pull / (1 - change) if change < 1 else np.inf
+        rest = change * min(farthest, least)
+        smaller = np.minimum(reach, first + rest * lengths)
+        # Shorter ways bend less; what they bend less makes them shorter. For the squared loss,
+        # which does not bend, one round says all.
+        done = not bending.any() or (smaller > 0.98 * reach).all()
+        reach = smaller
+        if done:
+            break
+    # 4) The same as a mean over the weighted sample: in the norm of its squares, the first order
+    #    over the counts and what is fixed, and the remainder in the widest direction.
+    average = worst_norm(errors, sums @ spread @ sums.T)[0]
+    average += math.sqrt(float(centre @ spread @ centre)) + rest * metric.widest
+    sharper = Ellipsoid(along @ root, root.T @ centre, root, rest).without_rest(metric.squares)
+    known = replace(known, ellipsoids=(*known.ellipsoids, sharper), reach=reach)
+    if average >= known.on_average:
+        return known
+    return replace(
+        known,
+        on_average=average,
+        norm=min(known.norm, (pull + rest) * metric.norm),
+        left=math.sqrt(float(metric.left @ spread @ metric.left)),
+        dominant=dominant,
+    )
+
+
+def refit_spread(
+    model: FittedModel,
+    region: WeightRegion,
+    found: Moves,
+    random: np.random.RandomState,
+    number: int,
+) -> float | None:
+    """Return the root mean square change of the predictions over draws of the weights.
+
+    None where the region or the loss does not allow that. It is an estimate, not a bound.
+    """
+    ratios, metric = region.draws(random, number), found.metric
+    if ratios is None:
+        return None
+    if isinstance(model, KernelModel) and model.free_intercept:
+        change = model.support_vector_moves(ratios)
+    elif isinstance(model, KernelModel) and isinstance(metric, KernelMetric) and metric.has_factor:
+        own = (model.weights * model.curvature(0.0) / metric.curvature)[:, None]
+        change = metric.refit_changes(ratios - 1, own * ratios)
+    elif isinstance(model, LinearModel) and model.loss.bend is not None:  # to first order
+        change = model.features @ model.newton_step(ratios - 1, model.weights, 0.0)
+    else:
+        return None
+    return math.sqrt(float(np.average((change**2).mean(axis=1), weights=model.weights)))
+
+
+def refits_with_draws(
+    model: LinearModel, region: WeightRegion, delta: float, random: np.random.RandomState
+) -> tuple[PerDraw, dict[str, FloatArray], float] | None:
+    """Fit the model again with draws of the weights; None where it has too little curvature.
+
+    Returns which rows flip in each draw; for each draw, the root mean square of the scores' changes
+    over the weighted sample ("average"), the largest of them in the sample ("most") and the "norm"
+    of the coefficients' change; and the part of the average that comes from the optimiser.
+    """
+    if model.loss.bend is None:
+        return None
+    metric = model.metric(model.weights * model.curvature(0.0))
+    drawn = region.draws(random, max(DRAWS, math.ceil(4 / delta) - 1))
+    if metric is None or drawn is None:
+        return None
+    root, squares = metric.root, metric.squares
+    steps, size, most = _refit(model, drawn, root)
+    # What is left of the gradient moves a model by its length in H⁻¹, where H has the curvature at
+    # the fitted model; twice that, for the curvature on the way may be smaller.
+    rest = 2 * size
+    if not np.isfinite(steps).all() or not np.isfinite(rest).all():
+        return None
+    lengths = np.linalg.norm(model.features @ root.T, axis=1)
+    moved = np.einsum("ib,ij,jb->b", steps, squares, steps, optimize=True)
+    numbers = {
+        "average": np.sqrt(np.maximum(moved, 0.0)) + rest * metric.widest,
+        "most": most + rest * float(lengths.max()),
+        "norm": np.linalg.norm(steps, axis=0) + rest * metric.norm,
+    }
+    left = math.sqrt(max(float(metric.left @ metric.spread @ metric.left), 0.0))
+    return PerDraw(steps, rest, root), numbers, left
+
+
+def _refit(
+    model: LinearModel, ratios: FloatArray, root: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return steps to the models of weights W/Ŵ, sizes of gradients left, and largest changes."""
+    signed, z = model.sign[:, None] * model.features, model.z[:, None]
+    weighted, curvature = model.weights[:, None] * signed, model.curvature(0.0)[:, None]
+    size = max(1, ENTRIES // ratios.shape[1])
+    blocks = [slice(start, start + size) for start in range(0, len(ratios), size)]
+
+    def gradient(
+        steps: FloatArray,
+        start: FloatArray | float,
+        slope: Callable[[FloatArray, slice], FloatArray],
+    ) -> FloatArray:
+        """Return Σ W φ s + R (start + step), with slopes s of the scores' changes."""
+        found = model.penalties[:, None] * (steps + start)
+        for rows in blocks:
+            slopes = slope(signed[rows] @ steps, rows)
+            slopes *= ratios[rows]
+            found += weighted[rows].T @ slopes
+        return found
+
+    def image(direction: FloatArray) -> FloatArray:
+        """Return each draw's curvature at the fitted model, times its direction."""
+        return gradient(direction, 0.0, lambda moved, rows: curvature[rows] * moved)
+
+    # The curvature with the fitted weights preconditions the systems of all draws: their weights
+    # differ from these by the noise of the estimate.
+    inverse, theta = root.T @ root, model.coefficients[:, None]
+    steps = np.zeros((len(theta), ratios.shape[1]))
+    first: FloatArray = model.vectors.T @ ratios + model.penalties[:, None] * theta
+    left = first
+    for _ in range(NEWTON_STEPS):
+        steps -= conjugate_gradients(image, left, inverse, enough=1e-3)
+        left = gradient(steps, theta, lambda moved, rows: model.loss.slope(moved + z[rows]))
+        sizes, before = (np.linalg.norm(root @ one, axis=0) for one in (left, first))
+        if (sizes <= ENOUGH * before).all():
+            break
+    most = np.max([np.abs(signed[rows] @ steps).max(axis=0) for rows in blocks], axis=0)
+    return steps, sizes, most
+
+
+def joint_limits(numbers: dict[str, FloatArray], delta: float) -> dict[str, float]:
+    """Return limits that another draw exceeds, in any of its numbers, with probability δ at most.
+
+    Examples
+    --------
+    >>> up = np.arange(1.0, 20.0)
+    >>> joint_limits({"a": up, "b": up[::-1]}, 0.1)
+    {'a': 19.0, 'b': 19.0}
+    >>> joint_limits({"a": up, "b": up}, 0.1)
+    {'a': 18.0, 'b': 18.0}
+    """
+    # Of a draw, the largest rank among its numbers is one number. All but δ of the draws stay below
+    # the order statistic of these, and that rank is where each number is read off.
+    ordered = {name: np.sort(one) for name, one in numbers.items()}
+    # Draws that are equal share their lowest rank: the limit is their common number.
+    ranks = [np.searchsorted(ordered[name], one) for name, one in numbers.items()]
+    largest = np.sort(np.max(ranks, axis=0))
+    rank = int(largest[order_statistic(len(largest), delta)])
+    return {name: float(line[rank]) for name, line in ordered.items()}

@@ -3,7 +3,7 @@ r"""Regions in which the perfect weights lie, and how far they can pull a fitted
 Row i adds a vector :math:`v_i` to the gradient of the objective, so that with weights W instead of
 :math:`\hat W` the gradient is :math:`\sum_i (W_i / \hat W_i - 1) v_i` plus what the optimiser has
 left. A region bounds the norm of the sum over all weights in it (:meth:`WeightRegion.pull`), in
-whatever metric (:mod:`unskew.theory.metrics`). There are four of them.
+whatever metric (:mod:`unskew.theory.models`). There are four of them.
 
 - One known weighting.
 - **The counts of cells.** A cell weighter's weights are ratios of counts. Given the population, the
@@ -44,7 +44,7 @@ from unskew.theory.assumption_tests import (
 from unskew.theory.bound import not_covered
 from unskew.theory.cell_bounds import PARTITION
 from unskew.theory.flips import PopulationSource
-from unskew.theory.metrics import KernelMetric, RootMetric
+from unskew.theory.models import KernelMetric, RootMetric
 from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
 from unskew.weighters.inductive import InductiveWeighter
