@@ -197,21 +197,12 @@ def intervals(
     halves = np.array([half_width(*one[:2], level, one[2]) for one in triples])
     factor: FloatArray = np.asarray(student.ppf(0.5 + level / 2, variance.degrees))
     of_population = variance.parts.get("population", np.zeros(len(point)))
+    one_by_one = (variance.clustering == 1) & (doubts == 0)
+    numbers = point, errors, halves, factor, sizes, variance.skewness, of_population, one_by_one
     is_share, ends = target.outcome.is_share, []
-    for number in range(len(point)):
-        made = Uncertainty(
-            point=float(point[number]),
-            error=float(errors[number]),
-            half=float(halves[number]),
-            factor=float(factor[number]),
-            level=level,
-            size=float(sizes[number]),
-            skewness=float(variance.skewness[number]),
-            of_population=float(of_population[number]),
-            one_by_one=bool(variance.clustering[number] == 1 and doubts[number] == 0),
-            replicated=variance.replicated,
-            is_share=is_share,
-        )
+    rest: dict[str, Any] = {"level": level, "replicated": variance.replicated, "is_share": is_share}
+    for number, each in enumerate(zip(*numbers, strict=True)):
+        made = Uncertainty(*each, **rest)
         ends.append(target.interval(number, weights, made))
         if target.statistic.is_of_shares and not variance.replicated:
             errors[number] = (ends[-1][1] - ends[-1][0]) / (2 * made.factor)
@@ -224,8 +215,7 @@ def _own_notes(target: Target, variance: VarianceParts) -> list[tuple[str, ...]]
     """Return what to know of the interval of each number."""
     found: list[tuple[str, ...]] = [()] * len(target.labels)
     for number, label in enumerate(target.labels):
-        where = [str(part) for part in label if part is not None]
-        of = f" ({listing(where)})" if where else ""
+        of = _in_brackets(label)
         if variance.degrees[number] < 1:
             found[number] += (f"One row or cluster has no variance, and no interval{of}.",)
         elif variance.heavy[number] and not (
@@ -290,40 +280,29 @@ def _warn_of_few_rows(found: dict[Any, Estimate]) -> None:
     few = {label: one for label, one in found.items() if one.effective_sample_size < FEW_ROWS}
     if few:
         label, one = min(few.items(), key=lambda pair: pair[1].effective_sample_size)
-        where = [str(part) for part in label if part is not None]
-        of = f" ({listing(where)})" if where else ""
+        size = f"{one.effective_sample_size:.1f}{_in_brackets(label)}"
         warn_caller(
             EstimateWarning(
-                f"The effective sample size is {one.effective_sample_size:.1f}{of}: with "
-                f"fewer than {FEW_ROWS}, intervals rest on few rows, and are wide."
+                f"The effective sample size is {size}: with fewer than {FEW_ROWS}, intervals rest "
+                "on few rows, and are wide."
             )
         )
+
+
+def _in_brackets(label: tuple[Any, ...]) -> str:
+    return f" ({listing([str(part) for part in label])})" if label else ""
 
 
 def _shown(
     target: Target, weighed: Weighed, found: dict[Any, Estimate], notes: tuple[str, ...]
 ) -> Estimate | Estimates:
     """Return one estimate, or several under the labels that distinguish them."""
-    from dataclasses import replace
-
-    if target.groups is None and target.outcome.classes is None:
-        only = next(iter(found.values()))
+    names = tuple(target.names)
+    if not names:
+        (only,) = found.values()
         return replace(only, notes=(*only.notes, *notes))
-    names = []
-    if target.groups is not None:
-        names.append(target.groups.column)
-        notes += _groups_elsewhere(target, weighed)
-    if target.outcome.classes is not None:
-        names.append("class")
-    plain = {
-        label
-        if len(names) > 1
-        else next(part for part in label if part is not None)
-        if any(part is not None for part in label)
-        else None: one
-        for label, one in found.items()
-    }
-    return Estimates(plain, tuple(names), notes)
+    plain = {label if len(names) > 1 else label[0]: one for label, one in found.items()}
+    return Estimates(plain, names, notes + _groups_elsewhere(target, weighed))
 
 
 def _groups_elsewhere(target: Target, weighed: Weighed) -> tuple[str, ...]:

@@ -437,14 +437,12 @@ def checked_odds(odds: ArrayLike) -> list[float]:
         raise ParameterError(f"odds must be numbers of at least 1; got {odds!r}.") from error
     if factors.ndim != 1 or not len(factors):
         raise ParameterError(f"odds must be a number or a list of numbers; got {odds!r}.")
-    wrong = factors[~(np.isfinite(factors) & (factors >= 1.0))]
+    wrong = factors[~((factors >= 1.0) & (factors <= MOST_ODDS))]
     if len(wrong):
         raise ParameterError(
-            f"odds must be at least 1 and finite: the factor by which odds of selection may be "
-            f"off, in either direction; got {wrong[0]:g}."
+            f"odds must be at least 1 and at most {MOST_ODDS:,.0f}: the factor by which odds of "
+            f"selection may be off, in either direction; got {wrong[0]:g}."
         )
-    if (factors > MOST_ODDS).any():
-        raise ParameterError(f"odds must be at most {MOST_ODDS:,.0f}; got {factors.max():g}.")
     return sorted({float(one) for one in factors})
 
 
@@ -487,17 +485,15 @@ def _bounds(
 def _interval_reaches(rows: list[OddsBounds], value: float, threshold: float) -> float:
     """Return the odds at which the interval reaches the threshold, between those of the rows."""
     side, sign = (1, 1.0) if value < threshold else (0, -1.0)
-    before: tuple[float, float] | None = None
-    for row in rows:
-        short = sign * (threshold - row.best_interval[side])
-        if short <= 0:
-            if before is None:
-                return 1.0
-            part = before[1] / (before[1] - short)
-            logs = np.log([before[0], row.odds])
-            return float(np.exp(logs[0] + part * (logs[1] - logs[0])))
-        before = (row.odds, short)
-    return float("inf")
+    short = np.array([sign * (threshold - row.best_interval[side]) for row in rows])
+    if short.min() > 0:
+        return float("inf")
+    place = int(np.argmax(short <= 0))
+    if place == 0:
+        return 1.0
+    (far, near), logs = short[place - 1 : place + 1], np.log([row.odds for row in rows])
+    part = far / (far - near)
+    return float(np.exp(logs[place - 1] + part * (logs[place] - logs[place - 1])))
 
 
 def _survey_bias(hidden: HiddenSelection, found: Estimate) -> SurveyBias | None:

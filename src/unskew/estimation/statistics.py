@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -55,7 +56,6 @@ class Uncertainty(NamedTuple):
     """Half the length of the symmetric interval, a bias that is allowed for included."""
     factor: float
     """How many standard errors that is without such a bias."""
-    level: float
     size: float
     """The effective sample size."""
     skewness: float
@@ -63,6 +63,7 @@ class Uncertainty(NamedTuple):
     """The part of the variance that comes from the population's rows."""
     one_by_one: bool
     """Whether rows were drawn one by one, and no bias is allowed for."""
+    level: float
     replicated: bool
     """Whether the error is that of replicates."""
     is_share: bool
@@ -203,11 +204,19 @@ class Target:
         return Entries(np.concatenate(rows), columns)
 
     @cached_property
-    def labels(self) -> list[Any]:
-        """The domain and the class of each number."""
-        groups = [None] if self.groups is None else self.groups.labels
-        classes = [None] if self.outcome.classes is None else list(self.outcome.classes)
-        return [(group, one) for group in groups for one in classes]
+    def names(self) -> dict[str, Sequence[Any]]:
+        """What distinguishes the numbers, and which there are: domains, classes, both or none."""
+        found: dict[str, Sequence[Any]] = {}
+        if self.groups is not None:
+            found[self.groups.column] = self.groups.labels
+        if self.outcome.classes is not None:
+            found["class"] = list(self.outcome.classes)
+        return found
+
+    @cached_property
+    def labels(self) -> list[tuple[Any, ...]]:
+        """The domain and the class of each number, as far as there are several."""
+        return list(product(*self.names.values()))
 
     def plain(self) -> Target:
         """Return the same numbers without models."""

@@ -14,10 +14,12 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -46,15 +48,21 @@ Train = Callable[[Any, Any, "FloatArray | None"], Any]
 """Fits the learner on rows and labels with these weights, or with none."""
 
 
-class Weighting(NamedTuple):
-    """A way of weighting the sample, by a power of some weights."""
+class Candidate(NamedTuple):
+    """A way of weighting the sample by a power of some weights, and what comes of it."""
 
     name: str
     power: float
-    weights: FloatArray | None
+    weights: FloatArray | None = None
     """Of all rows; None is not weighting."""
     of_training: Sequence[FloatArray] = ()
     """Of the training rows of each fold, where they differ from those of all rows."""
+    loss: float = float("nan")
+    """The importance-weighted, cross-validated loss of the learner."""
+    change: float = 0.0
+    """By how much it differs from that of not weighting."""
+    change_error: float = 0.0
+    """The standard error of the change."""
 
     def of_fold(self, number: int, training: IntArray) -> FloatArray | None:
         """Return the weights of a fold's training rows."""
@@ -64,42 +72,20 @@ class Weighting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A candidate's loss on the population, as estimated.
-
-    Attributes
-    ----------
-    name : str
-    power : float
-        The exponent of its weights.
-    loss : float
-        The importance-weighted, cross-validated loss.
-    change, change_error : float
-        By how much it differs from that of not weighting, and the standard error.
-    """
-
-    name: str
-    power: float
-    loss: float
-    change: float
-    change_error: float
-
-
-@dataclass(frozen=True)
 class Strength:
     """The candidate that was chosen for a learner, and why.
 
     Attributes
     ----------
-    scores : tuple of Scored
+    scores : tuple of Candidate
         Not weighting first.
-    chosen : Scored
+    chosen : Candidate
     loss : str
         What was compared.
     """
 
-    scores: tuple[Scored, ...]
-    chosen: Scored
+    scores: tuple[Candidate, ...]
+    chosen: Candidate
     loss: str
 
     def __str__(self) -> str:
@@ -124,7 +110,7 @@ def choose_power(
     train: Train,
     X: Any,
     y: Any,
-    candidates: Sequence[Weighting],
+    candidates: Sequence[Candidate],
     evaluation: FloatArray,
     *,
     scoring: Any = None,
@@ -139,7 +125,7 @@ def choose_power(
     train : callable
         Fits it.
     X, y : the sample
-    candidates : list of Weighting
+    candidates : list of Candidate
     evaluation : ndarray of shape (n_rows,)
         Weights under which losses are averaged.
     scoring : str or callable, optional
@@ -151,8 +137,7 @@ def choose_power(
     from joblib import Parallel, delayed
 
     if len(candidates) == 1:  # the weights are equal
-        only = Scored(NOT_WEIGHTING, 0.0, float("nan"), 0.0, 0.0)
-        return Strength((only,), only, "")
+        return Strength((candidates[0],), candidates[0], "")
     name, rows = row_loss(learner)
     scorer = None if scoring is None else get_scorer(scoring)
 
@@ -180,7 +165,7 @@ def choose_power(
     return Strength(scores, _best(scores), name if scorer is None else f"negative {scoring}")
 
 
-def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Weighting]:
+def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Candidate]:
     """Return not weighting and, unless the weights are equal, the weights and their square roots.
 
     Parameters
@@ -191,12 +176,12 @@ def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Weighting
         Its weights, and the design weights that they include.
     """
     even = None if np.ptp(design) == 0 else tempered(base, design, 0.0)
-    flat = Weighting(NOT_WEIGHTING, 0.0, even)
+    flat = Candidate(NOT_WEIGHTING, 0.0, even)
     ratio = base[design > 0] / design[design > 0]
     if np.ptp(ratio) <= 1e-12 * ratio.max():
         return [flat]
-    root = Weighting(f"{name} to the power ½", 0.5, tempered(base, design, 0.5))
-    return [flat, root, Weighting(name, 1.0, base)]
+    root = Candidate(f"{name} to the power ½", 0.5, tempered(base, design, 0.5))
+    return [flat, root, Candidate(name, 1.0, base)]
 
 
 class LeafTrees(NamedTuple):
@@ -222,7 +207,7 @@ class LeafTrees(NamedTuple):
                 found.append(cls(weighter, parts, questions))
         return found
 
-    def weighting(self) -> Weighting | None:
+    def weighting(self) -> Candidate | None:
         """Return the leaf weights, once the questions are answered; None where there are none."""
         solved = []
         for part, answer in zip(self.parts, self.questions, strict=True):
@@ -232,7 +217,7 @@ class LeafTrees(NamedTuple):
                 return None
             solved.append(raw * scale_to_total(raw, float(len(part))))
         name = f"TreeWeights({self.weighter.min_samples_leaf})"
-        return Weighting(name, 1.0, solved[-1], solved[:-1])
+        return Candidate(name, 1.0, solved[-1], solved[:-1])
 
 
 def split(learner: Any, y: Any, seed: int, n_folds: int = N_FOLDS) -> list[Fold]:
@@ -247,15 +232,16 @@ def split(learner: Any, y: Any, seed: int, n_folds: int = N_FOLDS) -> list[Fold]
     return list(KFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(labels))))
 
 
-def _scored(candidate: Weighting, loss: FloatArray, flat: FloatArray, weight: FloatArray) -> Scored:
-    share = weight / weight.sum()
-    change = loss - flat
+def _scored(
+    candidate: Candidate, loss: FloatArray, flat: FloatArray, weight: FloatArray
+) -> Candidate:
+    share, change = weight / weight.sum(), loss - flat
     mean = float(share @ change)
     error = float(np.sqrt(np.square(share * (change - mean)).sum()))
-    return Scored(candidate.name, candidate.power, float(share @ loss), mean, error)
+    return candidate._replace(loss=float(share @ loss), change=mean, change_error=error)
 
 
-def _best(scores: tuple[Scored, ...]) -> Scored:
+def _best(scores: tuple[Candidate, ...]) -> Candidate:
     """Return the candidate with the least loss, if it is better by one standard error."""
     best = min(scores, key=lambda one: one.loss)
     return best if best.change < -best.change_error else scores[0]
@@ -293,17 +279,23 @@ def row_loss(learner: Any) -> tuple[str, RowLoss]:
             return "log loss", _log_loss
         if hasattr(learner, "decision_function"):
             return "hinge loss", _hinge_loss
-        return "error rate", _zero_one
+        return "error rate", partial(_loss_of_prediction, "error rate")
     last = learner.steps[-1][1] if hasattr(learner, "steps") else learner
-    declared = str(getattr(last, "loss", ""))
-    name = type(last).__name__
+    declared, family = str(getattr(last, "loss", "")), type(last).__name__
+    name = "squared error"
     if declared == "absolute_error":
-        return "absolute error", _absolute
-    if declared == "poisson" or name == "PoissonRegressor":
-        return "Poisson deviance", _poisson
-    if declared == "gamma" or name == "GammaRegressor":
-        return "gamma deviance", _gamma
-    return "squared error", _squared
+        name = "absolute error"
+    elif declared == "poisson" or family == "PoissonRegressor":
+        name = "Poisson deviance"
+    elif declared == "gamma" or family == "GammaRegressor":
+        name = "gamma deviance"
+    return name, partial(_loss_of_prediction, name)
+
+
+def _loss_of_prediction(name: str, model: Any, X: Any, y: Any) -> FloatArray:
+    truth, found = np.asarray(y), np.asarray(model.predict(X))
+    losses = np.asarray(LOSSES[name](truth, found.reshape(truth.shape)), dtype=float)
+    return losses.reshape(len(losses), -1).sum(axis=1)
 
 
 def _log_loss(model: Any, X: Any, y: Any) -> FloatArray:
@@ -318,49 +310,34 @@ def _log_loss(model: Any, X: Any, y: Any) -> FloatArray:
 def _hinge_loss(model: Any, X: Any, y: Any) -> FloatArray:
     scores = np.asarray(model.decision_function(X), dtype=float)
     if scores.ndim > 1:
-        return _zero_one(model, X, y)
+        return _loss_of_prediction("error rate", model, X, y)
     sign = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
     return np.maximum(1.0 - sign * scores, 0.0)
 
 
-def _zero_one(model: Any, X: Any, y: Any) -> FloatArray:
-    return (np.asarray(model.predict(X)) != np.asarray(y)).astype(float)
+def _difference(y: Any, prediction: Any) -> FloatArray:
+    return np.asarray(y, dtype=np.float64) - np.asarray(prediction, dtype=np.float64)
 
 
-def _errors(model: Any, X: Any, y: Any) -> FloatArray:
-    truth = np.asarray(y, dtype=float)
-    found = np.asarray(model.predict(X), dtype=float).reshape(truth.shape)
-    return (found - truth).reshape(len(truth), -1)
+def _poisson(y: Any, prediction: Any) -> FloatArray:
+    found = np.maximum(np.asarray(prediction, dtype=float), 1e-12)
+    return 2 * (xlogy(y, y / found) - y + found)
 
 
-def _squared(model: Any, X: Any, y: Any) -> FloatArray:
-    return np.square(_errors(model, X, y)).sum(axis=1)
+def _gamma(y: Any, prediction: Any) -> FloatArray:
+    ratio = np.maximum(y, 1e-12) / np.maximum(np.asarray(prediction, dtype=float), 1e-12)
+    return 2 * (ratio - 1 - np.log(ratio))
 
 
-def _absolute(model: Any, X: Any, y: Any) -> FloatArray:
-    return np.abs(_errors(model, X, y)).sum(axis=1)
-
-
-def _poisson(model: Any, X: Any, y: Any) -> FloatArray:
-    truth = np.asarray(y, dtype=float)
-    found = np.maximum(np.asarray(model.predict(X), dtype=float), 1e-12)
-    ratio = np.where(truth > 0, truth / found, 1.0)
-    return 2 * (truth * np.log(ratio) - truth + found)
-
-
-def _gamma(model: Any, X: Any, y: Any) -> FloatArray:
-    truth = np.maximum(np.asarray(y, dtype=float), 1e-12)
-    found = np.maximum(np.asarray(model.predict(X), dtype=float), 1e-12)
-    return 2 * (truth / found - 1 - np.log(truth / found))
-
-
-Loss = Callable[[Any, Any], ArrayLike]
-
-_LOSSES: Mapping[str, Loss] = {
-    "squared": lambda y, prediction: _difference(y, prediction) ** 2,
-    "absolute": lambda y, prediction: np.abs(_difference(y, prediction)),
-    "zero-one": lambda y, prediction: y != prediction,
+LOSSES: Mapping[str, Callable[[Any, Any], Any]] = {
+    "squared error": lambda y, prediction: _difference(y, prediction) ** 2,
+    "absolute error": lambda y, prediction: np.abs(_difference(y, prediction)),
+    "error rate": lambda y, prediction: y != prediction,
+    "Poisson deviance": _poisson,
+    "gamma deviance": _gamma,
 }
+"""Losses of labels and predictions, a number for each row."""
+RISKS = {"squared": "squared error", "absolute": "absolute error", "zero-one": "error rate"}
 
 
 def weighted_risk(
@@ -368,7 +345,7 @@ def weighted_risk(
     y_pred: ArrayLike,
     weights: ArrayLike,
     *,
-    loss: Literal["squared", "absolute", "zero-one"] | Loss = "squared",
+    loss: Literal["squared", "absolute", "zero-one"] | Callable[[Any, Any], Any] = "squared",
 ) -> float:
     r"""Return the weighted mean loss, an estimate of the risk on the population.
 
@@ -402,9 +379,9 @@ def weighted_risk(
     if not len(truth):
         raise InputError("y_true is empty; give at least one row.")
     vector = check_weights(weights, name="weights", n_rows=len(truth))
-    function = _LOSSES.get(loss) if isinstance(loss, str) else loss
+    function = LOSSES.get(RISKS.get(loss, "")) if isinstance(loss, str) else loss
     if not callable(function):
-        raise ParameterError(f"loss must be one of {sorted(_LOSSES)} or a function; got {loss!r}.")
+        raise ParameterError(f"loss must be one of {sorted(RISKS)} or a function; got {loss!r}.")
     try:
         losses: NDArray[Any] = np.asarray(function(truth, prediction), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -417,7 +394,3 @@ def weighted_risk(
         row = int(np.flatnonzero(~np.isfinite(losses))[0])
         raise InputError(f"The loss of row {row} is {losses[row]}; y_true or y_pred is not finite.")
     return float(np.average(losses, weights=vector / vector.max()))
-
-
-def _difference(y: Any, prediction: Any) -> NDArray[np.float64]:
-    return np.asarray(y, dtype=np.float64) - np.asarray(prediction, dtype=np.float64)

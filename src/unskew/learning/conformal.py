@@ -75,14 +75,6 @@ class ConformalSplit(NamedTuple):
     scores: ScoreDistribution
 
 
-class NewRows(NamedTuple):
-    """Rows to predict: their weights and cells, and from which coverage on nothing is known."""
-
-    own: FloatArray
-    cells: IntArray | None
-    finite_up_to: FloatArray
-
-
 class Conformal(MetaEstimatorMixin, WithParameters, ABC):
     """Calibrates a learner's predictions on rows that it has not seen.
 
@@ -199,7 +191,12 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         X, y, sample_weight = named_columns_apart(X, y, sample_weight)
         with pipelines_go_inside(X, name):
             given = as_rows(X, name="X")
-        labels = self._labels(checked_labels(y, len(given)))
+        labels = checked_labels(y, len(given))
+        if labels.ndim != 1:
+            raise InputError(
+                f"y has {labels.shape[1]} columns, and may have one. Fit one for each."
+            )
+        labels = self._labels(labels)
         design = None
         if sample_weight is not None:
             design = check_design(sample_weight, name="sample_weight", n_rows=len(given))
@@ -308,45 +305,46 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
     def _crossed(self) -> CrossedScores:
         return CrossedScores([part.scores for part in self.parts_])
 
-    def _new_rows(self, X: Any, coverage: float) -> NewRows:
-        """Weigh and locate rows to predict."""
+    def _new_rows(self, X: Any, coverage: float) -> tuple[FloatArray, IntArray | None]:
+        """Return weights and cells of rows to predict; say of how many nothing is known."""
         check_is_fitted(self)
         if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < coverage < 1:
             raise ParameterError(f"coverage must lie between 0 and 1, as 0.9 does; got {coverage}.")
         n_rows = len(as_rows(X, name="X"))
         own = np.mean([_weigh(part.weighter, X, n_rows) for part in self.parts_], axis=0)
-        first = self.parts_[0]
-        if first.cells is not None:
+        first, total, cells = self.parts_[0], self._crossed.total, None
+        if first.cells is None:
+            finite_up_to = np.divide(total, total + own, out=0 * own, where=total + own > 0)
+        else:
             cells = first.cells._locate(X)
-            return NewRows(own, cells, first.scores.finite_up_to(own, cells))
-        total = self._crossed.total
-        whole = total + own
-        finite = np.divide(total, whole, out=np.zeros(n_rows), where=whole > 0)
-        return NewRows(own, None, finite)
+            finite_up_to = first.scores.finite_up_to(own, cells)
+        infinite = finite_up_to < coverage * (1 - ROUNDING)
+        self.infinite_share_: float = float(infinite.mean()) if n_rows else 0.0
+        if infinite.any():
+            self._warn_of_infinite(own, finite_up_to, coverage, in_cells=cells is not None)
+        return own, cells
 
-    def _report_infinite(self, infinite: BoolArray, new: NewRows, coverage: float) -> None:
-        """Set the share of rows of which nothing is known, and explain it."""
-        self.infinite_share_ = float(infinite.mean()) if len(infinite) else 0.0
-        if not infinite.any():
-            return
-        least = np.floor(1e4 * new.finite_up_to.min()) / 1e4
+    def _warn_of_infinite(
+        self, own: FloatArray, finite_up_to: FloatArray, coverage: float, *, in_cells: bool
+    ) -> None:
         text = (
             f"{self.infinite_share_:.1%} of the {self._nothing_known}: with coverage {coverage:g}, "
             "the calibration rows say nothing of these rows. "
         )
-        if new.cells is None:
-            text += (
-                "For a row of weight w the coverage can be at most W / (W + w), where "
-                f"W = {self._crossed.total:.4g} is the sum of the calibration rows' weights. The "
-                f"largest weight of these rows is {new.own.max():.4g}, so {least:.4f} can be had "
-                "for all. Or give more rows where the sample has few, or cap the weights, at the "
-                "price of the guarantee: Tempered(weighter, max_weight=20)."
-            )
-        else:
+        if in_cells:
             needed = int(np.ceil(coverage / (1 - coverage) * (1 - 1e-9)))
             text += (
                 f"Their cells hold too little: {needed} calibration rows of equal weights are "
                 "needed in each. Use larger cells."
+            )
+        else:
+            least = np.floor(1e4 * finite_up_to.min()) / 1e4
+            text += (
+                "For a row of weight w the coverage can be at most W / (W + w), where "
+                f"W = {self._crossed.total:.4g} is the sum of the calibration rows' weights. The "
+                f"largest weight of these rows is {own.max():.4g}, so {least:.4f} can be had "
+                "for all. Or give more rows where the sample has few, or cap the weights, at the "
+                "price of the guarantee: Tempered(weighter, max_weight=20)."
             )
         warn_caller(InfiniteIntervalWarning(text, self.infinite_share_))
 
@@ -455,10 +453,6 @@ class ConformalClassifier(ClassifierMixin, Conformal):
             )
 
     def _labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        if labels.ndim != 1:
-            raise InputError(
-                f"y has {labels.shape[1]} columns; a set holds classes of one. Fit one for each."
-            )
         try:
             check_classification_targets(labels)
         except ValueError as error:
@@ -508,15 +502,11 @@ class ConformalClassifier(ClassifierMixin, Conformal):
             If there are such rows; it says why, and with which coverage there are none.
         """
         X = in_fitted_order(self, X)
-        new = self._new_rows(X, coverage)
+        own, cells = self._new_rows(X, coverage)
         scores = [self._class_scores(part.model, X) for part in self.parts_]
-        infinite = new.finite_up_to < coverage * (1 - ROUNDING)
         if len(scores) == 1:
-            most = self.parts_[0].scores.quantile(coverage, new.own, new.cells)
-            sets = scores[0] <= most[:, None]
-        else:
-            crossed = self._crossed
-            below = sum(crossed.mass_below(fold, one) for fold, one in enumerate(scores))
-            sets = below < crossed.wanted(coverage, new.own)[:, None]
-        self._report_infinite(infinite, new, coverage)
-        return np.asarray(sets)
+            most = self.parts_[0].scores.quantile(coverage, own, cells)
+            return np.asarray(scores[0] <= most[:, None])
+        crossed = self._crossed
+        below = sum(crossed.mass_below(fold, one) for fold, one in enumerate(scores))
+        return np.asarray(below < crossed.wanted(coverage, own)[:, None])

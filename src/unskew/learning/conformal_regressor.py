@@ -225,10 +225,6 @@ class ConformalRegressor(RegressorMixin, Conformal):
             )
 
     def _labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        if labels.ndim != 1:
-            raise InputError(
-                f"y has {labels.shape[1]} columns; an interval is of one number. Fit one for each."
-            )
         try:
             return labels.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -276,19 +272,18 @@ class ConformalRegressor(RegressorMixin, Conformal):
             If there are such rows; it says why, and with which coverage there are none.
         """
         X = in_fitted_order(self, X)
-        new = self._new_rows(X, coverage)
+        own, cells = self._new_rows(X, coverage)
         bands = [part.model.band(X) for part in self.parts_]
         if len(bands) == 1:
             lower, upper, scale = bands[0]
-            widths = self.parts_[0].scores.quantile(coverage, new.own, new.cells)
+            widths = self.parts_[0].scores.quantile(coverage, own, cells)
             lower, upper = lower - scale * widths, upper + scale * widths
         else:
             lowers, uppers, scales = np.array(bands).swapaxes(0, 1)
             crossed = self._crossed
-            upper = crossed.quantile(coverage, new.own, uppers, scales)
-            lower = -crossed.quantile(coverage, new.own, -lowers, scales)
+            upper = crossed.quantile(coverage, own, uppers, scales)
+            lower = -crossed.quantile(coverage, own, -lowers, scales)
         # Calibration can take more from a band than it has: what is left is its middle.
         crossing = np.flatnonzero(lower > upper)
         lower[crossing] = upper[crossing] = (lower[crossing] + upper[crossing]) / 2
-        self._report_infinite(np.isinf(upper), new, coverage)
         return np.column_stack([lower, upper])

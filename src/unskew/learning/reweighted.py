@@ -328,8 +328,7 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
         chosen = self.strength_.chosen
         self.chosen_, self.power_ = chosen.name, chosen.power
         self.choice_scores_ = {one.name: one.loss for one in self.strength_.scores}
-        winner = next(one for one in candidates if one.name == chosen.name)
-        return np.ones(len(base)) if winner.weights is None else winner.weights
+        return np.ones(len(base)) if chosen.weights is None else chosen.weights
 
     @property
     def classes_(self) -> NDArray[Any]:
