@@ -48,7 +48,7 @@ Train = Callable[[Any, Any, "FloatArray | None"], Any]
 """Fits the learner on rows and labels with these weights, or with none."""
 
 
-class Candidate(NamedTuple):
+class Weighting(NamedTuple):
     """A way of weighting the sample by a power of some weights, and what comes of it."""
 
     name: str
@@ -77,15 +77,15 @@ class Strength:
 
     Attributes
     ----------
-    scores : tuple of Candidate
+    scores : tuple of Weighting
         Not weighting first.
-    chosen : Candidate
+    chosen : Weighting
     loss : str
         What was compared.
     """
 
-    scores: tuple[Candidate, ...]
-    chosen: Candidate
+    scores: tuple[Weighting, ...]
+    chosen: Weighting
     loss: str
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def choose_power(
     train: Train,
     X: Any,
     y: Any,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Weighting],
     evaluation: FloatArray,
     *,
     scoring: Any = None,
@@ -125,7 +125,7 @@ def choose_power(
     train : callable
         Fits it.
     X, y : the sample
-    candidates : list of Candidate
+    candidates : list of Weighting
     evaluation : ndarray of shape (n_rows,)
         Weights under which losses are averaged.
     scoring : str or callable, optional
@@ -165,7 +165,7 @@ def choose_power(
     return Strength(scores, _best(scores), name if scorer is None else f"negative {scoring}")
 
 
-def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Candidate]:
+def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Weighting]:
     """Return not weighting and, unless the weights are equal, the weights and their square roots.
 
     Parameters
@@ -176,12 +176,12 @@ def powers_of(name: str, base: FloatArray, design: FloatArray) -> list[Candidate
         Its weights, and the design weights that they include.
     """
     even = None if np.ptp(design) == 0 else tempered(base, design, 0.0)
-    flat = Candidate(NOT_WEIGHTING, 0.0, even)
+    flat = Weighting(NOT_WEIGHTING, 0.0, even)
     ratio = base[design > 0] / design[design > 0]
     if np.ptp(ratio) <= 1e-12 * ratio.max():
         return [flat]
-    root = Candidate(f"{name} to the power ½", 0.5, tempered(base, design, 0.5))
-    return [flat, root, Candidate(name, 1.0, base)]
+    root = Weighting(f"{name} to the power ½", 0.5, tempered(base, design, 0.5))
+    return [flat, root, Weighting(name, 1.0, base)]
 
 
 class LeafTrees(NamedTuple):
@@ -207,7 +207,7 @@ class LeafTrees(NamedTuple):
                 found.append(cls(weighter, parts, questions))
         return found
 
-    def weighting(self) -> Candidate | None:
+    def weighting(self) -> Weighting | None:
         """Return the leaf weights, once the questions are answered; None where there are none."""
         solved = []
         for part, answer in zip(self.parts, self.questions, strict=True):
@@ -217,7 +217,7 @@ class LeafTrees(NamedTuple):
                 return None
             solved.append(raw * scale_to_total(raw, float(len(part))))
         name = f"TreeWeights({self.weighter.min_samples_leaf})"
-        return Candidate(name, 1.0, solved[-1], solved[:-1])
+        return Weighting(name, 1.0, solved[-1], solved[:-1])
 
 
 def split(learner: Any, y: Any, seed: int, n_folds: int = N_FOLDS) -> list[Fold]:
@@ -233,15 +233,15 @@ def split(learner: Any, y: Any, seed: int, n_folds: int = N_FOLDS) -> list[Fold]
 
 
 def _scored(
-    candidate: Candidate, loss: FloatArray, flat: FloatArray, weight: FloatArray
-) -> Candidate:
+    candidate: Weighting, loss: FloatArray, flat: FloatArray, weight: FloatArray
+) -> Weighting:
     share, change = weight / weight.sum(), loss - flat
     mean = float(share @ change)
     error = float(np.sqrt(np.square(share * (change - mean)).sum()))
     return candidate._replace(loss=float(share @ loss), change=mean, change_error=error)
 
 
-def _best(scores: tuple[Candidate, ...]) -> Candidate:
+def _best(scores: tuple[Weighting, ...]) -> Weighting:
     """Return the candidate with the least loss, if it is better by one standard error."""
     best = min(scores, key=lambda one: one.loss)
     return best if best.change < -best.change_error else scores[0]

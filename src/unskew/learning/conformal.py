@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import HasMethods, Interval, StrOptions, validate_parameters
+from unskew._compat import HasMethods, Interval, validate_parameters
 from unskew.errors import InfiniteIntervalWarning, InputError, ParameterError, warn_caller
 from unskew.learning.choose_power import split
 from unskew.learning.trainer import (
@@ -44,7 +44,7 @@ from unskew.rows.labels import checked_labels
 from unskew.rows.tables import as_rows
 from unskew.weighters.base import Weighter
 from unskew.weighters.cells import CellWeighter
-from unskew.weighters.parameters import WithParameters
+from unskew.weighters.parameters import OneOrMore, RandomState, TwoOrMore, WithParameters
 
 WEIGH_NEW_ROWS = (
     "AutoWeights, ClassifierWeights, DensityRatioWeights, CalibrationWeights, TreeWeights, "
@@ -115,26 +115,13 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         that was asked for: the interval is infinite, or the set holds every class.
     """
 
-    estimator: Any = field(kw_only=False)
+    estimator: Annotated[Any, HasMethods(["fit"]), tuple, list] = field(kw_only=False)
     weighter: Weighter | None = field(default=None, kw_only=False)
     method: Literal["split", "cv+"] = "split"
-    calibration_size: float | int = 0.5
-    cv: int = 5
-    groups: CellWeighter | None = None
-    random_state: Any = 0
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit"]), tuple, list],
-        "weighter": [Weighter, None],
-        "method": [StrOptions({"split", "cv+"})],
-        "calibration_size": [
-            Interval(Real, 0, 1, closed="neither"),
-            Interval(Integral, 1, None, closed="left"),
-        ],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "groups": [Weighter, None],
-        "random_state": ["random_state"],
-    }
+    calibration_size: Annotated[float, Interval(Real, 0, 1, closed="neither")] | OneOrMore = 0.5
+    cv: TwoOrMore = 5
+    groups: Weighter | None = None
+    random_state: RandomState = 0
 
     _nothing_known: ClassVar[str]
     """What becomes of a row about which the calibration rows say nothing."""
@@ -436,10 +423,6 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     conformity_score: Literal["lac", "aps"] = "lac"
 
     _nothing_known = "sets hold every class"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Conformal._parameter_constraints,
-        "conformity_score": [StrOptions({"lac", "aps"})],
-    }
 
     def _check_learner(self) -> None:
         learner = self.estimator

@@ -10,14 +10,14 @@ Tibshirani and Wasserman 2018); and conformalised quantile regression (Romano, P
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.utils import check_random_state
 
-from unskew._compat import HasMethods, StrOptions
+from unskew._compat import HasMethods
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.choose_power import split
 from unskew.learning.conformal import Conformal, is_pair
@@ -184,16 +184,10 @@ class ConformalRegressor(RegressorMixin, Conformal):
     """
 
     conformity_score: Literal["absolute", "scaled", "quantile"] = "absolute"
-    scale_estimator: Any = None
+    scale_estimator: Annotated[Any, HasMethods(["fit", "predict"]), None] = None
     quantiles: tuple[float, float] = (0.05, 0.95)
 
     _nothing_known = "intervals are infinite"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Conformal._parameter_constraints,
-        "conformity_score": [StrOptions({"absolute", "scaled", "quantile"})],
-        "scale_estimator": [HasMethods(["fit", "predict"]), None],
-        "quantiles": [tuple, list],
-    }
 
     def _check_learner(self) -> None:
         if is_pair(self.estimator) and (

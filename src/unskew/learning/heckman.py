@@ -7,7 +7,7 @@ selection, for two classes. What they share is in :mod:`unskew.learning.selectio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from scipy.special import log_ndtr, ndtr
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
-from unskew._compat import StrOptions
 from unskew.errors import InputError, InputTypeError, refuse_removed
 from unskew.learning.selection_model import (
     SelectionModel,
@@ -94,13 +93,7 @@ class HeckmanRegressor(RegressorMixin, SelectionModel):
     """
 
     method: Literal["two-step", "ml"] = "two-step"
-    selection_model: None = None
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SelectionModel._parameter_constraints,
-        "method": [StrOptions({"two-step", "ml"})],
-        "selection_model": [object],
-    }
+    selection_model: Any = None
 
     def _outcomes(self, y: Any, seen: BoolArray) -> FloatArray:
         column = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)

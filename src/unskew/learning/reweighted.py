@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import HasMethods, Interval, StrOptions, _num_samples, validate_parameters
+from unskew._compat import HasMethods, _num_samples, validate_parameters
 from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.learning.choose_power import (
     Fold,
@@ -46,7 +45,13 @@ from unskew.population.summaries import OfColumns
 from unskew.rows.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
-from unskew.weighters.parameters import OnUncovered, WithParameters
+from unskew.weighters.parameters import (
+    AtLeastZero,
+    OneOrMore,
+    OnUncovered,
+    RandomState,
+    WithParameters,
+)
 from unskew.weighters.ratio_models import weight_keyword
 
 
@@ -149,33 +154,16 @@ class Reweighted(MetaEstimatorMixin, WithParameters):
     5
     """
 
-    estimator: Any = field(kw_only=False)
+    estimator: Annotated[Any, HasMethods(["fit"])] = field(kw_only=False)
     weighter: Weighter | None = field(default=None, kw_only=False)
-    power: float | Literal["auto"] | None = None
-    scoring: Any = None
+    power: AtLeastZero | Literal["auto"] | None = None
+    scoring: str | Callable[..., Any] | None = None
     n_jobs: int | None = None
     resample: Literal["multiplicity", "rejection"] | None = None
-    resample_size: int | None = None
-    rounds: int = 10
+    resample_size: OneOrMore | None = None
+    rounds: OneOrMore = 10
     overlap: OnUncovered | None = None
-    random_state: Any = None
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit"])],
-        "weighter": [Weighter, None],
-        "power": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), None],
-        "scoring": [str, callable, None],
-        "n_jobs": [Integral, None],
-        "resample": [StrOptions({"multiplicity", "rejection"}), None],
-        "resample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "overlap": [
-            StrOptions({"warn", "raise", "ignore"}),
-            Interval(Real, 0, 1, closed="both"),
-            None,
-        ],
-        "rounds": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    random_state: RandomState = None
 
     def fit(
         self, X: Any, y: Any, *, population: Any = None, sample_weight: ArrayLike | None = None

@@ -12,16 +12,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from scipy.stats import chi2, norm
 from sklearn.utils.validation import check_is_fitted
 
-from unskew._compat import StrOptions, validate_parameters
+from unskew._compat import validate_parameters
 from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
@@ -196,15 +196,9 @@ class SelectionModel(WithParameters):
     n_selected_, n_unselected_ : int
     """
 
-    selection: Sequence[str] | Sequence[int] | None = field(default=None, kw_only=False)
-    outcome: Sequence[str] | Sequence[int] | None = field(default=None, kw_only=False)
+    selection: Sequence[str | int] | NDArray[Any] | None = field(default=None, kw_only=False)
+    outcome: Sequence[str | int] | NDArray[Any] | None = field(default=None, kw_only=False)
     covariance: Literal["model", "robust"] = "model"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "selection": [list, tuple, np.ndarray, None],
-        "outcome": [list, tuple, np.ndarray, None],
-        "covariance": [StrOptions({"model", "robust"})],
-    }
 
     def fit(
         self,
