@@ -28,7 +28,6 @@ __all__ = [
     "OverlapWarning",
     "ParameterError",
     "RoundingWarning",
-    "SkippedFilesWarning",
     "UnreadableFileError",
     "UnseenValueWarning",
     "UnskewError",
@@ -365,39 +364,6 @@ class LabelShiftWarning(UserWarning):
     >>> any(warning.category is LabelShiftWarning for warning in caught)
     True
     """
-
-
-class SkippedFilesWarning(UserWarning):
-    """Files of the population could not be read and were skipped (``on_error="skip"``).
-
-    Attributes
-    ----------
-    files : dict from str to str
-        Their names, and why each could not be read.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> import pyarrow as pa
-    >>> import pyarrow.parquet as pq
-    >>> from unskew import FrequencyWeights, Population
-    >>> from unskew.errors import SkippedFilesWarning
-    >>> with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     pq.write_table(pa.table({"a": [1.0, 2.0]}), Path(folder) / "one.parquet")
-    ...     _ = (Path(folder) / "two.parquet").write_bytes(b"damaged")
-    ...     population = Population(folder, on_error="skip")
-    ...     weighter = FrequencyWeights().fit([[1.0], [2.0]], population=population)
-    >>> found = [w.message for w in caught if w.category is SkippedFilesWarning]
-    >>> [Path(name).name for name in found[0].files]
-    ['two.parquet']
-    """
-
-    def __init__(self, message: str, files: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.files = files or {}
 
 
 class UnseenValueWarning(UserWarning):

@@ -8,8 +8,8 @@ from scipy import stats
 
 from unskew import Population, diagnose
 from unskew.diagnostics.balance import ColumnTotals, kolmogorov_smirnov
-from unskew.population import RowBlock
 from unskew.rows.encode import ColumnCodes
+from unskew.rows.tables import RowBlock
 
 
 def features(found):

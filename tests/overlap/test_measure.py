@@ -22,8 +22,9 @@ from unskew import (
     diagnose,
 )
 from unskew.errors import OverlapError, OverlapWarning, ParameterError
-from unskew.overlap import measure_overlap
-from unskew.population import Reservoir, Sample
+from unskew.overlap.measure import measure_overlap
+from unskew.population.reservoir import Reservoir
+from unskew.rows.sample import Sample
 
 ASKING = [
     TreeWeights(),

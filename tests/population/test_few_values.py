@@ -7,8 +7,10 @@ import pytest
 
 from unskew import FrequencyWeights, Population
 from unskew.numerics.row_keys import lowest_keys, row_keys
-from unskew.population import CellCounts, Reservoir, RowBlock, cell_counts
-from unskew.population.cell_counts import ROWS_A_COMBINATION, Combinations
+from unskew.population import cell_counts
+from unskew.population.cell_counts import ROWS_A_COMBINATION, CellCounts, Combinations
+from unskew.population.reservoir import Reservoir
+from unskew.rows.tables import RowBlock
 
 N_ROWS = 4_000
 RANDOM = np.random.default_rng(0)
@@ -37,8 +39,6 @@ def batch_of(*names):
 
 class ByValue:
     """A locator that finds a row by its values, and remembers how many rows it was asked for."""
-
-    light = True
 
     def __init__(self, known):
         self.known, self.n_cells, self.asked = list(known), len(known), 0
@@ -110,14 +110,14 @@ def test_dictionaries_that_differ_are_not_taken_for_each_other():
 )
 def test_other_columns_have_no_codes(column):
     batch = pa.record_batch({"x": column, "int64": COLUMNS["int64"]})
-    assert Combinations.of(batch) is None
+    assert Combinations.from_batch(batch) is None
 
 
 def test_combinations_are_fewer_than_rows():
     batch = batch_of("int64", "int64 with gaps")  # 5 values, and 4 with missing ones
     most = 25 * ROWS_A_COMBINATION
-    assert Combinations.of(batch.slice(0, most)).size == 25
-    assert Combinations.of(batch.slice(0, most - 1)) is None
+    assert Combinations.from_batch(batch.slice(0, most)).size == 25
+    assert Combinations.from_batch(batch.slice(0, most - 1)) is None
 
 
 def test_frequencies_of_files_do_not_depend_on_how_rows_are_counted(tmp_path, monkeypatch):
@@ -150,12 +150,12 @@ def test_a_reservoir_holds_the_rows_with_the_smallest_keys(steps):
     start = 0
     for size in steps:
         into = reservoir if start < 6000 else other
-        block = values[start : start + size]
+        block = pa.record_batch({"x": values[start : start + size, 0]})
         into.update(RowBlock(block, np.ones(size), start=start))
         start += size
     reservoir.merge(other)
     lowest = np.sort(np.argsort(row_keys(0, 0, 10_000))[:100])
     assert reservoir.numbers.tolist() == lowest.tolist()
-    assert np.array_equal(reservoir.rows, values[lowest])
+    assert np.array_equal(reservoir.rows.column(0), values[lowest, 0])
     reservoir.count(np.arange(100))
     assert reservoir.weight.tolist() == list(range(100))

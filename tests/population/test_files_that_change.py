@@ -13,8 +13,8 @@ from pyarrow import fs
 from tests.population.small_files import table
 
 from unskew import FrequencyWeights, Population, read_sample
-from unskew.errors import SkippedFilesWarning, UnreadableFileError
-from unskew.population import TotalWeight
+from unskew.errors import UnreadableFileError
+from unskew.population.summaries import TotalWeight
 from unskew.results import Summary
 
 pytestmark = pytest.mark.usefixtures("small_parts")
@@ -171,19 +171,6 @@ def test_a_store_that_tells_only_sizes(store, monkeypatch):
         UnreadableFileError, match=r"b/0.parquet' changed while .*: it has another footer"
     ):
         Population("/b", filesystem=store).reduce(Meddling(once(rewrite)), threads=1)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("victim", [0, 1, 2])
-def test_a_changed_file_is_left_out_whole_where_files_may_be(tmp_path, victim, threads):
-    write_files(tmp_path)
-    path = tmp_path / f"{victim}.parquet"
-    population = Population(tmp_path, on_error="skip")
-    with pytest.warns(SkippedFilesWarning, match=f"{victim}.parquet"):
-        answer = population.reduce(Meddling(once(lambda: overwrite(path))), threads=threads)
-    kept = [np.arange(100 * file, 100 * file + 100) for file in range(3) if file != victim]
-    assert answer.values == (np.concatenate(kept) * 0.5).tolist()
-    assert list(population.skipped_files) == [str(path)]
 
 
 def test_between_two_passes_of_one_population(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 
 from unskew import DensityRatioWeights, HistogramWeights, Population
 from unskew.errors import ParameterError
-from unskew.population import Reservoir, Summaries, TotalWeight
+from unskew.population.reservoir import Reservoir
+from unskew.population.summaries import Summaries, TotalWeight
 from unskew.results import Summary
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": ["a", "b", "a"]})

@@ -16,7 +16,8 @@ import pytest
 from unskew import Population, TreeWeights
 from unskew.errors import InputError, InputTypeError, ParameterError
 from unskew.numerics.cores import available_cores
-from unskew.population import TotalWeight, sources
+from unskew.population import sources
+from unskew.population.summaries import TotalWeight
 from unskew.results import Summary
 
 

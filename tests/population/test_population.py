@@ -10,7 +10,8 @@ import pytest
 
 from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights, Unweighted
 from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError, UnskewError
-from unskew.population import Reservoir, TotalWeight
+from unskew.population.reservoir import Reservoir
+from unskew.population.summaries import TotalWeight
 from unskew.results import Summary
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.tables import as_rows

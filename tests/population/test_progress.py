@@ -12,7 +12,8 @@ from sklearn.linear_model import LinearRegression
 
 from unskew import AutoWeights, CalibrationWeights, Population, Reweighted, TreeWeights, diagnose
 from unskew.errors import ParameterError
-from unskew.population import TotalWeight, progress
+from unskew.population import progress
+from unskew.population.summaries import TotalWeight
 from unskew.results import Progress
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from unskew import Population, Unweighted
 from unskew.errors import InputError
-from unskew.population import TotalWeight
+from unskew.population.summaries import TotalWeight
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),

@@ -56,8 +56,8 @@ def test_batches_of_different_types_are_not_combined():
 class Sizes(Summary):
     """How many rows the blocks have."""
 
-    def __init__(self, *, light):
-        self.light, self.sizes = light, []
+    def __init__(self):
+        self.sizes = []
 
     def update(self, rows):
         assert rows.unweighted
@@ -65,24 +65,13 @@ class Sizes(Summary):
         self.sizes.append(len(rows))
 
 
-@pytest.mark.parametrize(
-    ("light", "n_columns", "sizes"),
-    [
-        (False, 1, [BLOCK_ROWS] * 4 + [10]),
-        (True, 1, [4 * BLOCK_ROWS, 10]),
-        (True, 8, [4 * BLOCK_ROWS, 10]),
-        (True, 16, [2 * BLOCK_ROWS] * 2 + [10]),
-        (True, 40, [BLOCK_ROWS] * 4 + [10]),
-    ],
-)
-def test_only_light_summaries_of_few_columns_get_large_blocks(light, n_columns, sizes):
-    names = [f"x{place}" for place in range(n_columns)]
-    batch = pa.record_batch([np.zeros(4 * BLOCK_ROWS + 10, dtype=bool)] * n_columns, names=names)
-    asked = Sizes(light=light)
-    seen = Reading(names, names, None, None).read(
+def test_a_summary_gets_blocks_of_one_size():
+    batch = pa.record_batch([np.zeros(2 * BLOCK_ROWS + 10, dtype=bool)], names=["x"])
+    asked = Sizes()
+    seen = Reading(["x"], ["x"], None, None).read(
         Question(Summaries([asked, TotalWeight()]), None), [batch], 0
     )
-    assert asked.sizes == sizes
+    assert asked.sizes == [BLOCK_ROWS] * 2 + [10]
     assert seen.rows == seen.mass == batch.num_rows
 
 

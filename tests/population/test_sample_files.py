@@ -12,7 +12,9 @@ from pyarrow import csv
 
 from unskew import Population, read_sample
 from unskew.errors import InputError, InputFileError, ParameterError
-from unskew.population import Reservoir, TotalWeight, sample_files
+from unskew.population import sample_files
+from unskew.population.reservoir import Reservoir
+from unskew.population.summaries import TotalWeight
 
 
 def test_types_are_found_by_looking_at_every_row(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import os
 import signal
@@ -26,13 +27,15 @@ from unskew import (
     diagnose,
 )
 from unskew.errors import InputError, InputTypeError, OverlapWarning, ParameterError
-from unskew.population import EncodedRows, Moments, Reservoir, RowBlock, TotalWeight
+from unskew.population.feature_sums import FeatureSums
 from unskew.population.reading import PassTotals
+from unskew.population.reservoir import Reservoir
 from unskew.population.sources import spark as spark_source
 from unskew.population.sources.spark import pack, unpack
+from unskew.population.summaries import TotalWeight
 from unskew.results import Summary
-from unskew.rows.encode import ColumnCodes
-from unskew.rows.tables import as_rows
+from unskew.rows.sample import Sample
+from unskew.rows.tables import RowBlock, as_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -130,13 +133,13 @@ def test_sums_are_those_of_the_rows_in_memory(sample, people, on_spark):
         expected = weighter.fit(few, population=people).weights_.copy()
         found = weighter.fit(few, population=on_spark).weights_
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)  # the solver's own tolerance
-    codes = ColumnCodes().fit(as_rows(sample, name="X").batch)
-    numbers = [
-        Population(data).matched(as_rows(sample, name="X")).reduce(EncodedRows(codes, Moments(8)))
+    space = Sample.of(sample).points()[0]
+    in_memory, far_away = (
+        Population(data).matched(as_rows(sample, name="X")).reduce(FeatureSums(space))
         for data in (people, on_spark)
-    ]
-    assert numbers[1].summary.mean == pytest.approx(numbers[0].summary.mean, rel=1e-12)
-    assert numbers[1].summary.variance == pytest.approx(numbers[0].summary.variance, rel=1e-12)
+    )
+    assert far_away.mass == pytest.approx(in_memory.mass, rel=1e-12)
+    assert far_away.sums == pytest.approx(in_memory.sums, rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("partitions", [1, 30])
@@ -277,21 +280,21 @@ def test_merging_in_stages_gives_what_the_driver_alone_gives(
     sample, labels, on_spark, people, monkeypatch
 ):
     expected = Population(people).matched(as_rows(sample, name="X")).reduce(TotalWeight()).rows
-    rows, codes = as_rows(sample, name="X"), ColumnCodes().fit(as_rows(sample, name="X").batch)
+    rows, space = as_rows(sample, name="X"), Sample.of(sample).points()[0]
     frame = on_spark.repartition(9)
     answers = []
     for small, large, steps in ((2**30, 2**30, 0), (0, 2**30, 1), (0, 0, 2)):
         monkeypatch.setattr(spark_source, "SMALL", small)
         monkeypatch.setattr(spark_source, "LARGE", large)
         monkeypatch.setattr(spark_source, "FAN_IN", 3)  # so that both steps have something to do
-        summary = EncodedRows(codes, Moments(8))
+        summary = FeatureSums(space)
         assert spark_source._merging_steps(summary) == steps
         population = Population(frame).matched(rows)
-        answers.append(population.reduce(summary).summary)
+        answers.append(population.reduce(summary))
         assert population.size == expected
     for found in answers[1:]:
         assert found.mass.tolist() == answers[0].mass.tolist()
-        assert found.mean == pytest.approx(answers[0].mean, rel=1e-12)
+        assert found.sums == pytest.approx(answers[0].sums, rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -345,16 +348,16 @@ def test_a_step_that_merges_notices_a_gap(parts, message):
 
 def test_what_all_copies_share_does_not_travel(sample, people):
     rows = as_rows(sample, name="X")
-    codes = ColumnCodes().fit(rows.batch)
-    empty = EncodedRows(codes, Moments(8))
-    filled = EncodedRows(codes, Moments(8))
+    space = Sample.of(sample).points()[0]
+    empty = FeatureSums(space)
+    filled = copy.deepcopy(empty)
     filled.update(RowBlock(rows.batch, np.ones(len(rows))))
     packed = pack(filled, empty)
-    assert len(packed) < 1000
+    assert len(packed) < 1200
     again = unpack(packed, empty)
-    assert again.encoder is codes
-    assert type(again.summary) is Moments
-    assert np.array_equal(again.summary.mean, filled.summary.mean)
+    assert again.features is space
+    assert type(again) is FeatureSums
+    assert np.array_equal(again.sums, filled.sums)
 
 
 def test_a_clusterer_that_executors_lack_is_named(sample, on_spark):

@@ -25,7 +25,7 @@ from unskew.diagnostics.diagnosis import (
     Verdict,
     WeightSummary,
 )
-from unskew.overlap import Overlap, OverlapRule
+from unskew.overlap.overlap import Overlap, OverlapRule
 from unskew.report import to_html, to_notebook_html
 
 REGIONS = ("north", "east", "south", "west", "islands")

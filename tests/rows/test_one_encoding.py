@@ -29,7 +29,7 @@ from unskew import (
     estimate,
 )
 from unskew.cli import app
-from unskew.overlap import search
+from unskew.overlap import measure
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 
@@ -109,7 +109,7 @@ def test_a_report_takes_one_encoding_one_search_and_no_second_pass(options, data
     sample.assign(y=y).to_csv(tmp_path / "sample.csv", index=False)
     population.to_parquet(tmp_path / "population.parquet")
     encodings = count(ColumnCodes, "fit_transform")
-    searches = count(search, "measure_overlap")
+    searches = count(measure, "measure_overlap")
     others = count(import_module("unskew.diagnostics.diagnose"), "measure_overlap")
     passes = count(Population, "_pass")
     command = ["weigh", "sample.csv", "population.parquet", "--target", "y", "-o", "w.csv"]

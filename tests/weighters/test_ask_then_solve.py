@@ -35,8 +35,10 @@ from unskew import (
     Unweighted,
 )
 from unskew.errors import InputError, ParameterError
-from unskew.population import EncodedRows, Moments, Sample, Summaries, TotalWeight
+from unskew.population.feature_sums import FeatureSums
+from unskew.population.summaries import Summaries, TotalWeight
 from unskew.rows.encode import ColumnCodes
+from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
@@ -165,10 +167,10 @@ def test_a_replicate_that_empties_a_cell_leaves_its_population_uncovered():
 
 def test_a_question_that_was_answered_is_refused_within_others():
     sample, population = Sample.of(X, Y), Population(U)
-    question = EncodedRows(sample.codes, Moments(2))
+    question = FeatureSums(sample.points()[0])
     population.reduce(question)
     for ask_again in (population.reduce, sample.reduce):
-        with pytest.raises(ParameterError, match="EncodedRows has been answered already"):
+        with pytest.raises(ParameterError, match="FeatureSums has been answered already"):
             ask_again(Summaries([question, TotalWeight()]))
 
 

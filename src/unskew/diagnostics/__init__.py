@@ -2,6 +2,6 @@
 
 from unskew.diagnostics.diagnose import diagnose
 from unskew.diagnostics.diagnosis import Diagnosis
-from unskew.overlap import Overlap, OverlapRule
+from unskew.overlap.overlap import Overlap, OverlapRule
 
 __all__ = ["Diagnosis", "Overlap", "OverlapRule", "diagnose"]

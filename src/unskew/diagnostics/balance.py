@@ -34,8 +34,8 @@ from unskew.population.feature_rules import FeatureRules
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.margins import Margins
 from unskew.population.summaries import Summary
+from unskew.rows.design import Design, Levels, Term
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.features import FeatureSet, Levels, Term
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
 from unskew.rows.tables import RowBlock
@@ -484,7 +484,7 @@ def measure_margins(
     deviations of the sample: that of the population is not known.
     """
     terms = FeatureRules(sample).of_margins(margins.about, "auto")
-    asked = margins.reduce(FeatureSums(FeatureSet(sample.codes, terms)))
+    asked = margins.reduce(FeatureSums(Design(sample.codes, terms)))
     values = asked.features.of_codes(sample.values, sample.batch)
     targets = asked.sums[0] / asked.mass[0]
     weights = [one / one.sum() for one in (sample.design, after) if one is not None]

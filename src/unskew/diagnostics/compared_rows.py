@@ -18,7 +18,7 @@ import numpy as np
 from unskew.diagnostics.balance import centre_and_scale
 from unskew.numerics.row_keys import hash_rows, have_rows_in_common, pair_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.overlap import align, bounded
+from unskew.overlap.measure import align, bounded
 from unskew.population.reservoir import Reservoir
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.kinds import Kind

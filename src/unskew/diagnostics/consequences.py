@@ -107,7 +107,7 @@ def measure_outcome(
     target = Target(LabelColumns(columns, np.array(names), is_class, labels), Mean())
     counted = weighed.linearisation is not None  # otherwise weights are taken as known
     options = Options("hc3" if counted else "orthogonal", 0.95, 2, finite=False, random_state=0)
-    made, _ = each_estimate(target, weighed, SurveyDesign.from_codes(len(labels)), options)
+    made, _ = each_estimate(target, weighed, SurveyDesign.from_codes(len(labels)), options, None)
     estimates = list(made.values())
     if len(np.unique(columns[:, 0])) > 1 and len(estimates) <= 2:  # of two classes, the larger
         compare = isinstance(weighed.weighter, CalibrationWeights | FrequencyWeights)

@@ -37,7 +37,8 @@ from unskew.diagnostics.weights import effective_without, summarise_weights, wei
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.overlap import Overlap, measure_overlap
+from unskew.overlap.measure import measure_overlap
+from unskew.overlap.overlap import Overlap
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, named_columns_apart, open_sample
 from unskew.population.population import Population, progress_of

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from unskew import __version__
 from unskew.estimation.results import Sensitivity
 from unskew.files import write_whole
-from unskew.overlap import LIMIT, Overlap
+from unskew.overlap.overlap import LIMIT, Overlap
 from unskew.weighters.next_step import NextStep
 
 OTHER, NOT_IN_SAMPLE, MISSING = "(other)", "(not in the sample)", "(missing)"

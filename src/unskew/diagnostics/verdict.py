@@ -31,7 +31,7 @@ from unskew.diagnostics.diagnosis import (
 from unskew.diagnostics.shift_tests import SHIFT_TESTS
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.overlap import Overlap
+from unskew.overlap.overlap import Overlap
 from unskew.rows.column_names import listing
 from unskew.rows.doubtful_columns import Doubt
 from unskew.rows.labels import checked_labels

@@ -34,7 +34,7 @@ from unskew.estimation.variances import VarianceParts, variance_of, with_margins
 from unskew.estimation.weighing import Weighed, weigh
 from unskew.numerics.design_variance import SurveyDesign, half_width
 from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.overlap import LIMIT, Overlap
+from unskew.overlap.overlap import LIMIT, Overlap
 from unskew.rows.column_names import listing
 from unskew.rows.doubtful_columns import determined_by
 from unskew.rows.labels import by_position
@@ -105,11 +105,7 @@ def assemble(
 
 
 def each_estimate(
-    target: Target,
-    weighed: Weighed,
-    design: SurveyDesign,
-    options: Options,
-    learner: str | None = None,
+    target: Target, weighed: Weighed, design: SurveyDesign, options: Options, learner: str | None
 ) -> tuple[dict[Any, Estimate], tuple[str, ...]]:
     """Return the estimates by their labels, and what to know of their variance."""
     weights = weighed.weights

@@ -17,8 +17,8 @@ from unskew.numerics.weight_vectors import check_design
 from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart, open_sample
 from unskew.population.population import Population
+from unskew.rows.design import ValueGroups
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.groupings import ValueGroups
 from unskew.rows.labels import by_position, checked_labels, missing_labels, row_codes
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Rows, as_rows

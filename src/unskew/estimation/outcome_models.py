@@ -20,8 +20,8 @@ from unskew.errors import InputError, LearnerError, ParameterError
 from unskew.estimation.inputs import Groups, LabelColumns
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.population.summaries import Summary
+from unskew.rows.design import Design, point_design
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Form, RowBlock, as_rows
@@ -81,9 +81,9 @@ class OnTable(BaseEstimator):
             categories = self._categories(values)
             width = 0 if self.beside is None else self.beside(X).shape[1]
             learner.set_params(categorical_features=np.append(categories, np.zeros(width, bool)))
-            self.space_: FeatureSpace | None = None
+            self.space_: Design | None = None
         else:
-            self.space_ = FeatureSpace(scaling="standard").fit_codes(self.codes_, values)
+            self.space_ = point_design(self.codes_, values)
         self.learner_ = learner.fit(self._numbers(values, X), y, sample_weight=sample_weight)
         return self
 

@@ -28,7 +28,7 @@ from unskew._compat import _safe_indexing
 from unskew.errors import InputError, ParameterError, UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
-from unskew.population.about import About
+from unskew.population.summaries import About
 from unskew.rows.sample import Sample
 from unskew.weighters.tree import TreeWeights
 

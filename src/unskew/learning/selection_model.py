@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal, NamedTuple, Self
 
@@ -27,7 +27,7 @@ from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, Tw
 from unskew.numerics.newton import CONVERGED, Certificate
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design
-from unskew.overlap import warn_of_unseen
+from unskew.overlap.overlap import warn_of_unseen
 from unskew.population.margins import Margins
 from unskew.population.open_sample import named_columns_apart
 from unskew.population.population import Population
@@ -38,14 +38,13 @@ from unskew.rows.column_names import (
     under_fitted_names,
     which_there_are,
 )
+from unskew.rows.design import CONSTANT, Constant, Design, Levels, Term, point_design
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.labels import by_position, is_labelled, row_codes
-from unskew.rows.tables import ColumnLabels, Rows, as_rows
+from unskew.rows.tables import ColumnLabels, Rows, as_rows, with_plain_values
 from unskew.weighters import two_samples
 from unskew.weighters.parameters import WithParameters
 
-CONSTANT = "(constant)"
 MAX_CONDITION = 20.0
 """The condition number of regressors and inverse Mills ratio above which fitting warns."""
 _WORDS = {
@@ -78,31 +77,29 @@ class Equation:
         codes = ColumnCodes()
         values = codes.fit_transform(batch)
         self.columns: list[str] = codes.names
-        self._space = FeatureSpace(scaling=None).fit_codes(codes, values)
-        self._used = np.setdiff1d(np.arange(self._space.n_features), self._space.first_categories())
-        self._labels = [CONSTANT, *np.array(self._space.labels(), dtype=object)[self._used]]
+        learned = point_design(codes, values, scaling=None).terms
+        self._design = Design(codes, [Constant(), *map(_without_first, learned)])
+        self._used = np.arange(len(self._design))
 
     @property
     def names(self) -> list[str]:
         """What each regressor is."""
-        return list(self._labels)
+        return [self._design.names[place] for place in self._used]
 
     def keep(self, kept: IntArray) -> list[str]:
         """Leave out the other regressors from now on, and return what they are."""
-        left_out = [name for place, name in enumerate(self._labels) if place not in kept]
-        self._labels = [self._labels[place] for place in kept]
-        self._used = self._used[kept[kept > 0] - 1]  # the constant always stays: it is the first
+        left_out = [name for place, name in enumerate(self.names) if place not in kept]
+        self._used = self._used[kept]
         return left_out
 
     def matrix(self, batch: pa.RecordBatch) -> FloatArray:
         """Return the regressors of rows with these columns."""
-        points = self._space.transform(batch, side="rows").values
-        return np.column_stack([np.ones(len(points)), points[:, self._used]])
+        return self._design.transform(batch, side="rows").values[:, self._used]
 
     def warn_of_unseen(self, batch: pa.RecordBatch, predictions: FloatArray) -> None:
         """Warn of new rows with values that no row had from which the equation was learned."""
         how = "the first category, or the mean, stands for the value"
-        warning = warn_of_unseen(self._space.codes, batch, predictions, how, what="prediction")
+        warning = warn_of_unseen(self._design.codes, batch, predictions, how, what="prediction")
         if warning is not None:
             warn_caller(warning)
 
@@ -123,7 +120,7 @@ def with_unselected(
             "Design weights are given on one side alone, and the likelihood needs those of all "
             f"rows: give {lacking} too."
         )
-    chosen = Rows(rows.table.select(columns), rows.named)
+    chosen = replace(rows, table=rows.table.select(columns))
     matched = target.matched(chosen, among=rows.table.column_names)
     most = two_samples.MEMORY // (two_samples.BYTES_PER_VALUE * len(columns))
     drawn = matched.reduce(Reservoir(most))
@@ -140,14 +137,9 @@ def with_unselected(
         )
     others = pa.array(~np.asarray(drawn.selected))
     rest = pa.Table.from_batches([drawn.rows]).filter(others)
-    plain = [
-        one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
-        for one in (*rows.table.columns, *rest.columns)
-    ]
-    names, width = rows.table.column_names, rows.table.num_columns
-    parts = [pa.table(plain[:width], names), pa.table(plain[width:], columns)]
+    parts = [with_plain_values(rows.table), with_plain_values(rest)]
     whole = pa.concat_tables(parts, promote_options="permissive")
-    return Rows(whole, rows.named), np.append(weight, drawn.weight[others.to_numpy(False)])
+    return replace(rows, table=whole), np.append(weight, drawn.weight[others.to_numpy(False)])
 
 
 def _check_selected_alone(seen: BoolArray, clusters: Any) -> None:
@@ -162,6 +154,13 @@ def _check_selected_alone(seen: BoolArray, clusters: Any) -> None:
             f"y is missing for {int((~seen).sum())} rows of X. With population=, X has the "
             "selected rows alone, each with its outcome."
         )
+
+
+def _without_first(term: Term) -> Term:
+    """Leave out the first category of a column: with a constant, the others determine it."""
+    if not isinstance(term, Levels):
+        return term
+    return replace(term, names=term.names[1:], outputs=term.outputs - 1)
 
 
 class SelectionModel(WithParameters):

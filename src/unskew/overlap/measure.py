@@ -1,25 +1,177 @@
-"""Search for the part of the population that the sample does not cover."""
+"""Search for the part of the population that the sample does not cover.
+
+Three kinds of rows are uncovered: those with *values* that no sample row has, beyond what chance
+explains; those in *boxes* of the columns without sample rows, larger than chance leaves empty; and
+those *far* from every sample row. The search draws rows of the population, at once or by the fit's
+own pass. Where one side is rounded and the other is not, the drawn rows of both are brought to the
+same steps; sums and moments use the values as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from unskew.numerics.chance_gaps import EvenDraw
+from unskew.numerics.chance_gaps import EvenDraw, log_tail
 from unskew.numerics.empty_boxes import Features, empty_boxes
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
+from unskew.numerics.grids import common_grid
 from unskew.numerics.kernels import FARTHEST
-from unskew.numerics.typing import BoolArray, FloatArray
-from unskew.overlap.overlap import Overlap, OverlapRule
-from unskew.overlap.rounding import align
-from unskew.overlap.values import Region, row_squares, unseen_regions, values_of
-from unskew.overlap.words import Label, describe_box
+from unskew.numerics.typing import BoolArray, FloatArray, IntArray
+from unskew.overlap.overlap import Label, Overlap, OverlapRule, describe_box, describe_unseen
+from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
+from unskew.population.summaries import Summary
+from unskew.rows.design import Design, point_design
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
+
+
+def align(
+    codes: ColumnCodes, in_sample: FloatArray, in_population: FloatArray
+) -> tuple[FloatArray, FloatArray, dict[int, str]]:
+    """Round the columns in which one side is rounded and the other is not, on both sides.
+
+    Return the codes of both sides, and a sentence for each column that was rounded.
+    """
+    rounded: dict[int, str] = {}
+    for column, (name, kind) in enumerate(zip(codes.names, codes.kinds, strict=True)):
+        grid = None
+        if kind != Kind.CATEGORY:
+            grid = common_grid(in_sample[:, column], in_population[:, column])
+        if grid is None:
+            continue
+        if not rounded:
+            in_sample, in_population = in_sample.copy(), in_population.copy()
+        for side in (in_sample, in_population):
+            side[:, column] = grid.nearest(side[:, column])
+        who, other = ("sample", "population") if grid.of_mine else ("population", "sample")
+        step = f"{grid.step:,g} days" if kind == Kind.TIME else f"{grid.step:,g}"
+        rounded[column] = (
+            f"'{name}': the {who} is rounded to {step}, the {other} is not. Where rows of the two "
+            "are compared, both are rounded to it; sums, means and cells use the values as given."
+        )
+    return in_sample, in_population, rounded
+
+
+CHANCE = 0.01
+"""The probability that an even draw of the sample's size lacks any value, or so much of any column,
+that it is reported. Values and columns get half of it each."""
+
+
+FEW_NUMBERS = 10
+"""A column of numbers with at most so many in the population is one of values."""
+
+
+class Region(NamedTuple):
+    """Population rows that no sample row represents."""
+
+    text: str
+    where: BoolArray
+    by_chance: float = 0.0
+    """The part of its mass that an even draw would lack as well."""
+    unseen: bool = False
+    """Whether these are rows with values of one column that no sample row has."""
+
+
+class ColumnValues(NamedTuple):
+    """The distinct values of a column as numbers, in the sample and in the population."""
+
+    in_sample: IntArray
+    in_population: IntArray
+    unseen: BoolArray
+    """Which population rows hold a value that no sample row has."""
+
+    @property
+    def number(self) -> int:
+        return int(max(self.in_sample.max(initial=-1), self.in_population.max(initial=-1))) + 1
+
+
+def values_of(
+    codes: ColumnCodes,
+    column: int,
+    in_sample: FloatArray,
+    in_population: FloatArray,
+    rows: pa.Array,
+) -> ColumnValues:
+    """Return the distinct values of a column; many numbers, and times, are only missing or not."""
+    unseen = codes.is_unseen(in_population, column)
+    if not codes.n_categories(column):
+        numbers = np.unique(in_population[~np.isnan(in_population)])
+        if len(numbers) <= FEW_NUMBERS and codes.kinds[column] == Kind.NUMBER:
+            # A mark of 0 and 1, or a code: a number that no sample row has is a category.
+            numbers = np.append(np.unique(in_sample[~np.isnan(in_sample)]), numbers)
+            numbers = np.unique(numbers)  # and the place after them is that of missing values
+            first, second = (np.searchsorted(numbers, side) for side in (in_sample, in_population))
+            return ColumnValues(first, second, unseen | ~np.isin(second, first))
+        return ColumnValues(
+            np.isnan(in_sample).astype(int), np.isnan(in_population).astype(int), unseen
+        )
+    first, second = (
+        np.nan_to_num(side + 1.0).astype(np.int64) for side in (in_sample, in_population)
+    )
+    novel = in_population == -1.0
+    if novel.any():  # the codes are all the same, the categories are not
+        indices = rows.filter(pa.array(novel)).dictionary_encode().indices
+        second[novel] = 1 + codes.n_categories(column) + indices.to_numpy(zero_copy_only=False)
+    return ColumnValues(first, second, unseen)
+
+
+def unseen_regions(
+    codes: ColumnCodes, columns: list[ColumnValues], rows: pa.RecordBatch, draw: EvenDraw
+) -> Iterator[Region]:
+    """Yield the values that an even draw of the sample's size would not lack.
+
+    A value that is by itself too frequent to be absent by chance is uncovered altogether. The other
+    unseen values of a column may each be absent by chance and be too many together: then their mass
+    beyond what is expected is uncovered. Where selection goes by the values, more are absent than
+    in an even draw, and about as much mass has one sample row as none (Good 1953).
+    """
+    n_values = sum(values.number for values in columns)
+    for column, (in_sample, in_population, unseen) in enumerate(columns):
+        if not unseen.any():
+            continue
+        number = columns[column].number
+        mass, squares = draw.totals(in_population, number)
+        # 1) Single values.
+        frequent = draw.evidence(mass, squares) >= np.log(2 * n_values / CHANCE)
+        found = unseen & frequent[in_population]
+        if found.any():
+            yield Region(describe_unseen(codes, rows, column, found), found, unseen=True)
+        # 2) All the others together.
+        rest = unseen & ~found
+        absent = np.unique(in_population[found])
+        shares, chances = draw.lacking(in_sample, in_population, number, except_for=absent)
+        least, lacks = np.log(CHANCE / 2 / len(columns)), float(draw.mass[rest].sum())
+        once = float(mass[np.bincount(in_sample, minlength=number) == 1].sum())
+        if log_tail(shares, chances, lacks) <= least and lacks > once:
+            by_chance = max(float(shares @ chances), once)
+            yield Region(describe_unseen(codes, rows, column, rest), rest, by_chance, True)
+
+
+def row_squares(
+    weight: FloatArray,
+    mass: FloatArray,
+    whole: bool,
+    columns: list[ColumnValues],
+    in_population: FloatArray,
+) -> FloatArray:
+    """Return the sum of squared masses of the rows that each population row stands for.
+
+    A row with a design weight is one row: what it stands for was not seen. A table of grouped
+    counts, one row for each combination of values and its number of rows, stands for all of them.
+    It is recognised by weights that are whole numbers, not all equal, and by distinct rows.
+    """
+    counts = whole and len(np.unique(weight)) > 1 and bool((weight % 1 == 0).all())
+    if counts:
+        categories = np.column_stack([values.in_population for values in columns])
+        points = np.column_stack([np.nan_to_num(in_population), categories])
+        counts = len(np.unique(points, axis=0)) == len(points)
+    return mass / weight.sum() if counts else mass**2
 
 
 def measure_overlap(
@@ -89,7 +241,7 @@ def measure_overlap(
         regions += boxes
     # 3) Rows far from every sample row.
     explained = _uncovered(regions, mass)
-    space = FeatureSpace(scaling="standard").fit_codes(codes, in_sample)
+    space = point_design(codes, in_sample)
     points = _mixed_points(space, in_sample), _mixed_points(space, in_population)
     far = far_rows(*points, mass, design=design, squares=squares, judge_on=grow_on, seed=seed)
     uncovered = np.maximum(explained, far)
@@ -167,8 +319,8 @@ def _uncovered(regions: Sequence[Region], mass: FloatArray) -> FloatArray:
     return uncovered
 
 
-def _mixed_points(space: FeatureSpace, values: FloatArray) -> MixedPoints:
-    numbers, labels = space.split_codes(values)
+def _mixed_points(space: Design, values: FloatArray) -> MixedPoints:
+    numbers, labels = space.split_levels(values)
     np.nan_to_num(numbers, copy=False)
     return MixedPoints(np.clip(numbers, -FARTHEST, FARTHEST, out=numbers), labels)
 
@@ -190,19 +342,19 @@ def _features(
 ) -> tuple[Features, Features, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
-    labels = []
+    labels: list[Label] = []
     for column, sides in enumerate(zip(in_sample.T, in_population.T, strict=True)):
         here = np.concatenate(sides)
         if codes.kinds[column] == Kind.CATEGORY:
             for rank in _frequent(here, mass):
                 features.append(here == rank)
-                labels.append(Label(column, codes.format_value(column, rank)))
+                labels.append((column, codes.format_value(column, rank)))
         else:
             features.append(here)
-            labels.append(Label(column))
+            labels.append((column, None))
         if codes.has_missing[column]:
             features.append(np.isnan(here))
-            labels.append(Label(column, "missing"))
+            labels.append((column, "missing"))
     ours, others = (
         [f[side] for f in features] for side in (np.s_[: len(in_sample)], np.s_[len(in_sample) :])
     )
@@ -215,3 +367,35 @@ def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:
     totals = np.bincount(values[known].astype(np.int64), weights=mass[known])
     order = np.argsort(-totals, kind="stable")[:MAX_VALUES]
     return [float(rank) for rank in order if totals[rank] > 0]
+
+
+class OverlapSearch:
+    """Searches in rows of the population that are drawn at once, or by the fit's own pass.
+
+    Parameters
+    ----------
+    sample : Sample
+    population : Population
+        With the sample's columns. Rows in memory are drawn here; of others the fit's pass is to ask
+        for what is in ``asked``.
+    thorough : bool
+        Whether to draw and compare twenty and ten times as many rows.
+    """
+
+    def __init__(self, sample: Sample, population: Population, *, thorough: bool) -> None:
+        self._sample, self._population = sample, population
+        # So many that a category is named whose absence from the sample is not chance.
+        n_columns = max(1, len(population.columns))
+        self._drawn = Reservoir(20_000 if thorough else max(1000, min(10_000, 10**6 // n_columns)))
+        self._grow_on, self._search_in = (5000, 20_000) if thorough else (500, 1000)
+        self.asked: list[Summary] = [] if population.draw(self._drawn) else [self._drawn]
+
+    def result(self) -> Overlap:
+        """Return what is found in the rows drawn."""
+        return measure_overlap(
+            self._sample,
+            self._drawn,
+            self._population.size,
+            grow_on=self._grow_on,
+            search_in=self._search_in,
+        )

@@ -8,7 +8,6 @@ number of combinations, each of which is looked at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,10 +45,10 @@ class Combinations:
     Examples
     --------
     >>> batch = pa.record_batch({"rooms": [3, 4] * 20, "garden": [True] * 40})
-    >>> few = Combinations.of(batch)
+    >>> few = Combinations.from_batch(batch)
     >>> few.codes[:4], few.size
     (array([0, 1, 0, 1]), 2)
-    >>> Combinations.of(pa.record_batch({"income": [1.5] * 40})) is None
+    >>> Combinations.from_batch(pa.record_batch({"income": [1.5] * 40})) is None
     True
     """
 
@@ -59,24 +58,24 @@ class Combinations:
     meaning: tuple[Any, ...]
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch) -> Combinations | None:
+    def from_batch(cls, batch: pa.RecordBatch) -> Combinations | None:
         """Return the combinations of a block, or None where there may be many."""
         most = batch.num_rows // ROWS_A_COMBINATION
         if not (batch.num_columns and most and all(map(_has_codes, batch.schema.types))):
             return None
         found = []
         for column in batch.columns:
-            own = _ColumnCodes.of(column, most)
+            own = _column_codes(column, most)
             if own is None:
                 return None
-            most //= own.size
+            most //= own[1]
             found.append(own)
-        codes = found[0].codes()
-        for own in found[1:]:
-            codes = codes * own.size  # the codes may be the column itself
-            codes += own.codes()
-        size = math.prod(own.size for own in found)
-        return cls(batch, codes, size, tuple(own.meaning for own in found))
+        codes: IntArray = np.zeros(batch.num_rows, dtype=np.int64)
+        for column, (first, size, _) in zip(batch.columns, found, strict=True):
+            codes *= size
+            codes += _numbered(column, first, size)
+        size = math.prod(size for _, size, _ in found)
+        return cls(batch, codes, size, tuple(meaning for _, _, meaning in found))
 
     def sums(self, weight: FloatArray) -> FloatArray:
         """Return the total weight of each combination."""
@@ -94,60 +93,31 @@ class Combinations:
         return self.batch.take(pa.array(last[combinations]))
 
 
-class CellsOfCombinations:
-    """The cells of combinations that were located before; the copies of a summary share them."""
+def _column_codes(column: pa.Array, most: int) -> tuple[int, int, Any] | None:
+    """Return the first value of a column, how many there may be, and what they mean.
 
-    def __init__(self) -> None:
-        self._known: tuple[Any, IntArray] = None, np.empty(0, dtype=np.int64)
-
-    def of(
-        self,
-        few: Combinations,
-        present: IntArray,
-        locate: Callable[[pa.RecordBatch], tuple[IntArray, Any]],
-    ) -> IntArray:
-        """Return the cells of combinations that are present in a block."""
-        meaning, known = self._known
-        if meaning != few.meaning:
-            known = np.full(few.size, _UNKNOWN)
-            self._known = few.meaning, known
-        cells: IntArray = known[present]
-        new = np.flatnonzero(cells == _UNKNOWN)
-        if len(new):
-            cells[new] = locate(few.rows(present[new]))[0]
-            known[present[new]] = cells[new]
-        return cells
+    None where there may be more than ``most``. The last one stands for missing values.
+    """
+    if types.is_dictionary(column.type):
+        size = len(column.dictionary) + 1
+        return None if size > most else (0, size, column.dictionary)
+    kind = column.type
+    low, high = (
+        pc.min_max(column.cast(pa.int8()) if types.is_boolean(kind) else column).as_py().values()
+    )
+    if low is None or high >= 2**63 - 1:
+        return None
+    size = high - low + 1 + bool(column.null_count)
+    return None if size > most else (low, size, (str(kind), low, size))
 
 
-@dataclass(frozen=True)
-class _ColumnCodes:
-    """Codes of one column, from zero; the last one stands for missing values."""
-
-    column: pa.Array
-    first: int
-    size: int
-    meaning: Any
-
-    @classmethod
-    def of(cls, column: pa.Array, most: int) -> _ColumnCodes | None:
-        if types.is_dictionary(column.type):
-            size = len(column.dictionary) + 1
-            return None if size > most else cls(column.indices, 0, size, column.dictionary)
-        kind = column.type
-        if types.is_boolean(kind):
-            column = column.cast(pa.int8())
-        low, high = pc.min_max(column).as_py().values()
-        if low is None or high >= 2**63 - 1:
-            return None
-        size = high - low + 1 + bool(column.null_count)
-        return None if size > most else cls(column, low, size, (str(kind), low, size))
-
-    def codes(self) -> IntArray:
-        column = self.column
-        if column.null_count:
-            column = column.cast(pa.int64()).fill_null(self.first + self.size - 1)
-        codes: IntArray = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        return codes - self.first if self.first else codes
+def _numbered(column: pa.Array, first: int, size: int) -> IntArray:
+    """Return the values of a column as numbers from zero."""
+    column = column.indices if types.is_dictionary(column.type) else column
+    column = column.cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(first + size - 1)
+    return np.asarray(column.to_numpy(zero_copy_only=False) - first)
 
 
 def _has_codes(kind: pa.DataType) -> bool:
@@ -160,8 +130,6 @@ class Locator(Protocol):
     """Finds the cell of each row: all that cell counts need to know of a partition."""
 
     n_cells: int
-    light: bool
-    """Whether a row takes little memory while it is located."""
 
     def locate(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray | None]:
         """Return each row's cell and which rows are uncovered; an uncovered row's cell is -1.
@@ -205,15 +173,11 @@ class CellCounts(Summary):
     def __init__(self, locator: Locator, *, limit: float = np.inf) -> None:
         self.locator = locator
         self.limit = limit
-        self._known = CellsOfCombinations()
+        self._known: list[Any] = [None, np.empty(0, dtype=np.int64)]  # copies share it
         self.covered = np.zeros(locator.n_cells)
         self.merged = np.zeros(1)
         self.uncovered = 0.0
         self.mass = 0.0
-
-    def is_light(self) -> bool:
-        """Whether the locator is."""
-        return self.locator.light
 
     @property
     def counts(self) -> FloatArray:
@@ -225,7 +189,7 @@ class CellCounts(Summary):
     def update(self, rows: RowBlock) -> None:
         """Count the rows of a block; of equal rows one, where they are few."""
         self.mass += rows.mass
-        few = Combinations.of(rows.batch)
+        few = Combinations.from_batch(rows.batch)
         if few is None:
             cells, uncovered = self.locator.locate(rows.batch)
             if uncovered is not None:
@@ -238,11 +202,23 @@ class CellCounts(Summary):
             sums = counts.astype(np.float64) if rows.unweighted else few.sums(rows.weight)
             present = np.flatnonzero(counts)
             weight = sums[present]
-            cells = self._known.of(few, present, self.locator.locate)
+            cells = self._locate(few, present)
             if len(lost := np.flatnonzero(cells < 0)):
                 self._add_uncovered(few.rows(present[lost]), weight[lost])
                 weight, cells = weight[cells >= 0], cells[cells >= 0]
         self.covered += np.bincount(cells, weights=weight, minlength=len(self.covered))
+
+    def _locate(self, few: Combinations, present: IntArray) -> IntArray:
+        """Return the cells of combinations; of those that were located before, as they were."""
+        if self._known[0] != few.meaning:
+            self._known[:] = few.meaning, np.full(few.size, _UNKNOWN)
+        known = self._known[1]
+        cells: IntArray = known[present]
+        new = np.flatnonzero(cells == _UNKNOWN)
+        if len(new):
+            cells[new] = self.locator.locate(few.rows(present[new]))[0]
+            known[present[new]] = cells[new]
+        return cells
 
     def _add_uncovered(self, rest: pa.RecordBatch, weight: FloatArray) -> None:
         """Count rows that are in no cell with sample rows."""

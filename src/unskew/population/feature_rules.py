@@ -12,20 +12,23 @@ import numpy as np
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.about import About
 from unskew.population.margin_levels import MarginLevels
-from unskew.rows.feature_space import MAX_CATEGORIES
-from unskew.rows.features import (
-    Block,
+from unskew.population.summaries import About
+from unskew.rows.design import (
+    MAX_CATEGORIES,
+    Bands,
     Curve,
     Function,
+    Grouping,
     Levels,
     Missing,
     Number,
     Product,
     Term,
+    ValueGroups,
+    combined,
+    distinct,
 )
-from unskew.rows.groupings import Bands, Grouping, ValueGroups, combined, distinct
 from unskew.rows.sample import Sample
 
 Feature = str | int | Sequence[str | int] | Callable[[Any], Any]
@@ -92,7 +95,7 @@ class FeatureRules:
         for feature in features:
             if callable(feature):
                 function = Function(feature, self.sample.form, tuple(range(len(self.codes.names))))
-                width = function.of(Block(self.values, self.sample.batch)).shape[1]
+                width = function.of(self.values, self.sample.batch).shape[1]
                 name = getattr(feature, "__name__", "function")
                 function.names = (
                     [name] if width == 1 else [f"{name}[{place}]" for place in range(width)]
@@ -158,10 +161,10 @@ class FeatureRules:
                 known.bands.get(name) or ValueGroups(own, np.arange(len(own)), [""] * len(own))
             )
         combinations = combined(codes, positions, groupings)
-        mine = self._combinations(positions, groupings)
+        own_combinations = self._combinations(positions, groupings)
         # In the order of the sample's own levels, so that rows and margins give the same weights.
         order = np.argsort(combinations, kind="stable")
-        seen = known.groups[order][np.isin(combinations[order], mine)]
+        seen = known.groups[order][np.isin(combinations[order], own_combinations)]
         present = list(dict.fromkeys(seen.tolist()))
         place = {group: feature for feature, group in enumerate(present)}
         feature_of = np.array([place.get(group, -1) for group in known.groups.tolist()])
@@ -253,15 +256,11 @@ class FeatureRules:
         """Return the categories of a column, or bands of its numbers with equal shares."""
         column = self.values[self.counted, position]
         if self.is_category(position):
-            return self._categories(position, column, most)
+            return ValueGroups.from_codes(self.codes, position, column, most)
         present = np.sort(column[~np.isnan(column)])
         distinct = np.unique(column)  # a missing value last
         if len(np.unique(present)) <= N_BANDS:
-            labels = [
-                "missing" if np.isnan(value) else self.codes.format_value(position, value)
-                for value in distinct
-            ]
-            return ValueGroups(distinct, np.arange(len(distinct)), labels)
+            return ValueGroups.from_codes(self.codes, position, column)
         cuts = np.unique(np.quantile(present, np.arange(1, N_BANDS) / N_BANDS, method="higher"))
         # Where most rows have the smallest value, it is a band of its own.
         return self.bands(
@@ -278,21 +277,6 @@ class FeatureRules:
         ]
         labels += ["missing"] if np.isnan(self.values[self.counted, position]).any() else []
         return Bands(np.append(-np.inf, cuts), np.append(cuts, np.inf), labels)
-
-    def _categories(self, position: int, column: FloatArray, most: int | None) -> ValueGroups:
-        """Return the categories; beyond as many as ``most``, the rarest are one group."""
-        values, counts = np.unique(column, return_counts=True)
-        labels = [
-            "missing" if np.isnan(value) else self.codes.format_value(position, value)
-            for value in values
-        ]
-        rare = np.zeros(len(values), dtype=bool)
-        if most is not None and len(values) > most:
-            rare[np.argsort(counts, kind="stable")[: 1 - most]] = True
-        groups = np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)
-        names = [label for label, is_rare in zip(labels, rare, strict=True) if not is_rare]
-        names += [f"{rare.sum()} rare ones"] if rare.any() else []
-        return ValueGroups(values, groups, names)
 
     def levels(self, positions: tuple[int, ...], groupings: tuple[Grouping, ...]) -> Levels:
         """Return indicators of the combinations of groups that the sample has."""

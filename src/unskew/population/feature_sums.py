@@ -11,15 +11,15 @@ import numpy as np
 
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.summaries import Summary
-from unskew.rows.features import (
-    FeatureSet,
+from unskew.rows.design import (
+    MAX_TABLE,
+    Design,
     Levels,
     Number,
     Product,
     Term,
     is_plain_number,
 )
-from unskew.rows.groupings import MAX_TABLE
 from unskew.rows.tables import RowBlock
 
 RARE = 5
@@ -37,7 +37,7 @@ class SumPlan:
 
     Parameters
     ----------
-    features : FeatureSet
+    features : Design
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class SumPlan:
         Indicators, by the number of their term.
     apart : dict of int to int
         Of those of several columns, where the counts of combinations apart end.
-    others : FeatureSet
+    others : Design
         The features that are neither numbers, products of two, nor indicators.
     """
 
-    def __init__(self, features: FeatureSet) -> None:
+    def __init__(self, features: Design) -> None:
         ends = np.cumsum([0, *(len(term.names) for term in features.terms)])
         factors: dict[tuple[int, float], int] = {}
 
@@ -83,7 +83,7 @@ class SumPlan:
         self.origins = np.array([origin for _, origin in factors])
         self.numbers: IntArray = np.array(numbers, dtype=np.intp).reshape(-1, 2).T
         self.products: IntArray = np.array(products, dtype=np.intp).reshape(-1, 3).T
-        self.others = FeatureSet(features.codes, rest)
+        self.others = Design(features.codes, rest)
         self.other_places: IntArray = np.concatenate([np.empty(0, np.intp), *others])
         self.width = int(ends[-1])
 
@@ -128,7 +128,7 @@ class FeatureSums(Summary):
 
     Parameters
     ----------
-    features : FeatureSet
+    features : Design
     n_folds : int
     ranges : ndarray of shape (2, n_columns), optional
         The smallest and the largest number of each column in the sample.
@@ -138,7 +138,7 @@ class FeatureSums(Summary):
     added = ("sums", "lost", "mass", "uncovered", "apart", "partly", "beyond", "squares")
 
     def __init__(
-        self, features: FeatureSet, n_folds: int = 1, ranges: FloatArray | None = None
+        self, features: Design, n_folds: int = 1, ranges: FloatArray | None = None
     ) -> None:
         self.features, self.ranges = features, ranges
         self.partly = self.squares = 0.0

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from unskew.numerics.kernels import FARTHEST, Kernel, blocks
 from unskew.numerics.typing import FloatArray
-from unskew.population.summaries import Encoder, Summary
+from unskew.population.summaries import Summary
+from unskew.rows.design import Design
 from unskew.rows.tables import RowBlock
 
 
@@ -22,7 +23,7 @@ class KernelSums(Summary):
 
     Parameters
     ----------
-    encoder : Encoder
+    encoder : Design
         Turns rows into points.
     kernel : Kernel
     points : ndarray of shape (m, d)
@@ -57,7 +58,7 @@ class KernelSums(Summary):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Design,
         kernel: Kernel,
         points: FloatArray,
         centre: FloatArray,

@@ -9,6 +9,7 @@ rows, in one pass.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -19,26 +20,37 @@ import pyarrow as pa
 
 from unskew.errors import InputError, ParameterError, warn_caller
 from unskew.numerics.typing import FloatArray
-from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.margin_levels import MarginLevels, match_levels
-from unskew.population.margin_tables import (
+from unskew.population.margin_levels import (
     Key,
+    Level,
+    MarginLevels,
     Table,
+    match_levels,
     moved_tables,
     read_tables,
     resolved_totals,
     split_name,
 )
 from unskew.population.population import Population
-from unskew.population.summaries import Question, Summaries, Summary, SummaryType, TotalWeight
-from unskew.rows.features import Block, FeatureSet, Levels, Number, Term
+from unskew.population.summaries import (
+    About,
+    Question,
+    Summaries,
+    Summary,
+    SummaryType,
+    TotalWeight,
+)
+from unskew.rows.column_names import which_there_are
+from unskew.rows.design import Design, Levels, Number, Term
 from unskew.rows.kinds import Kind, as_doubles, kind_of
-from unskew.rows.tables import RowBlock, Rows
+from unskew.rows.tables import RowBlock, Rows, with_plain_values
 
 AGREE = 1e-6
 """How far totals of different margins may differ, relatively."""
+SIZE = "(size)"
+"""What a long table calls the population's size."""
 MOST_ROUNDING = 0.02
 """How far the rounding of shares may move their sum, relatively."""
 
@@ -219,6 +231,10 @@ class Margins:
     ) -> Self:
         """Return the margins of a long table with a row for each category of each variable.
 
+        Of a column of numbers, the category ``(mean)`` or ``(total)`` has its mean or total. For a
+        joint table the names and the categories are joined by colons: ``age:region``,
+        ``18-24:north``. The variable ``(size)`` is the population's size.
+
         Parameters
         ----------
         table : dataframe
@@ -241,19 +257,23 @@ class Margins:
         for name in (variable, category, count):
             if name not in frame.columns:
                 raise InputError(
-                    f"The table of margins lacks column '{name}'. Its columns are "
-                    f"{', '.join(map(repr, frame.columns))}."
+                    f"The table of margins lacks column '{name}'."
+                    f"{which_there_are(name, frame.columns)}"
                 )
-        found: dict[str, dict[Any, Any]] = {}
+        if unit not in ("count", "share", "percent"):
+            raise ParameterError(f"unit must be 'count', 'share' or 'percent'; got {unit!r}.")
+        found: dict[Key, dict[Level, Any]] = {}
+        numbers: dict[str, dict[str, float]] = {"(mean)": {}, "(total)": {}}
         for name, level, number in frame.select([variable, category, count]).rows():
-            levels = found.setdefault(str(name), {})
-            if level in levels:
-                raise InputError(f"The table of margins lists '{level}' of '{name}' twice.")
-            levels[level] = number
+            if name == SIZE:
+                options.setdefault("size", number)
+            elif level in numbers:
+                numbers[level][str(name)] = number
+            else:
+                _add_level(found, str(name), level, number)
+        options = {"means": numbers["(mean)"], "totals": numbers["(total)"], **options}
         if unit == "count":
             return cls(found, **options)
-        if unit not in ("share", "percent"):
-            raise ParameterError(f"unit must be 'count', 'share' or 'percent'; got {unit!r}.")
         return cls(shares=found, unit=unit, **options)
 
     @classmethod
@@ -408,7 +428,7 @@ class Margins:
             case CellCounts():
                 self._count_cells(summary)
 
-    def _source(self, features: FeatureSet, term: Term) -> MarginLevels | float | None:
+    def _source(self, features: Design, term: Term) -> MarginLevels | float | None:
         """Return what answers a term: the total of a number, or a table; None if nothing does."""
         columns = features.columns_of(term)
         if isinstance(term, Number) and columns[0] in self._totals:
@@ -458,12 +478,12 @@ class Margins:
         asked.uncovered = self._mass * uncovered
 
     @staticmethod
-    def _values(features: FeatureSet, term: Term, known: MarginLevels) -> FloatArray:
+    def _values(features: Design, term: Term, known: MarginLevels) -> FloatArray:
         codes = np.full((len(known.levels), len(features.codes.names)), np.nan)
         for position in term.positions:
             column = known.rows[features.codes.names[position]].combine_chunks()
             codes[:, position] = features.codes.encode_column(column, position, side="population")
-        return term.of(Block(codes, pa.RecordBatch.from_pydict({})))
+        return term.of(codes, None)
 
     def _joint(self) -> MarginLevels | None:
         """Return a table of all columns together."""
@@ -486,6 +506,23 @@ class Margins:
                     "histogram the bands' borders, or use CalibrationWeights."
                 )
         asked.update(RowBlock(rows.to_batches()[0], known.weight))
+
+
+def _add_level(
+    tables: dict[Key, dict[Level, Any]], variable: str, category: Any, value: Any
+) -> None:
+    """Put one level into the table of its variables."""
+    columns = tuple(variable.split(":"))
+    level = (category,) if len(columns) == 1 else tuple(str(category).split(":"))
+    if len(level) != len(columns):
+        raise InputError(
+            f"Category {category!r} of {variable!r} must have {len(columns)} parts, joined by "
+            "colons."
+        )
+    table = tables.setdefault(columns, {})
+    if level in table:
+        raise InputError(f"The table of margins lists {category!r} of {variable!r} twice.")
+    table[level] = value
 
 
 def _rounding(table: Table) -> float:
@@ -528,14 +565,14 @@ class LevelCounts(Summary):
     """How many rows have each combination of values; of one column of numbers, their total."""
 
     grows = True
+    shared = frozenset({"columns"})
+    added = ("counts", "total", "missing")
 
     def __init__(self, columns: Key) -> None:
         self.columns = columns
-        self.counts: pa.RecordBatch | None = None
+        self.counts: Counter[Level] = Counter()
         self.total = 0.0
         self.missing = 0
-
-    shared = frozenset({"columns"})
 
     def update(self, rows: RowBlock) -> None:
         """Count a block."""
@@ -546,31 +583,16 @@ class LevelCounts(Summary):
             self.missing += int((values != values).sum())
             self.total += float(rows.weight @ values)
             return
-        self._add(table.append_column("n", pa.array(rows.weight)))
-
-    def merge(self, other: LevelCounts) -> None:
-        """Add the counts of other rows."""
-        self.total += other.total
-        self.missing += other.missing
-        if other.counts is not None:
-            self._add(pa.Table.from_batches([other.counts]))
-
-    def _add(self, table: pa.Table) -> None:
-        for position, name in enumerate(self.columns):
-            column = table.column(position)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-                table = table.set_column(position, name, column)
-        if self.counts is not None:
-            table = pa.concat_tables([pa.Table.from_batches([self.counts]), table])
-        counted = table.group_by(list(self.columns), use_threads=False).aggregate([("n", "sum")])
-        counted = counted.select([*self.columns, "n_sum"]).rename_columns([*self.columns, "n"])
-        self.counts = counted.combine_chunks().to_batches()[0]
+        grouped = with_plain_values(table).append_column("", pa.array(rows.weight))
+        grouped = grouped.group_by(list(self.columns), use_threads=False).aggregate([("", "sum")])
+        *levels, numbers = (grouped[n].to_pylist() for n in (*self.columns, "_sum"))
+        for level, number in zip(zip(*levels, strict=True), numbers, strict=True):
+            self.counts[level] += number
 
 
 def count_margins(
     data: Any, margins: Sequence[str | Key]
-) -> tuple[dict[Key, dict[Any, float]], dict[str, float], float]:
+) -> tuple[dict[Key, Mapping[Level, float]], dict[str, float], float]:
     """Return counts of categories, totals of numbers and the size of a population, in one pass."""
     population = Population.of(data)
     if isinstance(margins, str) or not len(margins):
@@ -584,7 +606,7 @@ def count_margins(
             )
     total, parts = TotalWeight(), [LevelCounts(key) for key in keys]
     population.reduce(Summaries([total, *parts]))
-    counts: dict[Key, dict[Any, float]] = {}
+    counts: dict[Key, Mapping[Level, float]] = {}
     totals: dict[str, float] = {}
     for part in parts:
         if part.missing:
@@ -592,9 +614,8 @@ def count_margins(
                 f"Column '{part.columns[0]}' of the population has {part.missing} missing numbers, "
                 "so that its total is not known."
             )
-        if part.counts is None:
-            totals[part.columns[0]] = part.total
+        if part.counts:
+            counts[part.columns] = part.counts
         else:
-            *levels, numbers = (column.to_pylist() for column in part.counts.columns)
-            counts[part.columns] = dict(zip(zip(*levels, strict=True), numbers, strict=True))
+            totals[part.columns[0]] = part.total
     return counts, totals, total.mass

@@ -11,9 +11,8 @@ does not depend on the sample, totals and reservoirs, is kept for the next quest
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,21 +21,24 @@ from numpy.typing import ArrayLike
 from unskew.errors import (
     InputError,
     ParameterError,
-    SkippedFilesWarning,
     UnreadableFileError,
     refuse_removed,
-    warn_caller,
 )
 from unskew.numerics.cores import in_order, n_threads, one_blas_thread
 from unskew.numerics.typing import IntArray
 from unskew.numerics.weight_vectors import check_weights
-from unskew.population.about import About
 from unskew.population.progress import Progress, Reporter
 from unskew.population.reading import PassTotals, Reading, as_marks
 from unskew.population.reservoir import KeptReservoirs, Reservoir
 from unskew.population.sources import Part, Source, open_source
-from unskew.population.sources.base import Types
-from unskew.population.summaries import Question, Summaries, Summary, SummaryType, TotalWeight
+from unskew.population.summaries import (
+    About,
+    Question,
+    Summaries,
+    Summary,
+    SummaryType,
+    TotalWeight,
+)
 from unskew.rows.column_names import (
     check_same_columns,
     chosen_names,
@@ -47,100 +49,6 @@ from unskew.rows.kinds import check_kinds, reading_type
 from unskew.rows.tables import Rows, check_distinct, pandas_index_columns
 
 
-class PlacedPart(NamedTuple):
-    """A part of a source, with the number of its file and of its first row."""
-
-    part: Part
-    file: int
-    row: int
-
-
-class Pass:
-    """The merged answer of a pass under way.
-
-    Parameters
-    ----------
-    summary : Summary
-        Takes in the parts.
-    source : Source
-    skip : bool
-        Whether files that cannot be read are left out.
-
-    Attributes
-    ----------
-    seen : PassTotals
-        What has been merged so far.
-    """
-
-    def __init__(self, summary: Summary, source: Source, *, skip: bool) -> None:
-        self.summary = summary
-        self.seen = PassTotals()
-        self._source, self._skip, self._file = source, skip, 0
-        self._remember()
-
-    def parts(self, columns: Sequence[str], types: Types) -> Iterator[PlacedPart]:
-        """Yield the parts, each with its place."""
-        row = 0
-        for file in range(max(len(self._source.files), 1)):
-            for part in self._source.parts(columns, types, file):
-                yield PlacedPart(part, file, row)
-                row += part.n_rows
-
-    def add(self, placed: PlacedPart, partial: Summary, found: PassTotals) -> None:
-        """Merge what a part has shown."""
-        self._move_to(placed.file)
-        if not self._is_skipped():
-            self.summary.merge(partial)
-            self.seen.add(found)
-
-    def leave_out(self, file: int, error: UnreadableFileError) -> None:
-        """Take a file out that cannot be read; raises the error if that is not allowed."""
-        if not self._skip:
-            raise error
-        self._move_to(file)
-        skipped = {**self.seen.skipped, self._source.files[file].path: str(error)}
-        self.summary = copy.deepcopy(self._before[0])
-        self.seen = replace(self._before[1], skipped=skipped)
-
-    def check_file(self) -> None:
-        """Check that the file whose parts are merged has not changed since it was opened."""
-        if not self._is_skipped():
-            try:
-                self._source.check_unchanged(self._file)
-            except UnreadableFileError as error:
-                self.leave_out(self._file, error)
-
-    def _is_skipped(self) -> bool:
-        skipped = self.seen.skipped
-        return bool(skipped) and self._source.files[self._file].path in skipped
-
-    def _move_to(self, file: int) -> None:
-        if file != self._file:
-            self.check_file()
-            self._file = file
-            self._remember()
-
-    def _remember(self) -> None:
-        """Keep what was certain before a file, to go back to if the file turns out unreadable."""
-        if self._skip:
-            self._before = copy.deepcopy(self.summary), replace(self.seen)
-
-
-def warn_of_skipped(skipped: Mapping[str, str], n_files: int) -> None:
-    """Warn of files that were left out."""
-    if not skipped:
-        return
-    shown = "; ".join(list(skipped.values())[:10])
-    more = f"; and {len(skipped) - 10} more" if len(skipped) > 10 else ""
-    warn_caller(
-        SkippedFilesWarning(
-            f"{len(skipped)} of the population's {n_files} files could not be read and were left "
-            f'out with all their rows (on_error="skip"): {shown}{more}',
-            dict(skipped),
-        )
-    )
-
-
 def progress_of(data: Any) -> Callable[[Progress], object] | None:
     """Return who hears of the progress of a population; a frame may have a column of that name."""
     return data.progress if isinstance(data, Population) else None
@@ -148,8 +56,6 @@ def progress_of(data: Any) -> Callable[[Progress], object] | None:
 
 _MOST_KEYS = 1 << 20
 """Rows of a table from which a reservoir is drawn at once: the key of each is held meanwhile."""
-
-_Answer: TypeAlias = tuple[Summary, PassTotals] | UnreadableFileError
 
 
 class Population:
@@ -177,11 +83,6 @@ class Population:
     delimiter : str, optional
         The character between the columns of text files. By default a tab for ``.tsv``, whichever
         the header has of tab, semicolon, bar and comma for ``.txt``, and a comma otherwise.
-    on_error : {"raise", "skip"}, default="raise"
-        What to do with a file that is damaged, disappears, or changes after it was opened. "skip"
-        leaves it out with all its rows, including those already read, warns
-        (:class:`unskew.errors.SkippedFilesWarning`) and lists it in ``skipped_files``. Files whose
-        columns or types differ, and values that cannot be converted, are errors in either case.
     progress : function of a Progress, optional
         Called at most ten times a second and once at the end with the progress of a pass
         (:class:`unskew.results.Progress`), from the calling thread. An exception that it raises
@@ -218,19 +119,16 @@ class Population:
         selected: str | ArrayLike | None = None,
         filesystem: Any = None,
         delimiter: str | None = None,
-        on_error: Literal["raise", "skip"] = "raise",
         progress: Callable[[Progress], object] | None = None,
         checkpoint: object = None,
+        on_error: object = None,
     ) -> None:
         refuse_removed("checkpoint", checkpoint, "A pass that was killed starts again")
-        if on_error not in ("raise", "skip"):
-            raise ParameterError(f"on_error must be 'raise' or 'skip'; got {on_error!r}.")
+        refuse_removed("on_error", on_error, "List the files that can be read")
         if progress is not None and not callable(progress):
             raise ParameterError(f"progress must be a function of a Progress; got {progress!r}.")
-        self._progress, self._skip = progress, on_error == "skip"
-        self._source: Source = open_source(
-            data, filesystem=filesystem, skip=self._skip, delimiter=delimiter
-        )
+        self._progress = progress
+        self._source: Source = open_source(data, filesystem=filesystem, delimiter=delimiter)
         self._weight = _row_values(weight, "weight", self._source)
         self._selected = _row_values(selected, "selected", self._source)
         roles = [role for role in (self._weight, self._selected) if isinstance(role, str)]
@@ -238,8 +136,6 @@ class Population:
         self._names: Sequence[str] = self._columns
         self._types: dict[str, pa.DataType] = {}
         self._seen, self._kept = PassTotals(), KeptReservoirs()
-        if self._skip:
-            self._check_that_files_can_be_skipped()
 
     @classmethod
     def of(cls, data: Any) -> Population:
@@ -252,7 +148,7 @@ class Population:
         return data if isinstance(data, cls) else cls(data)
 
     def __repr__(self) -> str:
-        engine = type(self._source).__name__.removesuffix("Source")
+        engine = self._source.engine or type(self._source).__name__.removesuffix("Source")
         return f"Population({engine}, columns={list(self._columns)})"
 
     @property
@@ -280,8 +176,8 @@ class Population:
     @property
     def about(self) -> About:
         """What is known without reading any rows."""
-        rows = None if self._skip else self._source.n_rows
-        return About(tuple(self._names), rows, self.is_weighted, self._selected is not None)
+        rows, is_marked = self._source.n_rows, self._selected is not None
+        return About(tuple(self._names), rows, self.is_weighted, is_marked)
 
     def can_answer(self, summary: Summary) -> bool:  # noqa: ARG002
         """Whether a question can be answered: from rows, every question can."""
@@ -292,7 +188,7 @@ class Population:
         """The number of rows; reads them once if it is not known otherwise."""
         if self._source.n_rows == 0:
             raise InputError("The population has no rows.")
-        if self._source.n_rows is not None and not self._skip:
+        if self._source.n_rows is not None:
             return self._source.n_rows
         return self._seen_or_counted().rows
 
@@ -305,23 +201,6 @@ class Population:
     def n_selected(self) -> int | None:
         """How many rows are marked as being in the sample; None without such marks."""
         return None if self._selected is None else self._seen_or_counted().selected
-
-    @property
-    def skipped_files(self) -> dict[str, str]:
-        """The files that were left out because they could not be read, and why."""
-        return {**self._source.unreadable, **self._seen.skipped}
-
-    def _check_that_files_can_be_skipped(self) -> None:
-        if not self._source.files:
-            raise ParameterError('on_error="skip" is for populations in files; this one is not.')
-        for name, values in (("weight", self._weight), ("selected", self._selected)):
-            if values is not None and not isinstance(values, str):
-                raise ParameterError(
-                    f"{name} is one entry per row, which has no place once a file is skipped; with "
-                    'on_error="skip" give the name of a column.'
-                )
-        n_files = len(self._source.files) + len(self._source.unreadable)
-        warn_of_skipped(self._source.unreadable, n_files)
 
     def _seen_or_counted(self) -> PassTotals:
         if not self._seen.whole:
@@ -455,48 +334,51 @@ class Population:
 
     def _read_parts(self, summary: Summary, threads: int | None, reporter: Reporter) -> PassTotals:
         """Read the source's parts on several threads and merge them in row order."""
-        empty = copy.deepcopy(summary)
+        empty, merged, seen = copy.deepcopy(summary), copy.deepcopy(summary), PassTotals()
         source = self._source.for_costly() if summary.is_costly() else self._source
-        run = Pass(copy.deepcopy(empty), source, skip=self._skip)
 
-        def answer(placed: PlacedPart) -> tuple[PlacedPart, _Answer]:
-            try:
-                return placed, self._read_part(copy.deepcopy(empty), placed)
-            except UnreadableFileError as error:
-                return placed, error
+        def parts() -> Iterator[tuple[Part, int, int]]:
+            """Yield the parts, each with the number of its file and of its first row."""
+            row = 0
+            for file in range(max(len(source.files), 1)):
+                for part in source.parts(self._reading.all_columns, self._types, file):
+                    yield part, file, row
+                    row += part.n_rows
 
-        work = run.parts(self._reading.all_columns, self._types)
+        def answer(placed: tuple[Part, int, int]) -> tuple[int, Summary, PassTotals]:
+            part, file, row = placed
+            partial = copy.deepcopy(empty)
+            return file, partial, self._read_part(partial, part, file, row)
+
+        current = 0
         with one_blas_thread():
-            for placed, result in in_order(answer, work, n_threads(threads)):
-                if isinstance(result, UnreadableFileError):
-                    run.leave_out(placed.file, result)
-                else:
-                    run.add(placed, *result)
-                reporter.advance(run.seen.rows, placed.file)
-        run.check_file()
-        summary.merge(run.summary)
-        return run.seen
+            for file, partial, found in in_order(answer, parts(), n_threads(threads)):
+                if file != current:  # all parts of a file are read: it must be what was opened
+                    source.check_unchanged(current)
+                    current = file
+                merged.merge(partial)
+                seen.add(found)
+                reporter.advance(seen.rows, file)
+        source.check_unchanged(current)
+        summary.merge(merged)
+        return seen
 
     def _remember(self, seen: PassTotals) -> None:
         """Check what a whole pass has seen, and keep it."""
-        warn_of_skipped(seen.skipped, len(self._source.files))
         seen.check()
         self._reading.check_length(seen.rows)
         vars(self._seen).update(vars(seen))
 
-    def _read_part(self, summary: Summary, placed: PlacedPart) -> tuple[Summary, PassTotals]:
-        part = placed.part
-        if self._skip:
-            summary.stand_alone()
-        seen = self._reading.read(summary, part.read(), placed.row)
+    def _read_part(self, summary: Summary, part: Part, file: int, row: int) -> PassTotals:
+        seen = self._reading.read(summary, part.read(), row)
         if seen.rows != part.n_rows:
             files = self._source.files
-            where = f"'{files[placed.file].path}'" if files else "the population"
+            where = f"'{files[file].path}'" if files else "the population"
             raise UnreadableFileError(
                 f"A part of {where} announced {part.n_rows} rows and gave {seen.rows}: it changed "
                 "while it was being read. Read it again when nothing writes to it."
             )
-        return summary, seen
+        return seen
 
     @property
     def _reading(self) -> Reading:

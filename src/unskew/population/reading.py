@@ -7,7 +7,7 @@ it to machines that have nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from math import isfinite
@@ -27,11 +27,6 @@ from unskew.rows.tables import RowBlock
 BLOCK_ROWS = 65_536
 """Rows in a batch: large enough that Python's share vanishes, small enough for the cache."""
 
-MANY_BLOCKS, BLOCK_COLUMNS = 4, 32
-"""How many blocks a light summary gets at once, and how many columns these have in all, at most.
-Threads that wait for Python's lock between short operations lose more than the cache gains:
-measured with two threads, 0.85 times the time on 2 columns, 0.92 times on 8."""
-
 
 @dataclass
 class PassTotals:
@@ -42,7 +37,6 @@ class PassTotals:
     rows: int = 0
     mass: float = 0.0
     selected: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: PassTotals) -> None:
         """Add the totals of another part."""
@@ -91,12 +85,9 @@ class Reading:
         """Update a summary with batches whose first row has the number ``start``."""
         keep_freed_memory()
         seen = PassTotals()
-        n_blocks = 1
-        if summary.is_light():
-            n_blocks = min(max(BLOCK_COLUMNS // max(len(self.columns), 1), 1), MANY_BLOCKS)
         for batch in batches:
-            for offset in range(0, batch.num_rows, n_blocks * BLOCK_ROWS):
-                block = without_views(batch.slice(offset, n_blocks * BLOCK_ROWS))
+            for offset in range(0, batch.num_rows, BLOCK_ROWS):
+                block = without_views(batch.slice(offset, BLOCK_ROWS))
                 numbers = slice(start + seen.rows, start + seen.rows + block.num_rows)
                 rows = RowBlock(
                     block.select(self.columns).rename_columns(self.names),
@@ -155,7 +146,7 @@ class Reading:
 @cache
 def _ones() -> FloatArray:
     """Return the weights of the rows of a block without weights, which all blocks share."""
-    ones = np.ones(MANY_BLOCKS * BLOCK_ROWS)
+    ones = np.ones(BLOCK_ROWS)
     ones.flags.writeable = False
     return ones
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import reduce
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +34,8 @@ class Reservoir(Summary):
 
     Attributes
     ----------
-    rows : pyarrow.RecordBatch or ndarray
-        The rows kept, in population order, in the form in which the blocks came; None if there were
-        none.
+    rows : pyarrow.RecordBatch
+        The rows kept, in population order; None if there were none.
     weight : ndarray
         Their design weights: rows with weight are drawn uniformly, not in proportion to it.
     selected : ndarray of bool, or None
@@ -49,7 +46,6 @@ class Reservoir(Summary):
 
     shared = frozenset({"_ceiling"})
     grows = True
-    light = True
 
     def __init__(self, size: int, *, seed: int = 0) -> None:
         self.size = size
@@ -81,10 +77,6 @@ class Reservoir(Summary):
     def __getstate__(self) -> dict[str, Any]:
         self._settled()  # so that no more than these travel
         return self.__dict__
-
-    def stand_alone(self) -> None:
-        """Use a separate ceiling: one set by rows that are left out later would be too low."""
-        self._ceiling = [_HIGHEST_KEY]
 
     def update(self, rows: RowBlock) -> None:
         """Let the rows of a block compete for a place."""
@@ -201,7 +193,7 @@ class KeptReservoirs:
 class _Drawn(NamedTuple):
     """Rows that compete for a place."""
 
-    rows: Any
+    rows: pa.RecordBatch | None
     weight: FloatArray
     selected: BoolArray | None
     numbers: IntArray
@@ -234,9 +226,7 @@ def _together(pieces: Sequence[_Drawn]) -> _Drawn:
     )
 
 
-def _take(rows: Any, positions: IntArray) -> Any:
-    if not isinstance(rows, pa.RecordBatch):
-        return rows[positions]
+def _take(rows: pa.RecordBatch, positions: IntArray) -> pa.RecordBatch:
     if len(positions) < rows.num_rows or (np.diff(positions) != 1).any():
         rows = rows.take(pa.array(positions))
     return _decoded(rows)
@@ -247,38 +237,21 @@ def _decoded(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
-def _concatenated(pieces: Sequence[Any]) -> Any:
-    if not isinstance(pieces[0], pa.RecordBatch):
-        return np.concatenate(pieces)
-    runs = [list(run) for _, run in groupby(pieces, key=lambda piece: piece.schema)]
-    alike = [pa.Table.from_batches(run).combine_chunks().to_batches()[0] for run in runs]
-    return reduce(_promoted_or_reconciled, alike)
-
-
-def _promoted_or_reconciled(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
-    kinds = zip(first.schema.types, second.schema.types, strict=True)
-    if any(pa.types.is_decimal(one) != pa.types.is_decimal(other) for one, other in kinds):
-        # Arrow would not round to the nearest doubles.
-        first, second = _reconciled(first, second)
-    try:
-        return _promoted(first, second)
-    except pa.ArrowException:  # Arrow cannot promote them, but they can be compared
-        return _promoted(*_reconciled(first, second))
-
-
-def _promoted(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
-    tables = [pa.Table.from_batches([rows]) for rows in (first, second)]
-    return pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()[0]
-
-
-def _reconciled(*batches: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Return batches with the columns that differ in type brought to a common one."""
-    kinds = zip(*(batch.schema.types for batch in batches), strict=True)
+def _concatenated(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one; columns that differ in type are brought to a common one."""
+    kinds = zip(*(piece.schema.types for piece in pieces), strict=True)
     differs = [len(set(one)) > 1 for one in kinds]
-    return [
-        pa.RecordBatch.from_arrays(
-            [in_common_form(c) if d else c for c, d in zip(batch.columns, differs, strict=True)],
-            names=batch.schema.names,
-        )
-        for batch in batches
-    ]
+    if any(differs):
+        pieces = [
+            pa.RecordBatch.from_arrays(
+                [
+                    in_common_form(c) if d else c
+                    for c, d in zip(piece.columns, differs, strict=True)
+                ],
+                names=piece.schema.names,
+            )
+            for piece in pieces
+        ]
+    tables = [pa.Table.from_batches([piece]) for piece in pieces]
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    return whole.combine_chunks().to_batches()[0]

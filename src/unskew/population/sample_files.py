@@ -7,7 +7,7 @@ inferred from all rows of the sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +30,7 @@ from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
 from unskew.rows.tables import check_distinct
 
-NUMBERS = ("count", "share", "percent")
-SIZE = "(size)"
+NUMBERS: tuple[Literal["count", "share", "percent"], ...] = ("count", "share", "percent")
 _LARGEST_BLOCK = 2**31 - 1
 _DECIMAL_COMMA = r"^\s*[+-]?\d[\d.]*,\d+\s*$"
 
@@ -232,10 +231,8 @@ def read_margins(data: Any, **options: Any) -> Margins:
     Parameters
     ----------
     data : str, Path or binary file
-        The table. Its column of numbers is called ``count``, ``share`` or ``percent``. Of a column
-        of numbers, the category ``(mean)`` or ``(total)`` has its mean or total. For a joint table
-        the names and the categories are joined by colons: ``age:region``, ``18-24:north``. The
-        variable ``(size)`` is the population's size. The example in the package is
+        A long table as :meth:`unskew.Margins.from_table` takes it. Its column of numbers is called
+        ``count``, ``share`` or ``percent``. The example in the package is
         ``importlib.resources.files("unskew") / "examples" / "census" / "margins.csv"``.
     **options
         Further parameters of :class:`unskew.Margins`.
@@ -261,36 +258,11 @@ def read_margins(data: Any, **options: Any) -> Margins:
             "A file of margins has the columns variable, category and one of count, share and "
             f"percent; this one has {', '.join(map(repr, table.column_names))}."
         )
-    kept = [names[name] for name in ("variable", "category", number[0])]
-    tables: dict[Any, dict[Any, Any]] = {}
-    means: dict[str, float] = {}
-    totals: dict[str, float] = {}
-    for variable, category, value in zip(*(table[name].to_pylist() for name in kept), strict=True):
-        key = str(variable)
-        if key == SIZE:
-            options.setdefault("size", value)
-        elif category == "(mean)":
-            means[key] = value
-        elif category == "(total)":
-            totals[key] = value
-        else:
-            _add_level(tables, key, category, value)
-    options = {**options, "means": means, "totals": totals}
-    if number[0] == "count":
-        return Margins(tables, **options)
-    return Margins(shares=tables, unit="share" if number[0] == "share" else "percent", **options)
-
-
-def _add_level(tables: dict[Any, dict[Any, Any]], variable: str, category: Any, value: Any) -> None:
-    """Put one level into the table of its variables."""
-    columns = tuple(variable.split(":"))
-    level = (category,) if len(columns) == 1 else tuple(str(category).split(":"))
-    if len(level) != len(columns):
-        raise InputError(
-            f"Category {category!r} of {variable!r} must have {len(columns)} parts, joined by "
-            "colons."
-        )
-    table = tables.setdefault(columns, {})
-    if level in table:
-        raise InputError(f"The file of margins lists {category!r} of {variable!r} twice.")
-    table[level] = value
+    return Margins.from_table(
+        table,
+        variable=names["variable"],
+        category=names["category"],
+        count=names[number[0]],
+        unit=number[0],
+        **options,
+    )

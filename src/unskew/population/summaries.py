@@ -9,16 +9,14 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-
-import numpy as np
-import pyarrow as pa
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from unskew.errors import ParameterError
-from unskew.numerics.typing import FloatArray
-from unskew.rows.encode import Encoded
 from unskew.rows.tables import RowBlock
+
+if TYPE_CHECKING:
+    from unskew.population.margin_levels import MarginLevels
 
 
 class Summary(ABC):
@@ -47,8 +45,6 @@ class Summary(ABC):
     """Whether the answer can be larger than the empty summary."""
     costly: ClassVar[bool] = False
     """Whether a thousand rows are worth a thread of their own."""
-    light: ClassVar[bool] = False
-    """Whether it holds little for each row of a block, so that blocks may have more rows."""
     shared: ClassVar[frozenset[str]] = frozenset()
     """Read-only attributes, which copies share."""
     added: ClassVar[tuple[str, ...]] = ()
@@ -68,11 +64,6 @@ class Summary(ABC):
     def is_costly(self) -> bool:
         """Whether it or a summary within it is ``costly``."""
         return self.costly or any(part.is_costly() for part in self.nested())
-
-    def is_light(self) -> bool:
-        """Whether it is ``light``, or all summaries of which it is composed are."""
-        parts = [part.is_light() for part in self.nested()]
-        return self.light or (bool(parts) and all(parts))
 
     def unshared(self) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that are not in ``shared``; of a list of summaries, each."""
@@ -101,14 +92,6 @@ class Summary(ABC):
         for own, others in parts:
             own.merge(others)
 
-    def stand_alone(self) -> None:
-        """Stop sharing what copies have learned and may have to take back.
-
-        Called on each copy of a pass that may leave out files of which it has read a part already.
-        """
-        for part in self.nested():
-            part.stand_alone()
-
     def check_empty(self) -> None:
         """Refuse a summary that is filled already, or that contains one."""
         if self.answered:
@@ -136,7 +119,6 @@ class TotalWeight(Summary):
     (3, 3.5)
     """
 
-    light = True
     added = ("rows", "mass")
 
     def __init__(self) -> None:
@@ -149,41 +131,7 @@ class TotalWeight(Summary):
         self.mass += rows.mass
 
 
-class Encoder(Protocol):
-    """Turns record batches into numbers."""
-
-    def transform(self, batch: pa.RecordBatch, *, side: str) -> Encoded:
-        """Return the rows as numbers."""
-
-
 SummaryType = TypeVar("SummaryType", bound=Summary)
-
-
-class EncodedRows(Summary, Generic[SummaryType]):
-    """A summary of the rows after encoding: its blocks hold matrices of numbers.
-
-    Attributes
-    ----------
-    summary : Summary
-        The summary of the encoded rows.
-    unseen : float
-        The weight of the rows with a value that no sample row has.
-    """
-
-    shared = frozenset({"encoder"})
-    added = ("unseen",)
-
-    def __init__(self, encoder: Encoder, summary: SummaryType) -> None:
-        self.encoder = encoder
-        self.summary = summary
-        self.unseen = 0.0
-
-    def update(self, rows: RowBlock) -> None:
-        """Encode a block and pass it on."""
-        values, unseen = self.encoder.transform(rows.batch, side="population")
-        if unseen is not None:
-            self.unseen += float(rows.weight[unseen].sum())
-        self.summary.update(replace(rows, batch=values))
 
 
 class OfColumns(Summary, Generic[SummaryType]):
@@ -240,46 +188,29 @@ class Question(Summary, Generic[SummaryType]):
         self.summary.update(rows)
 
 
-class Moments(Summary):
-    """Weighted mean and variance of each column of a matrix; missing entries are left out.
+@dataclass(frozen=True)
+class About:
+    """What is known before the pass.
 
-    Merging uses the centred update of Chan, Golub and LeVeque, "Algorithms for computing the sample
-    variance", The American Statistician 37 (1983), so that columns far from zero keep their digits.
-
-    Examples
-    --------
-    >>> moments = Moments(1)
-    >>> moments.update(RowBlock(np.array([[1.0], [2.0], [np.nan]]), np.ones(3)))
-    >>> moments.mean, moments.variance, moments.mass
-    (array([1.5]), array([0.25]), array([2.]))
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns that describe a row, under the sample's names.
+    n_rows : int or None
+        The number of rows, where it is known without reading them.
+    weighted : bool
+        Whether rows have design weights.
+    selected : bool
+        Whether rows are marked as being in the sample.
+    margins : tuple or None
+        Which margins are known, where there are no rows at all; None for a population of rows.
+    levels : tuple of MarginLevels
+        Those of them that count levels, matched with the sample.
     """
 
-    def __init__(self, n_columns: int) -> None:
-        self.mass: FloatArray = np.zeros(n_columns)
-        self.mean: FloatArray = np.zeros(n_columns)
-        self._squares: FloatArray = np.zeros(n_columns)
-
-    @property
-    def variance(self) -> FloatArray:
-        """The population variance, that is with divisor ``mass``."""
-        return self._squares / np.maximum(self.mass, np.finfo(float).tiny)
-
-    def update(self, rows: RowBlock) -> None:
-        """Add the rows of a matrix."""
-        values, weight = rows.batch, rows.weight
-        present = ~np.isnan(values)
-        part = Moments(values.shape[1])
-        part.mass = weight @ present
-        divisor = np.maximum(part.mass, np.finfo(float).tiny)
-        part.mean = weight @ np.where(present, values, 0.0) / divisor
-        part._squares = weight @ np.where(present, values - part.mean, 0.0) ** 2
-        self.merge(part)
-
-    def merge(self, other: Moments) -> None:
-        """Combine with the moments of other rows."""
-        mass = self.mass + other.mass
-        share = other.mass / np.maximum(mass, np.finfo(float).tiny)
-        shift = other.mean - self.mean
-        self._squares += other._squares + shift**2 * self.mass * share
-        self.mean = self.mean + shift * share
-        self.mass = mass
+    columns: tuple[str, ...]
+    n_rows: int | None
+    weighted: bool = False
+    selected: bool = False
+    margins: tuple[str | tuple[str, ...], ...] | None = None
+    levels: tuple[MarginLevels, ...] = ()

@@ -13,7 +13,7 @@ from typing import Literal
 
 from unskew.diagnostics.diagnosis import Diagnosis, HeavyRow, Status
 from unskew.diagnostics.shift_tests import SHIFT_TESTS
-from unskew.overlap import Overlap, OverlapRule
+from unskew.overlap.overlap import Overlap, OverlapRule
 from unskew.report import answers, charts, features
 from unskew.report.blocks import (
     Block,

@@ -1,7 +1,7 @@
 """Rows to numbers, in two steps.
 
 :class:`ColumnCodes` makes one number of every value, which is all that a tree or a table of
-distinct points needs. :class:`~unskew.rows.feature_space.FeatureSpace` goes on to a space in
+distinct points needs. :class:`~unskew.rows.design.Design` goes on to a space in
 which distances are meaningful, which clusters and kernels need. Both are learned from the sample
 alone, so that the population is still read only once.
 
@@ -250,6 +250,8 @@ class ColumnCodes:
 
     def format_value(self, column: int, code: float) -> str:
         """Return the value behind a code, as text."""
+        if np.isnan(code):
+            return "missing"
         return self.columns[column].format_value(code, self.types[column])
 
     def _check_kinds(self, batch: pa.RecordBatch, side: str) -> None:
@@ -407,7 +409,7 @@ class EmptyCode:
         return _column_code(other)
 
     def format_value(self, code: float, kind: pa.DataType) -> str:  # noqa: ARG002
-        return "missing" if np.isnan(code) else "present"
+        return "present"
 
 
 _Code = NumberCode | TimeCode | CategoryCode | EmptyCode

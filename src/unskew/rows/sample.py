@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,8 @@ from unskew.errors import InputError, OverlapError
 from unskew.numerics.row_keys import order_by, row_keys
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_design, scale_to_total
+from unskew.rows.design import Design, Scaling, point_design
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.feature_space import FeatureSpace, Scaling
 from unskew.rows.labels import checked_labels
 from unskew.rows.tables import Form, RowBlock, Rows, as_rows
 
@@ -38,11 +38,8 @@ class Rule(Protocol):
         """Return one weight per row, in the scale of the weighter's ``_solve``."""
 
 
-class Points(NamedTuple):
-    """The sample in a feature space."""
-
-    space: FeatureSpace
-    values: FloatArray
+Points = tuple[Design, FloatArray]
+"""A feature space, and the sample in it."""
 
 
 class Sample:
@@ -146,8 +143,8 @@ class Sample:
     def points(self, scaling: Scaling = "standard") -> Points:
         """Return the feature space with this scaling, and the sample in it."""
         if scaling not in self._points:
-            space = FeatureSpace(scaling=scaling).fit_codes(self.codes, self.values)
-            self._points[scaling] = Points(space, space.of_codes(self.values))
+            space = point_design(self.codes, self.values, scaling)
+            self._points[scaling] = space, space.of_codes(self.values)
         return self._points[scaling]
 
     @cached_property

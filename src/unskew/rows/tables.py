@@ -433,7 +433,7 @@ class Form:
         if self._backend.is_pyarrow():
             return table
         # The categories of Polars have numbers that not every PyArrow can pass on to pandas.
-        frame = nw.from_arrow(_with_plain_values(table), backend=self._backend).to_native()
+        frame = nw.from_arrow(with_plain_values(table), backend=self._backend).to_native()
         if not self._backend.is_pandas_like():
             return frame.cast({name: self._types[name] for name in frame.columns})
         names = ColumnLabels.of(self._labels, name="X").names
@@ -446,7 +446,8 @@ class Form:
         return frame.astype({k: types[k] for k in types if k not in whole or not gaps[k]})
 
 
-def _with_plain_values(table: pa.Table) -> pa.Table:
+def with_plain_values(table: pa.Table) -> pa.Table:
+    """Return a table whose dictionaries are decoded."""
     for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         if pa.types.is_dictionary(kind):
             table = table.set_column(place, name, table.column(place).cast(kind.value_type))

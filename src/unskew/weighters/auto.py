@@ -34,12 +34,10 @@ from unskew.numerics.ratio_loss import (
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.value_folds import EXPECTED
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.about import About
 from unskew.population.feature_rules import FeatureRules
 from unskew.population.margins import Margins
-from unskew.population.summaries import Question, Summaries, Summary
-from unskew.rows.feature_space import MAX_CATEGORIES
-from unskew.rows.features import FeatureSet
+from unskew.population.summaries import About, Question, Summaries, Summary
+from unskew.rows.design import MAX_CATEGORIES, Design
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
@@ -227,7 +225,7 @@ class Imbalance:
         self, sample: Sample, values: FloatArray, batch: pa.RecordBatch, weight: FloatArray
     ) -> None:
         terms = FeatureRules(sample.with_design(np.ones(len(sample)))).means(MAX_CATEGORIES)
-        features = FeatureSet(sample.codes, terms)
+        features = Design(sample.codes, terms)
         self.names, self.n_rows = features.names, np.count_nonzero(sample.design)
         share = weight / weight.sum()
         with np.errstate(over="ignore", invalid="ignore"):

@@ -29,7 +29,7 @@ from unskew.numerics.distances import Distance, Truncated
 from unskew.numerics.row_features import RowFeatures
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.population.summaries import Summary
-from unskew.rows.features import FeatureSet, Levels
+from unskew.rows.design import Design, Levels
 from unskew.rows.sample import Sample
 from unskew.rows.tables import RowBlock
 from unskew.weighters.linearisation import CalibratedWeights
@@ -72,7 +72,7 @@ class Tilt:
 class TiltRule(NamedTuple):
     """The weight of a row is the factor of its features."""
 
-    features: FeatureSet
+    features: Design
     tilt: Tilt
 
     def __call__(self, batch: Any) -> FloatArray:
@@ -91,7 +91,7 @@ class TiltRule(NamedTuple):
         levels = [isinstance(term, Levels) for term in self.features.terms]
         dense = ~np.array(levels, dtype=bool)[owner]
         numbers = [term for term in self.features.terms if not isinstance(term, Levels)]
-        rows = FeatureSet(self.features.codes, numbers).of_codes(codes, batch)
+        rows = Design(self.features.codes, numbers).of_codes(codes, batch)
         lost: BoolArray = (rows[:, tilt.absent[dense]] == 1.0).any(axis=1)
         rows = np.nan_to_num((rows - tilt.targets[dense]) / tilt.spread[dense], nan=0.0)
         scores = rows @ tilt.multipliers[dense] + tilt.intercept
@@ -126,7 +126,7 @@ class TiltedSums(Summary):
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
         tilt = self.rule.tilt
-        features = self.rule.features.transform(rows.batch, side="sample")
+        features = self.rule.features.transform(rows.batch, side="sample").values
         weight = rows.weight * tilt.factors(features)
         self.sums += weight @ tilt.standardised(features)
         self.mass += float(weight.sum())
@@ -139,7 +139,7 @@ class TiltedSums(Summary):
 
 def linearised_tilt(
     tilt: Tilt,
-    feature_set: FeatureSet,
+    feature_set: Design,
     sample: Sample,
     kept: BoolArray,
     *,
@@ -154,7 +154,7 @@ def linearised_tilt(
     ----------
     tilt : Tilt
         The solution.
-    feature_set : FeatureSet
+    feature_set : Design
     sample : Sample
         Its design weights are the d: given ones, or weights that the tilt starts from.
     kept : ndarray of bool of shape (n_features,)
@@ -183,7 +183,7 @@ def linearised_tilt(
     ]
     widest = max(wide, key=lambda place: len(terms[place].names), default=-1)
     level: Any = terms[widest] if wide else None
-    others = FeatureSet(feature_set.codes, [one for one in terms if one is not level])
+    others = Design(feature_set.codes, [one for one in terms if one is not level])
     rest = owner != widest
     chosen, targets, spread = kept[rest], tilt.targets[rest], tilt.spread[rest]
     by_term = [isinstance(t, Levels) and (partial or len(t.positions) > 1) for t in others.terms]

@@ -26,13 +26,14 @@ from unskew.errors import (
     warn_caller,
 )
 from unskew.numerics.typing import FloatArray
-from unskew.overlap import LIMIT, Overlap, OverlapRule, OverlapSearch, ScaleCheck
-from unskew.population.about import About
+from unskew.overlap.measure import OverlapSearch
+from unskew.overlap.overlap import LIMIT, Overlap, OverlapRule
+from unskew.overlap.scales import ScaleCheck
 from unskew.population.margins import Margins
 from unskew.population.open_sample import match_columns, open_sample
 from unskew.population.population import Population, progress_of
 from unskew.population.progress import tell, watching
-from unskew.population.summaries import OfColumns, Summaries, Summary
+from unskew.population.summaries import About, OfColumns, Summaries, Summary
 from unskew.rows.column_names import remember_columns
 from unskew.rows.doubtful_columns import doubtful_columns, warn_of_doubtful_columns
 from unskew.rows.sample import Rule, Sample

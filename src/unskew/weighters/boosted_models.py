@@ -12,9 +12,14 @@ from unskew.numerics.ratio_loss import LogisticProblem, ratio_loss, softplus
 from unskew.numerics.row_keys import quantile_borders
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.progress import tell
+from unskew.rows.design import ValueGroups
 from unskew.rows.kinds import Kind
 from unskew.weighters.ratio_models import RatioModels
-from unskew.weighters.selection_features import LevelCodes, SelectionFeatures
+from unskew.weighters.selection_features import (
+    frequent_groups,
+    selection_design,
+    selection_features,
+)
 from unskew.weighters.two_samples import TwoSamples
 
 MAX_TREES = 80
@@ -126,7 +131,7 @@ class TreeBins:
         self.columns: list[Any] = []
         for place, category in zip(self.places, self.is_category, strict=True):
             if category:
-                self.columns.append(LevelCodes.learn(int(place), rows, MAX_CATEGORIES))
+                self.columns.append(frequent_groups(int(place), rows, MAX_CATEGORIES))
                 continue
             self.columns.append(quantile_borders(rows.values[:, place], N_BINS))
         return self
@@ -136,7 +141,7 @@ class TreeBins:
         bins = np.zeros(codes.shape)
         for place, learned in enumerate(self.columns):
             column = codes[:, self.places[place]]
-            if isinstance(learned, LevelCodes):
+            if isinstance(learned, ValueGroups):
                 bins[:, place] = learned.of(column) + 1
             else:
                 here = ~np.isnan(column)
@@ -156,7 +161,7 @@ class ScoreTilt:
         self.coefficients: list[FloatArray] = []
         if rows.n_folds == 1:
             return scores
-        self.features = SelectionFeatures().fit(rows, hinges=False)
+        self.features = selection_design(rows, hinges=False)
         inputs = self._inputs(rows.values, scores)
         best, least = scores, ratio_loss(rows.split(scores), rows.shares).value
         problems = [self._problem(rows, inputs, number) for number in range(rows.n_folds)]
@@ -179,7 +184,7 @@ class ScoreTilt:
 
     def _inputs(self, codes: FloatArray, scores: FloatArray) -> FloatArray:
         """Return one and the score, which have no penalty, and the other features."""
-        features = self.features.transform(codes)
+        features = selection_features(self.features, codes)
         return np.insert(features, 1, scores, axis=1)
 
     def _problem(self, rows: TwoSamples, inputs: FloatArray, number: int) -> LogisticProblem:

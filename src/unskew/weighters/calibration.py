@@ -22,14 +22,13 @@ from unskew.errors import (
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.distances import DISTANCES, Distance
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.overlap import Overlap
-from unskew.population.about import About
+from unskew.overlap.overlap import Overlap
 from unskew.population.feature_rules import Candidates, FeatureRules, Features
 from unskew.population.feature_sums import FeatureSums
-from unskew.population.summaries import Question
+from unskew.population.summaries import About, Question
 from unskew.rows.column_names import listing
+from unskew.rows.design import Design, Levels
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.features import FeatureSet, Levels
 from unskew.rows.sample import Sample
 from unskew.weighters.balancing import Balancing, Solved, TiltedSums, TiltRule, linearised_tilt
 from unskew.weighters.feature_choice import (
@@ -63,7 +62,7 @@ def checked_bounds(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def slacks(slack: Any, features: FeatureSet) -> FloatArray:
+def slacks(slack: Any, features: Design) -> FloatArray:
     """Return the slack of each feature."""
     names = features.names
     if isinstance(slack, Real):
@@ -254,7 +253,7 @@ class CalibrationWeights(InductiveWeighter):
             terms = rules.means() if self.features == "means" else rules.margins()
         else:
             terms = rules.listed(self.features)
-        features = FeatureSet(sample.codes, terms)
+        features = Design(sample.codes, terms)
         lacking = unseen_levels(features, about, len(sample))
         return Question(FeatureSums(features, n_folds, ranges), (learned, lacking))
 
@@ -334,7 +333,7 @@ class CalibrationWeights(InductiveWeighter):
     ) -> Solved:
         terms = asked.features.terms
         kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
-        features = FeatureSet(asked.features.codes, [terms[place] for place in places])
+        features = Design(asked.features.codes, [terms[place] for place in places])
         mass = float(asked.mass.sum())
         with np.errstate(over="ignore", invalid="ignore"):  # they are checked there
             targets = sums[:, kept].sum(axis=0) / mass

@@ -28,12 +28,11 @@ from unskew.numerics.cell_routing import NearestCentre
 from unskew.numerics.row_keys import hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.within_cell_test import InCells
-from unskew.population.about import About
 from unskew.population.cell_counts import CellCounts
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Encoder, Question, Summaries, Summary
+from unskew.population.summaries import About, Question, Summaries, Summary
+from unskew.rows.design import Design, point_design
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.feature_space import FeatureSpace
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.base import WARN_ABOVE
 from unskew.weighters.inductive import InductiveWeighter, check_numbers
@@ -303,7 +302,7 @@ class Cells:
     Parameters
     ----------
     sample : Sample
-    encoder : Encoder
+    encoder : ColumnCodes | Design
         Of rows, for the partition.
     partition : object
         With the number of its cells, ``n_cells``, and ``cells(values)``, which returns the cell of
@@ -320,7 +319,7 @@ class Cells:
     def __init__(
         self,
         sample: Sample,
-        encoder: Encoder,
+        encoder: ColumnCodes | Design,
         partition: Any,
         values: FloatArray,
         empty: Empty,
@@ -330,7 +329,6 @@ class Cells:
     ) -> None:
         self._encoder, self._partition, self.empty = encoder, partition, empty
         self.n_cells: int = partition.n_cells
-        self.light = isinstance(encoder, ColumnCodes)
         self.learned = learned
         self.counted = np.arange(len(sample)) if counted is None else counted
         self._sample = sample.take(self.counted)
@@ -341,8 +339,7 @@ class Cells:
     @property
     def codes(self) -> ColumnCodes:
         """The codes of the columns."""
-        codes: ColumnCodes = getattr(self._encoder, "codes", self._encoder)  # type: ignore[arg-type]
-        return codes
+        return self._encoder.codes if isinstance(self._encoder, Design) else self._encoder
 
     def sample_counts(self, design: FloatArray) -> FloatArray:
         """Return the total design weight in each cell; ``design`` is that of the counted rows."""
@@ -430,7 +427,7 @@ class NearestGroups:
 
     def __init__(self, sample: Sample, cells: IntArray, n_cells: int) -> None:
         values = sample.values
-        self._space = FeatureSpace(scaling="standard").fit_codes(sample.codes, values)
+        self._space = point_design(sample.codes, values)
         first, place = _distinct(self._space, values)
         points = self._points(values[first[:MOST_GROUPS]], side="sample")
         self._nearest = NearestCentre(points)
@@ -488,11 +485,11 @@ class NearestGroups:
 
     def _parts(self, n_rows: int) -> Iterator[slice]:
         """Yield slices of rows whose points fit in memory, also where many columns are one-hot."""
-        step = max(1024, _BLOCK_VALUES // self._space.n_features)
+        step = max(1024, _BLOCK_VALUES // len(self._space))
         return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
-def _distinct(space: FeatureSpace, codes: FloatArray) -> tuple[IntArray, IntArray]:
+def _distinct(space: Design, codes: FloatArray) -> tuple[IntArray, IntArray]:
     """Return one row of each distinct point, in the order of their hashes, and each row's place.
 
     Uncovered rows are often many and alike. The hash is of values, not of points, whose last digits

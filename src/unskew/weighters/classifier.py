@@ -26,8 +26,7 @@ from unskew.numerics.ratio_loss import (
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.value_folds import EXPECTED
 from unskew.numerics.weight_vectors import effective_sample_size
-from unskew.population.about import About
-from unskew.population.summaries import Question, Summaries
+from unskew.population.summaries import About, Question, Summaries
 from unskew.rows.sample import Sample
 from unskew.weighters.boosted_models import BoostedModels
 from unskew.weighters.level_models import LevelModels
@@ -36,6 +35,7 @@ from unskew.weighters.logistic_models import LogisticModels, LogisticWeights, Ne
 from unskew.weighters.parameters import AtLeastOne, AtLeastZero, TwoOrMore
 from unskew.weighters.ratio import LIMIT, RatioWeighter, learn_pool
 from unskew.weighters.ratio_models import ClassifierModels, RatioModels
+from unskew.weighters.selection_features import selection_features
 from unskew.weighters.two_samples import TwoSamples
 
 SEPARATED = 0.9999
@@ -299,13 +299,13 @@ class ClassifierWeights(RatioWeighter):
         def of_batch(batch: pa.RecordBatch) -> NewRows:
             values, unseen = self.codes_.transform(batch, side="population")
             trained = np.ones(len(values), dtype=bool) if unseen is None else ~unseen
-            return models.features.transform(values), self._numbers(values), trained
+            return selection_features(models.features, values), self._numbers(values), trained
 
         return LogisticWeights(
             models,
             np.minimum(ratios, self.cap_) * sample.design,
             sample.design,
-            models.features.transform(sample.values),
+            selection_features(models.features, sample.values),
             self._numbers(sample.values),
             (np.abs(own[0]) < LIMIT) & (ratios <= self.cap_),
             of_batch,

@@ -16,7 +16,7 @@ from unskew._compat import HasMethods
 from unskew.errors import ParameterError
 from unskew.numerics.cell_routing import NearestCentre
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.rows.feature_space import LARGEST, Scaling
+from unskew.rows.design import LARGEST, Scaling
 from unskew.rows.sample import Sample
 from unskew.weighters.cells import Cells, CellWeighter, CountedCells
 

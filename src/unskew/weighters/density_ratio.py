@@ -30,10 +30,9 @@ from unskew.numerics.density_ratio import (
 )
 from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
 from unskew.numerics.typing import FloatArray
-from unskew.population.about import About
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Question, Summaries, Summary
-from unskew.rows.feature_space import FeatureSpace
+from unskew.population.summaries import About, Question, Summaries, Summary
+from unskew.rows.design import Design
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import check_numbers
 from unskew.weighters.kernel_points import (
@@ -178,7 +177,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
             raise ParameterError(f'relative={self.relative} is only for loss="squared".')
 
     def _learned_from(self, sample: Sample) -> tuple[int, int]:
-        n_columns = sample.ordered.points(self.scaling).space.n_features
+        n_columns = len(sample.ordered.points(self.scaling)[0])
         if self.loss == "kl":  # which holds the basis at all rows, and copies of it
             n_columns += 4 * self.n_centres
         return rows_within(self.population_rows, len(sample), n_columns)
@@ -316,7 +315,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
 
     def _check_state(self) -> None:
         super()._check_state()
-        function, n_columns = self.function_, self.space_.n_features
+        function, n_columns = self.function_, len(self.space_)
         n_centres = len(function.centres)
         checked = [
             ("centre_", self.centre_, (n_columns,)),
@@ -352,7 +351,7 @@ def _sides(rows: TwoSamples, points: KernelPoints) -> tuple[Side, Side]:
 class _FunctionRule(NamedTuple):
     """The weight of a row is the function's value, computed on one thread."""
 
-    space: FeatureSpace
+    space: Design
     centre: FloatArray
     function: KernelFunction
 

@@ -28,8 +28,7 @@ from unskew.numerics.calibration import (
 from unskew.numerics.distances import Raking
 from unskew.numerics.row_features import RowFeatures, weighted_spread
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
-from unskew.overlap import LIMIT, OverlapRule
-from unskew.population.about import About
+from unskew.overlap.overlap import LIMIT, OverlapRule
 from unskew.population.feature_rules import (
     MAX_LEVELS_OF_PAIRS,
     ROWS_PER_FEATURE,
@@ -37,7 +36,8 @@ from unskew.population.feature_rules import (
     FeatureRules,
 )
 from unskew.population.feature_sums import FeatureSums
-from unskew.rows.features import Block, FeatureSet, Levels, Number, Term
+from unskew.population.summaries import About
+from unskew.rows.design import Design, Levels, Number, Term
 from unskew.rows.sample import Sample
 
 RIDGE = 1e-3
@@ -69,17 +69,18 @@ def jumps(rules: FeatureRules) -> list[Term]:
         return []
     rows = sample.order[sample.design[sample.order] > 0]
     rows = rows[:: -(-len(rows) // JUMP_ROWS)]
-    block = Block(sample.values[rows], sample.batch)
+    codes = sample.values[rows]
     shares = sample.design[rows] / sample.design[rows].sum()
-    means = [term.of(block) for term in rules.means() if len(term.names) <= MAX_LEVELS_OF_PAIRS]
+    few = [term for term in rules.means() if len(term.names) <= MAX_LEVELS_OF_PAIRS]
+    means = [term.of(codes, None) for term in few]
     found: list[Term] = []
     for place, curves in rules.curved():
-        column = block.codes[:, place]
+        column = codes[:, place]
         present = np.sort(column[~np.isnan(column)])
         tried = np.unique(np.quantile(present, CUTS, method="higher"))
         tried = tried[tried > present[0]]
         steps = (column[:, None] >= tried).astype(float)
-        smooth = np.column_stack([*means, *(term.of(block) for term in curves)])
+        smooth = np.column_stack([*means, *(term.of(codes, None) for term in curves)])
         outcome = sample.outcome[rows]
         cuts = sorted(_first_jumps(outcome, smooth, steps, shares))
         if cuts:
@@ -605,7 +606,7 @@ class AutomaticTerms:
         """Return which terms to match; where these cannot be, fewer, down to those of the base."""
         # Folds go by an order of the rows that does not depend on how they were shuffled.
         sample, rows = self._sample, evenly(self._sample.drawn())
-        features = FeatureSet(self._asked.features.codes, [self._terms[p] for p in self._narrow])
+        features = Design(self._asked.features.codes, [self._terms[p] for p in self._narrow])
         chosen = choose_terms(
             features.of_codes(sample.values[rows], sample.batch.take(pa.array(rows))),
             sample.design[rows],
@@ -659,7 +660,7 @@ class AutomaticTerms:
         return tuple(dict.fromkeys(found))
 
 
-def unseen_levels(features: FeatureSet, about: About, n_rows: int) -> list[OverlapRule]:
+def unseen_levels(features: Design, about: About, n_rows: int) -> list[OverlapRule]:
     """Return the levels of known margins that no sample row has."""
     known = {one.columns: one for one in about.levels}
     rules = []
@@ -675,7 +676,7 @@ def unseen_levels(features: FeatureSet, about: About, n_rows: int) -> list[Overl
     return sorted(rules, key=lambda rule: -rule.share)
 
 
-def unseen_pairs(asked: FeatureSums, features: FeatureSet, n_rows: int) -> list[OverlapRule]:
+def unseen_pairs(asked: FeatureSums, features: Design, n_rows: int) -> list[OverlapRule]:
     """Return the combinations of matched columns that the population has, and no sample row."""
     rules, total = [], float(asked.mass.sum())
     for place in asked.plan.apart:

@@ -19,8 +19,8 @@ from unskew.errors import InputError, ParameterError
 from unskew.numerics.row_keys import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.rows.column_names import which_there_are
+from unskew.rows.design import lookup
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.groupings import lookup
 from unskew.rows.kinds import Kind
 from unskew.rows.sample import Sample
 from unskew.weighters.cells import FEWEST_ROWS_A_CELL, Cells, CellWeighter, CountedCells

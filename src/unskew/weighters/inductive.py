@@ -15,10 +15,10 @@ from unskew._compat import validate_parameters
 from unskew.errors import InputError, warn_caller
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
-from unskew.overlap import warn_of_unseen
-from unskew.population.about import About
+from unskew.overlap.overlap import warn_of_unseen
 from unskew.population.open_sample import open_new_rows
 from unskew.population.progress import tell
+from unskew.population.summaries import About
 from unskew.rows.column_names import (
     fitted_columns,
     under_fitted_names,

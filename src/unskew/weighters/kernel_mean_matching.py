@@ -14,9 +14,8 @@ from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFeatures
 from unskew.numerics.quadratic import BoxSimplex, solve_by_exchange, solve_by_gradient_steps
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.about import About
 from unskew.population.kernel_sums import KernelSums
-from unskew.population.summaries import Question, Summaries, Summary
+from unskew.population.summaries import About, Question, Summaries, Summary
 from unskew.rows.sample import Sample
 from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
 from unskew.weighters.parameters import AtLeastZero, BelowOne, OneOrMore, Positive

@@ -16,7 +16,7 @@ from unskew.numerics.row_keys import distinct_points
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.kernel_sums import KernelSums, sum_of_waves
 from unskew.population.summaries import Question, Summaries
-from unskew.rows.feature_space import FeatureSpace, Scaling
+from unskew.rows.design import Design, Scaling
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import Positive
@@ -34,7 +34,7 @@ class KernelPoints:
 
     Attributes
     ----------
-    space : FeatureSpace
+    space : Design
     centre : ndarray of shape (d,)
         Subtracted from all points: single precision then keeps more digits.
     points : ndarray of shape (k, d)
@@ -44,7 +44,7 @@ class KernelPoints:
         The point of each of these rows.
     """
 
-    space: FeatureSpace
+    space: Design
     centre: FloatArray
     points: FloatArray
     rows: IntArray

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
-from unskew.population.about import About
+from unskew.population.summaries import About
 from unskew.rows.column_names import which_there_are
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import InductiveWeighter

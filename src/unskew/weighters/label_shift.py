@@ -35,10 +35,9 @@ from unskew.numerics.label_shift import (
     solve_confusion,
 )
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.about import About
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Question, Summary
-from unskew.rows.feature_space import FeatureSpace
+from unskew.population.summaries import About, Question, Summary
+from unskew.rows.design import Design
 from unskew.rows.sample import Sample
 from unskew.rows.tables import Form
 from unskew.weighters.base import Replicator, Weighter
@@ -78,7 +77,7 @@ class ClassModels(NamedTuple):
         Which of a model's classes each class of the sample is.
     form : Form or None
         The form in which the models take rows; None for points of ``space``.
-    space : FeatureSpace
+    space : Design
     classes : ndarray
     labels : ndarray of int of shape (n_rows,)
         The class of each row.
@@ -93,7 +92,7 @@ class ClassModels(NamedTuple):
     models: list[Any]
     columns: IntArray
     form: Form | None
-    space: FeatureSpace
+    space: Design
     classes: NDArray[Any]
     labels: IntArray
     points: FloatArray
@@ -121,7 +120,7 @@ def cross_fit(classifier: Any, sample: Sample, labels: IntArray, n_folds: int, s
     """
     from sklearn.linear_model import LogisticRegression
 
-    points = sample.points("standard").values
+    points = sample.points("standard")[1]
     table = pa.Table.from_batches([sample.batch])
 
     def take(places: IntArray) -> Any:
@@ -437,7 +436,7 @@ class LabelShiftWeights(Weighter):
         self.population_shares_ = weights * self.sample_shares_
         left = learned.points - learned.held_out @ explained
         parts = (design * weights[learned.labels])[:, None] * left
-        names = learned.space.labels()
+        names = learned.space.names
         self.shift_test_: LabelShiftTest = find_difference(drawn, explained, parts, names)
         if not self.shift_test_.holds:
             warn_caller(LabelShiftWarning(str(self.shift_test_)))

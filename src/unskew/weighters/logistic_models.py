@@ -26,7 +26,7 @@ from unskew.numerics.value_folds import AVERAGE
 from unskew.population.progress import tell
 from unskew.weighters.linearisation import Form, Influence, Linearisation, undamp
 from unskew.weighters.ratio_models import RatioModels
-from unskew.weighters.selection_features import SelectionFeatures
+from unskew.weighters.selection_features import selection_design, selection_features
 from unskew.weighters.two_samples import TwoSamples
 
 SEARCH_ROWS = 5_000
@@ -77,8 +77,8 @@ class LogisticModels(RatioModels):
     def fit(self, rows: TwoSamples) -> FloatArray:
         """Choose penalty and rate on some of the rows, then fit them all."""
         tell("fitting a logistic model of selection")
-        self.features = SelectionFeatures().fit(rows, hinges=self.hinges)
-        features = self.features.transform(rows.values)
+        self.features = selection_design(rows, hinges=self.hinges)
+        features = selection_features(self.features, rows.values)
         self.n_models = rows.n_folds
         if rows.marked is not None:  # the sample's rows and the others are the whole population
             self.rate, self.mixture = "odds", rows.marked
@@ -95,7 +95,7 @@ class LogisticModels(RatioModels):
 
     def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
         """Return the features of rows."""
-        return self.features.transform(codes)
+        return selection_features(self.features, codes)
 
     def predict(self, number: int, encoded: FloatArray) -> FloatArray:
         """Return the logarithm of the ratio."""

@@ -27,9 +27,8 @@ from unskew.errors import ParameterError
 from unskew.numerics.ratio_loss import Sided, pool_exponents, pool_ratios
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import ratio_cap
-from unskew.population.about import About
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import Question, Summaries, Summary, TotalWeight
+from unskew.population.summaries import About, Question, Summaries, Summary, TotalWeight
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 from unskew.weighters.inductive import InductiveWeighter

@@ -26,8 +26,8 @@ from unskew._compat import BaseBagging, BaseSearchCV, _BaseHeterogeneousEnsemble
 from unskew.errors import LearnerError, UnskewError
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.value_folds import AVERAGE
-from unskew.population.about import About
 from unskew.population.progress import tell
+from unskew.population.summaries import About
 from unskew.rows.sample import BLOCK, Sample
 from unskew.rows.tables import Form, RowBlock, Rows
 from unskew.weighters.two_samples import TwoSamples

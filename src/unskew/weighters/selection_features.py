@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
-
 import numpy as np
 
 from unskew.errors import InputError
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import FloatArray
+from unskew.rows.design import Constant, Curve, Design, Levels, Missing, Number, Term, ValueGroups
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.kinds import Kind
 from unskew.weighters.two_samples import TwoSamples
@@ -41,112 +40,77 @@ def width_of_models(codes: ColumnCodes) -> int:
     return max(fewest, min(sum(features), MAX_FEATURES)) + 4 * len(levels) + 20
 
 
-class SelectionFeatures:
-    """One, then numbers scaled by the population with hinges, missing flags, one-hot levels.
+def selection_design(rows: TwoSamples, *, hinges: bool) -> Design:
+    """Return one, numbers scaled by the population with hinges, missing flags, one-hot levels.
 
-    A hinge is half of (x − q)₊ with q a quantile of the population, scaled as the number is.
+    A hinge is half of (x − q)₊ with q a quantile of the population, scaled as the number is; a
+    missing number counts as the mean. Scales and knots are the population's, levels the sample's.
     """
-
-    def fit(self, rows: TwoSamples, *, hinges: bool) -> Self:
-        """Learn scales and knots from the population's rows, levels from the sample's."""
-        sample, population = rows.split(rows.values)
-        share = rows.shares.population
-        is_category = np.array([kind == Kind.CATEGORY for kind in rows.codes.kinds])
-        self.numbers = np.flatnonzero(~is_category)
-        self.flags = np.flatnonzero(~is_category & rows.codes.has_missing)
-        self.levels = [LevelCodes.learn(int(place), rows) for place in np.flatnonzero(is_category)]
-        fixed = 1 + len(self.flags) + sum(level.width for level in self.levels)
-        room = MAX_FEATURES - fixed
-        quantiles = next(q for q in KNOTS if len(self.numbers) * (1 + len(q)) <= room or not q)
-        scales = [
-            _centre_and_scale(population[:, place], sample[:, place], share)
-            for place in self.numbers
-        ]
-        self.centre, self.scale = np.array(scales).reshape(-1, 2).T
-        self._check_reach(rows)
-        self.knots = [
-            _knots(population[:, place], share, quantiles if hinges else ())
-            for place in self.numbers
-        ]
-        self.n_features = fixed + len(self.numbers) + sum(len(knots) for knots in self.knots)
-        return self
-
-    def _check_reach(self, rows: TwoSamples) -> None:
-        """Refuse numbers too far from the population's mean to be summed, naming the column."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            reach = np.abs((rows.values[:, self.numbers] - self.centre) / self.scale)
-            beyond = np.flatnonzero((reach > LARGEST).any(axis=0) | ~(self.scale < np.inf))
-        for place in beyond:
-            raise InputError(
-                f"Column '{rows.codes.names[self.numbers[place]]}' holds values too far from the "
-                "population's mean for a model of selection. Replace them, or rescale the column."
-            )
-
-    def transform(self, codes: FloatArray) -> FloatArray:
-        """Return the features of rows; a missing number counts as the mean."""
-        features = np.zeros((len(codes), self.n_features))
-        features[:, 0] = 1.0
-        place = 1
-        for column, centre, scale, knots in zip(
-            self.numbers, self.centre, self.scale, self.knots, strict=True
-        ):
-            number = codes[:, column]
-            with np.errstate(over="ignore"):
-                features[:, place] = _scaled(number - centre, scale)
-                for knot in knots:
-                    place += 1
-                    hinge = _scaled(np.maximum(number - knot, 0.0), scale)
-                    features[:, place] = HINGE_SCALE * hinge
-            place += 1
-        features[:, place : place + len(self.flags)] = np.isnan(codes[:, self.flags])
-        place += len(self.flags)
-        for level in self.levels:
-            output = level.of(codes[:, level.position])
-            known = np.flatnonzero(output >= 0)
-            features[known, place + output[known]] = 1.0
-            place += level.width
-        return features
+    codes, share = rows.codes, rows.shares.population
+    sample, population = rows.split(rows.values)
+    is_category = np.array([kind == Kind.CATEGORY for kind in codes.kinds])
+    numbers = np.flatnonzero(~is_category).tolist()
+    flags: list[Term] = [
+        Missing((place,), [f"{codes.names[place]} is missing"])
+        for place in numbers
+        if codes.has_missing[place]
+    ]
+    levels = [
+        Levels.from_groups(codes, place, frequent_groups(place, rows, MAX_LEVELS))
+        for place in np.flatnonzero(is_category).tolist()
+    ]
+    room = MAX_FEATURES - 1 - len(flags) - sum(len(level.names) for level in levels)
+    quantiles = next(q for q in KNOTS if len(numbers) * (1 + len(q)) <= room or not q)
+    terms: list[Term] = [Constant()]
+    for place in numbers:
+        name, column = codes.names[place], population[:, place]
+        centre, scale = _centre_and_scale(column, sample[:, place], share)
+        _check_reach(name, rows.values[:, place], centre, scale)
+        knots = _knots(column, share, quantiles if hinges else ())
+        terms.append(Number((place,), [name], centre, 0.0, scale))
+        if len(knots):
+            wide = scale / HINGE_SCALE
+            bends = (knots - centre) / wide
+            names = [f"{name} above {codes.format_value(place, knot)}" for knot in knots]
+            terms.append(Curve((place,), names, centre, wide, bends, np.zeros(len(knots))))
+    return Design(codes, [*terms, *flags, *levels])
 
 
-def _scaled(distance: FloatArray, scale: float) -> FloatArray:
-    """Return distances over the scale, zero if missing; new rows may lie too far away to sum."""
-    scaled = np.clip(distance / scale, -LARGEST, LARGEST)
-    scaled[np.isnan(scaled)] = 0.0
-    return np.asarray(scaled)
+def selection_features(design: Design, codes: FloatArray) -> FloatArray:
+    """Return the features of rows; of new rows that lie too far away to sum, those at the limit."""
+    features = design.of_codes(codes)
+    return np.clip(features, -LARGEST, LARGEST, out=features)
 
 
-class LevelCodes(NamedTuple):
-    """A column of categories: the one-hot column of each code, in order of frequency."""
+def _check_reach(name: str, column: FloatArray, centre: float, scale: float) -> None:
+    """Refuse numbers too far from the population's mean to be summed, naming the column."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond = (np.abs((column - centre) / scale) > LARGEST).any()
+    if beyond or not scale < np.inf:
+        raise InputError(
+            f"Column '{name}' holds values too far from the population's mean for a model of "
+            "selection. Replace them, or rescale the column."
+        )
 
-    position: int
-    outputs: IntArray
-    """By code; the last entry is that of a missing value."""
-    width: int
 
-    @classmethod
-    def learn(cls, position: int, rows: TwoSamples, most: int = MAX_LEVELS) -> LevelCodes:
-        """Give a column to each category of the sample that is frequent, and one to all the others.
+def frequent_groups(position: int, rows: TwoSamples, most: int) -> ValueGroups:
+    """Return a group for each frequent category of the sample, and one for all its others.
 
-        Rows of both sides count: those rare in the sample would tell of the rows that are held out.
-        """
-        column = rows.values[:, position]
-        n_codes = rows.codes.n_categories(position)
-        codes = np.where(np.isnan(column), n_codes, column).astype(np.int64)
-        counts = np.bincount(codes, minlength=n_codes + 1)
-        counts[np.bincount(codes[: rows.n_sample], minlength=n_codes + 1) == 0] = 0
-        ranks = np.empty(n_codes + 1, dtype=np.int64)
-        ranks[np.argsort(-counts, kind="stable")] = np.arange(n_codes + 1)
-        outputs = np.minimum(ranks, most)
-        width = int(np.count_nonzero(counts))
-        return cls(position, outputs, min(width, most + 1))
-
-    def of(self, column: FloatArray) -> IntArray:
-        """Return each row's one-hot column; -1 where it has none."""
-        unseen = column < 0
-        codes = np.where(np.isnan(column), len(self.outputs) - 1, column).astype(np.int64)
-        known = np.clip(codes, 0, len(self.outputs) - 1)
-        found = np.where(unseen | (codes >= len(self.outputs)), -1, self.outputs[known])
-        return np.where(found < self.width, found, -1)
+    They are in the order of frequency. Rows of both sides count: those rare in the sample would
+    tell of the rows that are held out.
+    """
+    column = rows.values[:, position]
+    values, place = np.unique(column, return_inverse=True)  # a missing value last
+    counts = np.bincount(place)
+    counts[np.bincount(place[: rows.n_sample], minlength=len(values)) == 0] = 0
+    order = np.argsort(-counts, kind="stable")
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.minimum(np.arange(len(values)), most)
+    labels = [rows.codes.format_value(position, values[one]) for one in order[:most]]
+    known = counts > 0
+    n_known = int(known.sum())
+    labels = labels[:n_known] + ["a rarer one"] * (n_known > most)
+    return ValueGroups(values[known], ranks[known], labels)
 
 
 def _centre_and_scale(

@@ -37,7 +37,7 @@ _FURTHER = {
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",  # nodes are checked
     "sklearn.tree._tree.Tree",  # likewise
     "sklearn.utils.validation.check_array",
-    "unskew.population.about.About",
+    "unskew.population.summaries.About",
 }
 """What else a file may hold beside NumPy arrays and scikit-learn's estimators."""
 

@@ -13,8 +13,7 @@ from unskew._compat import validate_parameters
 from unskew.errors import ParameterError
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import ratio_cap
-from unskew.population.about import About
-from unskew.population.summaries import Summary
+from unskew.population.summaries import About, Summary
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter

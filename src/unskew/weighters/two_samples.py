@@ -29,7 +29,7 @@ from unskew.numerics.row_keys import Words, hash_rows
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 from unskew.numerics.value_folds import ValueFolds, row_ranks
 from unskew.numerics.weight_vectors import balanced
-from unskew.overlap import align
+from unskew.overlap.measure import align
 from unskew.population.reservoir import Reservoir
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.kinds import Kind, in_common_form

@@ -4,7 +4,7 @@ import pandas as pd
 from tests.population.frequencies import frequencies
 
 from unskew import Population
-from unskew.population import Reservoir
+from unskew.population.reservoir import Reservoir
 
 
 def test_chunks_may_have_different_dictionaries():

@@ -8,7 +8,7 @@ from tests.population.frequencies import frequencies
 
 from unskew import Population
 from unskew.errors import InputError
-from unskew.population import Reservoir
+from unskew.population.reservoir import Reservoir
 
 
 def write(tmp_path, text):

@@ -19,10 +19,9 @@ from unskew.population.sources.base import File, Part, Source
 from unskew.population.sources.chunks import ChunkSource, StreamSource
 from unskew.population.sources.csv import TABLES, TEXT, CSVSource, check_delimiter
 from unskew.population.sources.dask import DaskSource
-from unskew.population.sources.dataset import open_dataset
 from unskew.population.sources.memory import ArraySource, TableSource
-from unskew.population.sources.parquet import ParquetSource, partitions
-from unskew.population.sources.queries import DuckDBSource, IbisSource, PolarsSource
+from unskew.population.sources.parquet import ParquetSource, open_dataset, partitions
+from unskew.population.sources.queries import duckdb_source, ibis_source, polars_source
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.storage import Storage, as_filesystem, find, reading
 from unskew.rows.tables import Rows, as_rows, is_rows, is_spark_frame
@@ -31,30 +30,27 @@ __all__ = ["Part", "Source", "open_source"]
 
 # By names, so that no library is imported only to find out that it is not used.
 ENGINES: dict[tuple[str, str], Callable[[Any], Source]] = {
-    ("duckdb", "DuckDBPyRelation"): DuckDBSource,
-    ("_duckdb", "DuckDBPyRelation"): DuckDBSource,
-    ("polars", "LazyFrame"): PolarsSource,
+    ("duckdb", "DuckDBPyRelation"): duckdb_source,
+    ("_duckdb", "DuckDBPyRelation"): duckdb_source,
+    ("polars", "LazyFrame"): polars_source,
     ("dask", "DataFrame"): DaskSource,
-    ("ibis", "Table"): IbisSource,
-    ("ibis", "CachedTable"): IbisSource,
+    ("ibis", "Table"): ibis_source,
+    ("ibis", "CachedTable"): ibis_source,
 }
 """The sources of data that are recognised by their library and class: a line for each engine."""
 
 
-def open_source(
-    data: Any, *, filesystem: Any = None, skip: bool = False, delimiter: str | None = None
-) -> Source:
+def open_source(data: Any, *, filesystem: Any = None, delimiter: str | None = None) -> Source:
     """Return the source that reads ``data``.
 
-    ``filesystem`` is where paths are looked up, ``delimiter`` that of text files. With ``skip``,
-    unreadable files are left out.
+    ``filesystem`` is where paths are looked up, ``delimiter`` that of text files.
 
     The order of the checks matters: data that can be read part by part are recognised before the
     general case of a stream of batches.
     """
     check_delimiter(delimiter)
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
-        return open_files(data, filesystem=filesystem, skip=skip, delimiter=delimiter)
+        return open_files(data, filesystem=filesystem, delimiter=delimiter)
     for name, given in (("filesystem", filesystem), ("delimiter", delimiter)):
         if given is not None:
             raise ParameterError(
@@ -116,20 +112,15 @@ def _begins_with_table(data: Sequence[Any]) -> bool:
 _PARQUET = (".parquet", ".pq")
 
 
-def open_files(
-    data: Any, *, filesystem: Any = None, skip: bool = False, delimiter: str | None = None
-) -> Source:
-    """Return the source of a path, a URL, a glob, or a list of them.
-
-    With ``skip``, unreadable files are left out and reported. ``delimiter`` is that of text files.
-    """
+def open_files(data: Any, *, filesystem: Any = None, delimiter: str | None = None) -> Source:
+    """Return the source of a path, a URL, a glob, or a list of them."""
     entries = data if isinstance(data, list | tuple) else [data]
-    storage = find(entries, as_filesystem(filesystem), skip=skip)
+    storage = find(entries, as_filesystem(filesystem))
     if storage.folder is not None:
-        return _open_folder(storage, storage.folder, skip=skip, delimiter=delimiter)
+        return _open_folder(storage, storage.folder, delimiter=delimiter)
     if is_parquet(storage, side="population"):
-        return ParquetSource(storage, skip=skip)
-    return CSVSource(storage, skip=skip, delimiter=delimiter)
+        return ParquetSource(storage)
+    return CSVSource(storage, delimiter=delimiter)
 
 
 def is_parquet(storage: Storage, *, side: str) -> bool:
@@ -140,7 +131,7 @@ def is_parquet(storage: Storage, *, side: str) -> bool:
     return formats == {"parquet"}
 
 
-def _open_folder(storage: Storage, folder: str, *, skip: bool, delimiter: str | None) -> Source:
+def _open_folder(storage: Storage, folder: str, *, delimiter: str | None) -> Source:
     files = [file for file in storage.files if file.path.lower().endswith(_PARQUET + TABLES)]
     if not files:
         raise InputFileError(f"The folder '{folder}' contains no Parquet or CSV file.")
@@ -148,8 +139,8 @@ def _open_folder(storage: Storage, folder: str, *, skip: bool, delimiter: str | 
     parquet = is_parquet(inside, side=f"population's folder '{folder}'")
     keys = partitions(files, folder)
     if parquet:
-        return ParquetSource(inside, skip=skip, keys=keys)
-    source = CSVSource(inside, skip=skip, delimiter=delimiter)
+        return ParquetSource(inside, keys=keys)
+    source = CSVSource(inside, delimiter=delimiter)
     for name in keys[files[0].path]:
         if name not in source.schema.names:
             raise InputError(

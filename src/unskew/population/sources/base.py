@@ -51,6 +51,8 @@ class Source(ABC):
 
     Attributes
     ----------
+    engine : str
+        What it is called, where the class does not say it.
     schema : pyarrow.Schema
         The columns, known before anything is read.
     n_rows : int or None
@@ -66,11 +68,10 @@ class Source(ABC):
     ordered : bool
         Whether the rows have a fixed order, so that an array can have an entry for each.
     files : sequence of File
-        The files that could be opened, in row order; empty if the rows are not in files.
-    unreadable : dict from str to str
-        The reasons why other files were left out, if that is allowed.
+        In row order; empty if the rows are not in files.
     """
 
+    engine: str = ""
     schema: pa.Schema
     n_rows: int | None = None
     named: bool = True
@@ -80,7 +81,6 @@ class Source(ABC):
     in_memory: bool = False
     ordered: bool = True
     files: Sequence[File] = ()
-    unreadable: Mapping[str, str] = {}
 
     @property
     def labels(self) -> ColumnLabels:

@@ -39,16 +39,14 @@ class CSVSource(Source):
 
     typed = False
 
-    def __init__(
-        self, storage: Storage, *, skip: bool = False, delimiter: str | None = None
-    ) -> None:
+    def __init__(self, storage: Storage, *, delimiter: str | None = None) -> None:
         self._storage = storage
 
         def inspect(file: File) -> tuple[str, pa.Schema]:
             mark = _delimiter(storage, file.path, delimiter)
             return mark, _open(storage, file.path, [], convert_options(), mark).schema
 
-        self.files, found, self.unreadable = for_each_file(inspect, storage, skip=skip)
+        self.files, found = for_each_file(inspect, storage)
         self._delimiters = [mark for mark, _ in found]
         schemas = [schema for _, schema in found]
         self._headers = [schema.names for schema in schemas]

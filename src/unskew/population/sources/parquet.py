@@ -1,4 +1,4 @@
-"""Parquet files, read by row group.
+"""Parquet files, read by row group; and PyArrow datasets, which mostly are such files.
 
 One thread reads one row group at a time, which was faster and used less memory than scanning the
 files as one PyArrow dataset. The footer of a file is read once when the files are listed, for
@@ -18,12 +18,13 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from unskew.errors import InputError, InputTypeError, UnreadableFileError
 from unskew.population.reading import BLOCK_ROWS
-from unskew.population.sources.base import File, Part, Source, Types
-from unskew.population.sources.storage import Storage, for_each_file, reading
+from unskew.population.sources.base import File, Part, Source, StreamedSource, Types
+from unskew.population.sources.storage import Storage, for_each_file, in_parallel, reading
 from unskew.rows.kinds import can_reconcile, is_text
 
 MOST_VALUES_AT_ONCE, MOST_BLOCKS_AT_ONCE = 1 << 22, 4
@@ -38,29 +39,36 @@ class ParquetSource(Source):
     ----------
     storage : Storage
         The file system and the files.
-    skip : bool
-        Whether to leave out unreadable files.
     keys : Keys, optional
         Columns that the folder names define.
+    dataset : pyarrow.Schema, optional
+        That of a dataset, which decides on the columns; by default the first file's.
     """
 
-    def __init__(self, storage: Storage, *, skip: bool = False, keys: Keys | None = None) -> None:
-        self._storage = storage
-        self.files, footers, self.unreadable = for_each_file(
-            lambda file: _Opened(storage, file.path).metadata, storage, skip=skip
+    def __init__(
+        self, storage: Storage, *, keys: Keys | None = None, dataset: pa.Schema | None = None
+    ) -> None:
+        self._storage, self._keys = storage, keys or {}
+        self.files, footers = for_each_file(
+            lambda file: _Opened(storage, file.path).metadata, storage
         )
         schemas = [footer.schema.to_arrow_schema() for footer in footers]
-        self.schema = schemas[0]
+        first = schemas[0] if dataset is None else dataset
+        in_folders = self._keys.get(self.files[0].path, {})
+        # A column that the files contain is read from the files, not from the folder names.
+        self._key_names = [name for name in in_folders if name not in schemas[0].names]
         for file, schema in zip(self.files, schemas, strict=True):
-            check_same(self.schema, self.files[0].path, schema, file.path)
+            if dataset is None:
+                check_same(first, self.files[0].path, schema, file.path)
+            else:  # PyArrow would silently fill a missing column
+                in_files = [name for name in dataset.names if name not in self._key_names]
+                check_columns(in_files, dataset, "the dataset", schema, file.path)
         self._groups = [_rows_of_groups(footer) for footer in footers]
         self.n_rows = sum(map(sum, self._groups))
-        # A column that the files contain is read from the files, not from the folder names.
-        self._keys = keys or {}
-        in_folders = self._keys.get(self.files[0].path, {})
-        self._key_names = [name for name in in_folders if name not in self.schema.names]
         for name in self._key_names:
-            self.schema = self.schema.append(pa.field(name, in_folders[name].type))
+            if name not in first.names:
+                first = first.append(pa.field(name, in_folders[name].type))
+        self.schema = first
 
     def parts(self, columns: Sequence[str], types: Types, file: int = 0) -> Iterator[Part]:  # noqa: ARG002
         """Yield the row groups; combine small ones."""
@@ -94,6 +102,46 @@ class ParquetSource(Source):
                     column = constant_column(self._keys[opened.path][name], batch.num_rows)
                     batch = batch.append_column(name, column)
                 yield batch.select(columns)
+
+
+class DatasetSource(StreamedSource):
+    """Any dataset, in the batches that PyArrow reads."""
+
+    def __init__(self, dataset: ds.Dataset) -> None:
+        self._dataset, self._storage = dataset, None
+        self.schema = dataset.schema
+        if isinstance(dataset, ds.FileSystemDataset):
+            files = [File(path) for path in dataset.files]
+            storage = Storage(dataset.filesystem, files)
+            self._storage = storage._replace(files=in_parallel(storage.note_version, files))
+
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches in the dataset's order."""
+        with reading("the population's dataset"):
+            yield from self._dataset.scanner(columns=columns, batch_size=BLOCK_ROWS).to_reader()
+
+    def check_unchanged(self, file: int = 0) -> None:  # noqa: ARG002
+        """Compare all files with their versions when they were opened."""
+        if self._storage is not None:
+            in_parallel(self._storage.check_unchanged, self._storage.files)
+
+
+def open_dataset(dataset: ds.Dataset) -> Source:
+    """Return the source of a dataset: by file if it is plain Parquet, otherwise as a stream."""
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset cannot list its fragments
+        fragments = []
+    if not fragments or not all(isinstance(one, ds.ParquetFileFragment) for one in fragments):
+        return DatasetSource(dataset)
+    keys: Keys = {}
+    for one in fragments:
+        values = ds.get_partition_keys(one.partition_expression)
+        kinds = {name: dataset.schema.field(name).type for name in values}
+        plain = {n: getattr(kind, "value_type", kind) for n, kind in kinds.items()}
+        keys[one.path] = {name: pa.scalar(values[name], plain[name]) for name in values}
+    storage = Storage(fragments[0].filesystem, [File(one.path) for one in fragments])
+    return ParquetSource(storage, keys=keys, dataset=dataset.schema)
 
 
 def _batch_rows(n_columns: int) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,72 +13,70 @@ from unskew.population.sources.base import StreamedSource
 
 
 class QuerySource(StreamedSource):
-    """A query, run anew for each pass."""
+    """A query, run anew for each pass; ``run`` returns the batches of some of its columns."""
 
     ordered = False  # a query has no fixed order; it may differ in each pass
 
-    def __init__(self, query: Any, schema: pa.Schema) -> None:
-        self._query = query
-        self.schema = schema
-
-    @abstractmethod
-    def run(self, columns: list[str]) -> Iterable[pa.RecordBatch]:
-        """Run the query for these columns."""
+    def __init__(
+        self,
+        engine: str,
+        query: Any,
+        schema: pa.Schema,
+        run: Callable[[Any, list[str]], Iterable[pa.RecordBatch]],
+    ) -> None:
+        self.engine, self.schema = engine, schema
+        self._query, self._run = query, run
 
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the query as they arrive."""
         try:
-            yield from self.run(columns)
+            yield from self._run(self._query, columns)
         except Exception as error:
-            engine = type(self).__name__.removesuffix("Source")
-            raise InputError(f"{engine} could not read the population: {error}") from error
+            raise InputError(f"{self.engine} could not read the population: {error}") from error
 
 
-class DuckDBSource(QuerySource):
-    """A DuckDB relation, in DuckDB's insertion order."""
-
-    def __init__(self, relation: Any) -> None:
-        super().__init__(relation, _batches_of_relation(relation.limit(0)).schema)
-
-    def run(self, columns: list[str]) -> pa.RecordBatchReader:
-        """Run the query in DuckDB."""
-        quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
-        return _batches_of_relation(self._query.project(", ".join(quoted)))
+def duckdb_source(relation: Any) -> QuerySource:
+    """Return the source of a DuckDB relation, in DuckDB's insertion order."""
+    schema = _batches_of_relation(relation.limit(0)).schema
+    return QuerySource("DuckDB", relation, schema, _run_duckdb)
 
 
-class IbisSource(QuerySource):
-    """An Ibis table, in the database behind it."""
-
-    def __init__(self, table: Any) -> None:
-        super().__init__(table, table.schema().to_pyarrow())
-
-    def run(self, columns: list[str]) -> pa.RecordBatchReader:
-        """Run the query in the database."""
-        query = self._query.select(columns)
-        backend = query.get_backend()
-        if hasattr(backend, "_to_duckdb_relation"):
-            # Ibis 12 streams from DuckDB with a method that DuckDB 2 has removed.
-            return _batches_of_relation(backend._to_duckdb_relation(query))
-        return query.to_pyarrow_batches(chunk_size=BLOCK_ROWS)
-
-
-class PolarsSource(QuerySource):
-    """A Polars LazyFrame, executed by the streaming engine of Polars."""
-
-    def __init__(self, frame: Any) -> None:
-        super().__init__(frame, frame.collect_schema().to_frame().to_arrow().schema)
-
-    def run(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Run the query in Polars."""
-        from polars import selectors
-
-        # By position: in Polars a name that begins with ^ and ends with $ is a pattern.
-        query = self._query.select(selectors.by_index(*map(self.schema.names.index, columns)))
-        for frame in query.collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
-            yield from frame.to_arrow().to_batches()
+def _run_duckdb(relation: Any, columns: list[str]) -> pa.RecordBatchReader:
+    quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
+    return _batches_of_relation(relation.project(", ".join(quoted)))
 
 
 def _batches_of_relation(relation: Any) -> pa.RecordBatchReader:
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(BLOCK_ROWS)
     return relation.fetch_arrow_reader(BLOCK_ROWS)  # before DuckDB 1.4
+
+
+def ibis_source(table: Any) -> QuerySource:
+    """Return the source of an Ibis table, in the database behind it."""
+    return QuerySource("Ibis", table, table.schema().to_pyarrow(), _run_ibis)
+
+
+def _run_ibis(table: Any, columns: list[str]) -> pa.RecordBatchReader:
+    query = table.select(columns)
+    backend = query.get_backend()
+    if hasattr(backend, "_to_duckdb_relation"):
+        # Ibis 12 streams from DuckDB with a method that DuckDB 2 has removed.
+        return _batches_of_relation(backend._to_duckdb_relation(query))
+    return query.to_pyarrow_batches(chunk_size=BLOCK_ROWS)
+
+
+def polars_source(frame: Any) -> QuerySource:
+    """Return the source of a Polars LazyFrame, executed by the streaming engine of Polars."""
+    schema = frame.collect_schema().to_frame().to_arrow().schema
+    return QuerySource("Polars", frame, schema, _run_polars)
+
+
+def _run_polars(frame: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    from polars import selectors
+
+    # By position: in Polars a name that begins with ^ and ends with $ is a pattern.
+    names = frame.collect_schema().names()
+    query = frame.select(selectors.by_index(*map(names.index, columns)))
+    for batch in query.collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
+        yield from batch.to_arrow().to_batches()

@@ -31,14 +31,12 @@ _LISTING_THREADS = 16  # opening files is limited by latency, not by computing
 class Storage(NamedTuple):
     """A file system, and the files of the population on it.
 
-    ``folder`` is the folder, if a single folder was given; ``missing`` are given files that do not
-    exist, with the reasons, if that is allowed.
+    ``folder`` is the folder, if a single folder was given.
     """
 
     filesystem: fs.FileSystem
     files: list[File]
     folder: str | None = None
-    missing: dict[str, str] = {}  # noqa: RUF012  (never changed)
 
     @property
     def is_local(self) -> bool:
@@ -69,16 +67,11 @@ def as_filesystem(given: Any) -> fs.FileSystem | None:
 
 
 def find(
-    entries: Sequence[Any],
-    filesystem: fs.FileSystem | None,
-    *,
-    skip: bool = False,
-    side: str = "population",
+    entries: Sequence[Any], filesystem: fs.FileSystem | None, *, side: str = "population"
 ) -> Storage:
     """Return the files of paths, globs, URLs or one folder.
 
-    With ``skip``, missing files among several are left out and reported. ``side`` is "population"
-    or "sample", for the messages.
+    ``side`` is "population" or "sample", for the messages.
     """
     located = [_located(str(entry), filesystem, side) for entry in entries]
     common = located[0][0]
@@ -88,26 +81,18 @@ def find(
                 f"'{entry}' is not on the file system of '{entries[0]}'; use one file system."
             )
     is_local = isinstance(common, fs.LocalFileSystem)
-    infos, missing = [], {}
+    infos: list[fs.FileInfo] = []
     named_by: dict[str, str] = {}
     for _, path in located:
-        try:
-            found = _expanded(common, path, side)
-            for info in found:
-                place = os.path.abspath(info.path) if is_local else info.path
-                # The same path listed twice is taken as intended; overlapping patterns are not.
-                if (other := named_by.setdefault(place, path)) != path:
-                    raise InputError(
-                        f"The {side} file '{info.path}' is matched twice, by '{other}' and by "
-                        f"'{path}'; list it once."
-                    )
-            infos += found
-        except InputFileError as error:
-            if not skip:
-                raise
-            missing[path] = str(error)
-    if not infos:
-        raise InputFileError(" ".join(missing.values()))
+        for info in _expanded(common, path, side):
+            place = os.path.abspath(info.path) if is_local else info.path
+            # The same path listed twice is taken as intended; overlapping patterns are not.
+            if (other := named_by.setdefault(place, path)) != path:
+                raise InputError(
+                    f"The {side} file '{info.path}' is matched twice, by '{other}' and by "
+                    f"'{path}'; list it once."
+                )
+            infos.append(info)
     folders = [info.path for info in infos if info.type == fs.FileType.Directory]
     if folders and len(infos) > 1:
         raise InputError(
@@ -115,7 +100,7 @@ def find(
         )
     if folders:
         return Storage(common, _listed(common, folders[0]), folders[0])
-    return Storage(common, [_file(info) for info in infos], missing=missing)
+    return Storage(common, [_file(info) for info in infos])
 
 
 def _located(entry: str, filesystem: fs.FileSystem | None, side: str) -> tuple[fs.FileSystem, str]:
@@ -220,33 +205,19 @@ def in_parallel(function: Callable[[Item], Facts], items: Sequence[Item]) -> lis
 
 
 def for_each_file(
-    inspect: Callable[[File], Facts], storage: Storage, *, skip: bool
-) -> tuple[list[File], list[Facts], dict[str, str]]:
-    """Inspect every file once; return the readable files, the results, and the other files.
+    inspect: Callable[[File], Facts], storage: Storage
+) -> tuple[list[File], list[Facts]]:
+    """Inspect every file once; return the files with their versions, and what was found.
 
-    The readable files have their versions, noted before they are inspected. The others are a dict
-    from path to reason; without ``skip`` they raise an error.
+    The version is noted before the file is inspected.
     """
-    good, facts, bad = [], [], dict(storage.missing)
 
-    def opened(file: File) -> tuple[File, Facts] | UnreadableFileError:
-        try:
-            file = storage.note_version(file)
-            return file, inspect(file)
-        except UnreadableFileError as error:
-            if not skip:
-                raise
-            return error
+    def opened(file: File) -> tuple[File, Facts]:
+        file = storage.note_version(file)
+        return file, inspect(file)
 
-    for file, found in zip(storage.files, in_parallel(opened, storage.files), strict=True):
-        if isinstance(found, UnreadableFileError):
-            bad[file.path] = str(found)
-        else:
-            good.append(found[0])
-            facts.append(found[1])
-    if not good:
-        raise UnreadableFileError(f"None of the population's files could be read: {bad}.")
-    return good, facts, bad
+    found = in_parallel(opened, storage.files)
+    return [file for file, _ in found], [facts for _, facts in found]
 
 
 _MOMENTS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
