@@ -45,7 +45,7 @@ class Numeric(ClassifierMixin, BaseEstimator):
 
 def test_a_row_of_the_sample_is_judged_by_the_model_that_has_not_seen_it(fitted):
     X, _, folds, models = fitted
-    confidence = Confidence.of(models, folds, X)
+    confidence = Confidence.from_models(models, folds, X)
     each = np.array([model.predict_proba(X).max(axis=1) for model in models])
     assert np.array_equal(confidence(X)[:, 0], each[folds, np.arange(90)])
     order = np.random.default_rng(1).permutation(90)
@@ -59,7 +59,7 @@ def test_other_rows_are_shared_out_among_the_models(fitted):
     X, _, folds, models = fitted
     new = X.assign(a=X["a"] + 0.01)
     each = np.array([model.predict_proba(new).max(axis=1) for model in models])
-    found = Confidence.of(models, folds, X)(new)[:, 0]
+    found = Confidence.from_models(models, folds, X)(new)[:, 0]
     assert (found == each).any(axis=0).all()
     for own in each:  # each has some, and none has all
         assert not np.array_equal(found, own)
@@ -71,9 +71,9 @@ def test_regressors_and_margins():
     y = X[:, 0] + random.normal(size=50)
     alone = np.zeros(50, int)
     line = LinearRegression().fit(X, y)
-    assert np.array_equal(Confidence.of([line], alone, X)(X)[:, 0], line.predict(X))
+    assert np.array_equal(Confidence.from_models([line], alone, X)(X)[:, 0], line.predict(X))
     plane = LinearSVC().fit(X, y > 0)
-    found = Confidence.of([plane], alone, X)(X)[:, 0]
+    found = Confidence.from_models([plane], alone, X)(X)[:, 0]
     assert np.array_equal(found, np.abs(plane.decision_function(X)))
 
 
@@ -82,7 +82,7 @@ def test_classes_alone_say_nothing(fitted):
         pass
 
     X, _, folds, _ = fitted
-    assert Confidence.of([Classes()], folds, X) is None
+    assert Confidence.from_models([Classes()], folds, X) is None
 
 
 def test_a_score_that_depends_on_the_margin():

@@ -309,7 +309,7 @@ def _groups_elsewhere(target: Target, weighed: Weighed) -> tuple[str, ...]:
     share = sums.elsewhere / (sums.elsewhere + sums.mass.sum())
     named = ""
     if weighed.drawn is not None and weighed.drawn.rows is not None:
-        rows = weighed.drawn.rows.column(groups.column).filter(groups.of(weighed.drawn.rows) < 0)
+        rows = weighed.drawn.rows.column(groups.column).filter(groups.codes(weighed.drawn.rows) < 0)
         named = f", such as {listing([str(one) for one in rows.unique().to_pylist()[:3]])}"
     return (
         f"{share:.1%} of the population is in groups of '{groups.column}' without sample "

@@ -82,7 +82,7 @@ class Groups:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def of(self, batch: pa.RecordBatch) -> IntArray:
+    def codes(self, batch: pa.RecordBatch) -> IntArray:
         """Return the group of rows of the population; -1 for a group without sample rows."""
         rows = batch.select([self.column])
         values, unseen = self._codes.transform(rows, side="population")

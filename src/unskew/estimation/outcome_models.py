@@ -249,7 +249,9 @@ class GroupSums(Summary):
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
         n_groups, weight = len(self.mass), rows.weight
-        place = np.zeros(len(rows), np.int64) if self.groups is None else self.groups.of(rows.batch)
+        place = (
+            np.zeros(len(rows), np.int64) if self.groups is None else self.groups.codes(rows.batch)
+        )
         inside = place >= 0
         self.elsewhere += float(weight[~inside].sum())
         self.mass += np.bincount(place[inside], weights=weight[inside], minlength=n_groups)

@@ -76,7 +76,7 @@ class Predictions(BaseEstimator):
         return tags
 
     @classmethod
-    def of(
+    def from_model(
         cls, model: Any, X: Any, y: Any, population: Any, cv: Any, random_state: Any
     ) -> Predictions:
         """Predict at the rows of X."""
@@ -178,7 +178,7 @@ class Confidence:
         self._folds = folds[first]
 
     @classmethod
-    def of(cls, models: Sequence[Any], folds: IntArray, X: Any) -> Confidence | None:
+    def from_models(cls, models: Sequence[Any], folds: IntArray, X: Any) -> Confidence | None:
         """Return it, or None for classifiers that give classes alone."""
         able = all(_response(model) is not None for model in models)
         return cls(models, folds, X) if able else None
@@ -385,7 +385,7 @@ def estimate_score(
     X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a score")
     known = opened(population)
     given, _ = open_labelled(X, y, sample_weight, "raise")
-    made = Predictions.of(model, X, given.labels, known, cv, random_state)
+    made = Predictions.from_model(model, X, given.labels, known, cv, random_state)
     common = {
         "population": known,
         "weighter": weighter,
@@ -429,7 +429,7 @@ def _confidence(made: Predictions, X: Any, given: Any, population: Any) -> Confi
     """Return how sure the model is of rows; None where the population lacks columns for it."""
     if len(shared_columns(given, population)) < len(given.rows.table.column_names):
         return None
-    return Confidence.of(made.models, made.folds, X)
+    return Confidence.from_models(made.models, made.folds, X)
 
 
 class PopulationScorer:

@@ -235,7 +235,8 @@ class Target:
 
     def point(self, weights: FloatArray, sums: GroupSums | None) -> FloatArray:
         """Return the numbers; NaN for a domain without weight."""
-        scaled = weights * (self.size / weights.sum())
+        # Others do not depend on the scale, and equal weights of one keep every digit.
+        scaled = weights * (self.size / weights.sum() if self.statistic.needs_size else 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = [self.statistic.point(self.values[rows], scaled[rows]) for rows in self.rows]
             plain = np.concatenate(found)
@@ -263,7 +264,7 @@ class Target:
     ) -> FloatArray:
         """Return the same of the models' predictions at rows of the population."""
         assert self.models is not None
-        codes = np.zeros(len(weights), int) if self.groups is None else self.groups.of(batch)
+        codes = np.zeros(len(weights), int) if self.groups is None else self.groups.codes(batch)
         rows = _rows_by_code(codes, self._n_domains)
         return self._deviations(self.models.mean(batch), rows, weights, numbers)
 
