@@ -49,6 +49,13 @@ def test_no_file_and_no_function_is_too_long(tool, package):
     assert package.long + paper.long == []
 
 
+def test_the_algebra_is_explained(tool, tmp_path):
+    for room in tool.EXPLAINED:
+        assert tool.comment_share(tool.PACKAGE / room) >= tool.MIN_COMMENTS
+    (tmp_path / "one.py").write_text('"""No code. # No comment."""\n# why\nx = 1  # so\ny = "#"\n')
+    assert tool.comment_share(tmp_path) == 1.0
+
+
 def test_what_counts_as_code(tool, tmp_path):
     text = '"""Title.\n\nMore.\n"""\n# why\n\nx = (\n    1\n)\ny = "a\\nb"  # so\n'
     assert tool.code_lines(text) == 4

@@ -28,6 +28,8 @@ MAX_FILES = 220
 MAX_CLASSES = 478
 MAX_BENCHMARK_LINES = 5_000  # all lines of benchmarks
 MAX_FILE, MAX_FUNCTION = 700, 60  # lines of a file; of a function, its docstrings excluded
+EXPLAINED = ("numerics", "theory")  # where the algebra is, and comments say why
+MIN_COMMENTS = 0.05  # of the code lines there
 STILL_TWICE: set[str] = set()  # class names that exist more than once
 
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -88,6 +90,17 @@ def benchmark_lines(root: Path = ROOT) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
 
 
+def comment_share(folder: Path) -> float:
+    """Return how many comments the modules of a folder have for each of their code lines."""
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    comments = sum(
+        token.type == tokenize.COMMENT
+        for text in texts
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+    )
+    return comments / max(sum(map(code_lines, texts)), 1)
+
+
 def code_lines(text: str) -> int:
     """Return how many lines of a module are code."""
     lines: set[int] = set()
@@ -126,6 +139,8 @@ def main(folder: Path) -> None:
     names = ", ".join(size.twice) or "none"
     print(f"{len(size.twice)} class names that exist more than once: {names}")
     print(f"too long: {', '.join(size.long) or 'nothing'}")
+    for room in EXPLAINED:
+        print(f"comments in {room}: {comment_share(folder / room):.1%} of the code lines")
 
 
 if __name__ == "__main__":
