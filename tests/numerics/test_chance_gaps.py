@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from unskew.numerics.chance_gaps import EvenDraw, log_tail
+from unskew.numerics.empty_boxes import EvenDraw, log_tail
 
 
 def even(m, r):

@@ -19,16 +19,6 @@ Dudík, Schapire and Phillips 2005), a ridge :math:`r_j` makes imbalance costly 
 Weights that match the targets exist only if these lie in the convex hull of the sample's features
 (within bounds: in a part of it). A linear program says how far outside they are, and its
 multipliers in which direction (Farkas' lemma): :func:`smallest_imbalance`.
-
-:func:`tilts_without_folds` gives the tilts :math:`e^{\lambda^\top \varphi}` of a sample to targets,
-each without one of its folds. With shares p, a target t and a ridge r, a tilt minimises
-
-.. math:: \log \sum_i p_i e^{\lambda^\top \varphi_i} - \lambda^\top t + r \|\lambda\|^2 / 2,
-
-whose gradient is the mean under the tilted shares less t, and whose second derivative is the
-covariance under them, each plus the ridge's. Folds differ little from one another: second
-derivatives at the tilt of all rows, less what each fold adds to them, serve all steps, and the
-steps of all folds are two matrix products.
 """
 
 from __future__ import annotations
@@ -45,7 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from unskew.numerics import newton
 from unskew.numerics.distances import Curves, Distance
-from unskew.numerics.row_features import RowFeatures, WeightedMoments
+from unskew.numerics.row_features import RowFeatures, WeightedMoments, weighted_moments
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-10
@@ -58,7 +48,7 @@ COLLINEAR = 1e-11
 FOLD_TOLERANCE = 1e-7
 """The largest gradient, in the features' unit, and the order of errors of a loss of the tilt."""
 MAX_FOLD_STEPS = 12
-"""Of either kind: more mean that the folds differ too much, and each is to be solved by itself."""
+"""More mean that the folds differ too much, and each is to be solved by itself."""
 MAX_ENTRIES = 1_000_000
 """Programs with more entries than this are solved by adding the rows that matter, in rounds."""
 
@@ -392,24 +382,25 @@ def independent(covariance: FloatArray) -> BoolArray:
 
 
 def tilts_without_folds(
-    features: FloatArray, shares: FloatArray, targets: FloatArray, ridge: float, start: FloatArray
+    features: FloatArray, shares: FloatArray, targets: FloatArray, ridge: float, centre: FloatArray
 ) -> FloatArray | None:
-    """Return the tilt without each fold, or None where this method does not get there.
+    r"""Return the tilt to a target without each fold, or None where these steps do not get there.
+
+    A tilt minimises :math:`\log \sum_i p_i e^{\lambda^\top \varphi_i} - \lambda^\top t + r
+    \|\lambda\|^2 / 2`, whose gradient is the mean under the tilted shares less t, and whose second
+    derivative is the covariance under them, each plus the ridge's. Folds differ little: Newton's
+    steps of all of them keep the second derivatives at the tilt of all rows, less each fold's part.
 
     Parameters
     ----------
     features : ndarray of shape (n_rows, n_features)
         Rows belong to the folds 0, 1, …, k − 1, 0, 1, … in turn.
     shares : ndarray of shape (n_rows,)
-        Positive; they sum to one.
+        They sum to one.
     targets : ndarray of shape (k, n_features)
     ridge : float
-    start : ndarray of shape (n_features,)
-        Near the tilt of all rows to the mean target.
-
-    Returns
-    -------
-    ndarray of shape (k, n_features), or None
+    centre : ndarray of shape (n_features,)
+        The tilt of all rows to the mean target.
 
     Examples
     --------
@@ -420,87 +411,31 @@ def tilts_without_folds(
     0.3
     """
     n_folds, width = targets.shape
-    n_rows = -(-len(features) // n_folds) * n_folds  # rows that fill the last turn count nothing
-    padded, mine = np.zeros((n_rows, width)), np.zeros((1, n_rows))
-    padded[: len(features)], mine[0, : len(features)] = features, shares
-    across = np.ascontiguousarray(padded.T)
-    centre = _all_rows(across, padded, mine, targets.mean(axis=0, keepdims=True), ridge, start)
-    if centre is None:
-        return None
-    tilted, _ = _tilted(across, padded, mine, centre)
+    scores = features @ centre
+    tilted = shares * np.exp(scores - scores.max(initial=0.0))
+    parts = [weighted_moments(features[k::n_folds], tilted[k::n_folds]) for k in range(n_folds)]
+    masses = tilted.sum() - np.array([tilted[k::n_folds].sum() for k in range(n_folds)])
+    sums, grams = (sum(one) - np.array(one) for one in zip(*parts, strict=True))
+    means = sums / masses[:, None]
+    second = grams / masses[:, None, None] - means[:, :, None] * means[:, None, :]
     try:
-        inverse = _inverse_without_folds(padded, tilted[0], n_folds, ridge)
+        inverse = np.linalg.inv(second + ridge * np.eye(width))
     except np.linalg.LinAlgError:
         return None
-    without = mine * (np.arange(n_rows) % n_folds != np.arange(n_folds)[:, None])
-    tilts = np.repeat(centre, n_folds, axis=0)
+    without = shares * (np.arange(len(shares)) % n_folds != np.arange(n_folds)[:, None])
+    tilts, across = np.repeat(centre[None, :], n_folds, axis=0), np.ascontiguousarray(features.T)
     for _ in range(MAX_FOLD_STEPS):
-        _, means = _tilted(across, padded, without, tilts)
+        with np.errstate(over="ignore", invalid="ignore"):  # then there is no tilt
+            tilted = without * np.exp(tilts @ across)
+            means = tilted @ features / tilted.sum(axis=1, keepdims=True)
         gradient = means - targets + ridge * tilts
-        largest = np.abs(gradient).max()
+        largest = np.abs(gradient).max(initial=0.0)
         if largest <= FOLD_TOLERANCE:
             return tilts
         if not np.isfinite(largest):
             break
         tilts = tilts - (inverse @ gradient[:, :, None])[:, :, 0]
     return None
-
-
-def _tilted(
-    across: FloatArray, features: FloatArray, shares: FloatArray, tilts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the tilted shares, a row for each tilt that sums to one, and the features' means.
-
-    Scores that overflow give means that are not finite, and no tilt.
-    """
-    tilted = tilts @ across
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.exp(tilted, out=tilted)
-        tilted *= shares
-        tilted /= tilted.sum(axis=1, keepdims=True)
-        return tilted, tilted @ features
-
-
-def _all_rows(
-    across: FloatArray,
-    features: FloatArray,
-    shares: FloatArray,
-    target: FloatArray,
-    ridge: float,
-    start: FloatArray,
-) -> FloatArray | None:
-    """Return the tilt of all rows by Newton's method: it need not be exact."""
-    tilt = start[None, :]
-    for _ in range(MAX_FOLD_STEPS):
-        tilted, mean = _tilted(across, features, shares, tilt)
-        gradient = mean - target + ridge * tilt
-        largest = np.abs(gradient).max()
-        if largest <= np.sqrt(FOLD_TOLERANCE):
-            return tilt
-        if not np.isfinite(largest):
-            break
-        second = (across * tilted) @ features - mean.T @ mean
-        second.flat[:: len(second) + 1] += ridge
-        try:
-            tilt = tilt - np.linalg.solve(second, gradient[0])
-        except np.linalg.LinAlgError:
-            break
-    return None
-
-
-def _inverse_without_folds(
-    features: FloatArray, tilted: FloatArray, n_folds: int, ridge: float
-) -> FloatArray:
-    """Return the inverse of each fold's second derivatives, at one tilt."""
-    by_fold = features.reshape(-1, n_folds, features.shape[1]).transpose(1, 0, 2)
-    masses = tilted.reshape(-1, n_folds).T
-    counted = by_fold * masses[:, :, None]
-    products, sums = counted.transpose(0, 2, 1) @ by_fold, counted.sum(axis=1)
-    mass = 1.0 - masses.sum(axis=1)  # of the other folds
-    products = (products.sum(axis=0) - products) / mass[:, None, None]
-    means = (sums.sum(axis=0) - sums) / mass[:, None]
-    second = products - means[:, :, None] * means[:, None, :]
-    return np.linalg.inv(second + ridge * np.eye(second.shape[-1]))
 
 
 class Reach(NamedTuple):

@@ -1,12 +1,26 @@
 r"""Regions that hold much of one set of points and none of another.
 
-A box is a conjunction of conditions, each "greater than" or "at most" on one feature. If m points
-and r others were draws from one distribution, it would be chance which of those within a box that
-was fixed beforehand are points: that k of the others lie there and no point has a probability of at
-most :math:`(r / (m + r))^k` (:mod:`unskew.numerics.chance_gaps`, also for weights). Boxes are found
-by looking, so each condition pays for the choices that it had: its feature, its direction and,
-where the feature is not a mark of 0 or 1, one of the m points as its border. A box of conditions
-with c_1, c_2, … choices and a share p of the others is reported only if
+**An even draw.** If m points and r others were draws from one distribution, it would be chance
+which of them are points. Fix a region with k of the others: no point lies in it with probability of
+at most :math:`(r / (m + r))^k`, whose negative logarithm, the *evidence*, is
+:math:`k \log(1 + m / r)`.
+
+**Weights.** k is the effective number (Kish) of the others in the region, and m / r is n / k, where
+n is the number of points that an even draw would place there. Points with design weights were drawn
+with unequal probabilities, and a region may consist of what is drawn the least often: a region of
+share p then counts on no more points than the heaviest ones that carry a share p of the design
+weight. Without weights, n is m p.
+
+**Values.** A column cuts the rows into values, of which the points may lack many by chance where
+there are many. Given how often each value occurs in both sets together, the indicators of the
+values that the points lack are negatively associated (Joag-Dev and Proschan, The Annals of
+Statistics 11, 1983), so that Chernoff's inequality for independent ones bounds the tail of the mass
+that they lack.
+
+**Boxes.** A box is a conjunction of conditions, each "greater than" or "at most" on one feature.
+Boxes are found by looking, so each condition pays for the choices that it had: its feature, its
+direction and, where the feature is not a mark of 0 or 1, one of the m points as its border. A box
+of conditions with c_1, c_2, … choices and a share p of the others is reported only if
 
 .. math:: r p \log(1 + m / r) \ge \sum_j \log c_j + \log(1 / \mathrm{chance}),
 
@@ -17,17 +31,17 @@ is m p.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
-from unskew.numerics.chance_gaps import EvenDraw
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
 
 MAX_DEPTH = 6
@@ -47,29 +61,125 @@ NEAR, WIDE = 10, 1 / 3
 points are spread evenly, that happens at a heap in 1 of 300 cases."""
 
 
-class Features:
-    """Points by column: numbers, or marks of 0 and 1 as booleans, which take an eighth of the room.
+class EvenDraw:
+    """Two sets of rows, as if they were draws from one distribution.
 
     Parameters
     ----------
-    columns : sequence of ndarray of shape (n,)
-        Missing values are NaN.
+    design : ndarray of shape (m,)
+        The design weights of the points, all positive.
+    mass : ndarray of shape (r,)
+        Of the others; it sums to one.
+    squares : ndarray of shape (r,), optional
+        The sum of squared masses of the rows that each of the others stands for; by default each
+        stands for itself.
+
+    Examples
+    --------
+    >>> draw = EvenDraw(np.ones(100), np.full(400, 1 / 400))
+    >>> print(draw.evidence(0.1, 0.1 / 400).round(2), (40 * np.log(1 + 100 / 400)).round(2))
+    8.93 8.93
     """
 
-    def __init__(self, columns: Sequence[Any]) -> None:
-        self.columns = list(columns)
+    def __init__(
+        self, design: FloatArray, mass: FloatArray, squares: FloatArray | None = None
+    ) -> None:
+        self.mass = mass
+        self.squares = mass**2 if squares is None else squares
+        self.design = design / design.sum()
+        # A region of a share may consist of the heaviest points: the fewest that carry it.
+        heaviest_first = np.sort(self.design)[::-1]
+        self._carried = np.append(0.0, np.cumsum(heaviest_first))
+        self._points = np.arange(len(self._carried), dtype=np.float64)
 
-    @classmethod
-    def of(cls, points: FloatArray | Features) -> Features:
-        """Return the columns of a matrix, or what is given."""
-        return points if isinstance(points, Features) else cls(list(np.asfortranarray(points).T))
+    @property
+    def effective_others(self) -> float:
+        """The effective number of the others."""
+        return float(1 / self.squares.sum())
 
-    def __len__(self) -> int:
-        return len(self.columns[0]) if self.columns else 0
+    def points_with(self, share: float | FloatArray) -> FloatArray:
+        """Return how many points, the heaviest first, carry a share of the design weight."""
+        return np.asarray(np.interp(share, self._carried, self._points))
 
-    def take(self, rows: IntArray) -> Features:
-        """Return some of the points."""
-        return Features([column[rows] for column in self.columns])
+    def evidence(self, share: float | FloatArray, squares: float | FloatArray) -> FloatArray:
+        """Return −log of the probability that no point lies where a share of the others does.
+
+        ``squares`` is the sum of ``squares`` there.
+        """
+        return _evidence(_rows(np.asarray(share), np.asarray(squares)), self.points_with(share))
+
+    def totals(self, of_others: IntArray, n_values: int) -> tuple[FloatArray, FloatArray]:
+        """Return the mass and the squares of each value of a column."""
+        mass = np.bincount(of_others, weights=self.mass, minlength=n_values)
+        squares = np.bincount(of_others, weights=self.squares, minlength=n_values)
+        return mass.astype(np.float64), squares.astype(np.float64)
+
+    def lacking(
+        self,
+        of_points: IntArray,
+        of_others: IntArray,
+        n_values: int,
+        *,
+        except_for: IntArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mass of each value of a column, and the chance that an even draw lacks it.
+
+        The arguments are the value of each point and of each of the others, as numbers. The mass of
+        values in ``except_for`` counts as zero.
+        """
+        mass, squares = self.totals(of_others, n_values)
+        design = np.bincount(of_points, weights=self.design, minlength=n_values)
+        # Both sets together: the mass that a value has if all of its rows are others.
+        points = design / np.square(self.design).sum()
+        share = mass + points * self.squares.sum()
+        rows = _rows(mass, squares) + points
+        probability = np.exp(-_evidence(rows, self.points_with(share)))
+        if except_for is not None:
+            share[except_for] = 0.0
+        return share, probability
+
+
+def log_tail(share: FloatArray, probability: FloatArray, mass: float) -> float:
+    """Return an upper bound on the log of the chance that an even draw lacks at least a mass.
+
+    ``share`` and ``probability`` are those of :meth:`EvenDraw.lacking`.
+    """
+    if mass <= float(share @ probability):
+        return 0.0
+    probability = np.clip(probability, 1e-300, 1 - 1e-16)
+    no, yes = np.log1p(-probability), np.log(probability)
+
+    def chernoff(log_tilt: float) -> float:
+        # log E e^(s L) − s·mass of the lacking mass L = Σ share · 1{lacking}, at the tilt s.
+        tilt = math.exp(log_tilt)
+        return float(np.logaddexp(no, yes + tilt * share).sum() - tilt * mass)
+
+    # Any tilt gives a valid bound; the least is near the inverse of a share of a value.
+    middle = -math.log(float(share.max()))
+    found = minimize_scalar(chernoff, bounds=(middle - 10, middle + 10), method="bounded")
+    return min(0.0, float(found.fun))
+
+
+def _rows(share: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return the effective number of rows."""
+    return np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0)
+
+
+def _evidence(rows: FloatArray, points: FloatArray) -> FloatArray:
+    ratio = np.divide(points, rows, out=np.zeros_like(rows), where=rows > 0)
+    return rows * np.log1p(ratio)
+
+
+Columns = Sequence[NDArray[Any]]
+"""Points by column: numbers, NaN where missing, or marks of 0 and 1 as booleans."""
+
+
+def _columns(points: FloatArray | Columns) -> Columns:
+    return list(np.asfortranarray(points).T) if isinstance(points, np.ndarray) else points
+
+
+def _take(points: Columns, rows: IntArray) -> Columns:
+    return [column[rows] for column in points]
 
 
 class Condition(NamedTuple):
@@ -90,9 +200,9 @@ class Condition(NamedTuple):
     border: float
     gap: tuple[float, float]
 
-    def holds(self, points: Features) -> BoolArray:
+    def holds(self, points: Columns) -> BoolArray:
         """Return which points satisfy it; a missing value satisfies no condition."""
-        return self.holds_for(points.columns[self.feature])
+        return self.holds_for(points[self.feature])
 
     def holds_for(self, values: FloatArray) -> BoolArray:
         """Return which values of its feature satisfy it."""
@@ -106,51 +216,12 @@ class Box:
     conditions: tuple[Condition, ...]
     share: float
 
-    def holds(self, points: FloatArray | Features) -> BoolArray:
+    def holds(self, points: FloatArray | Columns) -> BoolArray:
         """Return which points lie in the box."""
-        return all_hold(self.conditions, Features.of(points))
+        return all_hold(self.conditions, _columns(points))
 
 
-_BITS = (1 << np.arange(8)).astype(np.uint8)
-
-
-class Held:
-    """Which conditions of a box each of some points misses, as the bits of a byte.
-
-    A box is changed one condition at a time, and each change is judged without the other
-    conditions being evaluated again.
-
-    Parameters
-    ----------
-    conditions : sequence of Condition
-        At most eight.
-    points : Features
-    """
-
-    def __init__(self, conditions: Sequence[Condition], points: Features) -> None:
-        self._points = points
-        held = np.array([condition.holds(points) for condition in conditions])
-        # BLAS adds floats up, and takes a quarter of the time of whole numbers.
-        missed = _BITS[: len(held)].astype(np.float32) @ (~held).astype(np.float32)
-        self.missed: NDArray[np.uint8] = missed.astype(np.uint8)
-
-    @property
-    def all(self) -> BoolArray:
-        """Which points lie in the box."""
-        return self.missed == 0
-
-    def without(self, place: int) -> BoolArray:
-        """Return which points lie in the box less one of its conditions."""
-        held: BoolArray = (self.missed & ~_BITS[place]) == 0
-        return held
-
-    def replace(self, place: int, condition: Condition) -> None:
-        """Put another condition in the place of one."""
-        missed = (~condition.holds(self._points)).view(np.uint8)
-        self.missed = (self.missed & ~_BITS[place]) | (missed * _BITS[place])
-
-
-def all_hold(conditions: Sequence[Condition], points: Features) -> BoolArray:
+def all_hold(conditions: Sequence[Condition], points: Columns) -> BoolArray:
     """Return which points satisfy all of some conditions, at least one."""
     held = conditions[0].holds(points)
     for condition in conditions[1:]:
@@ -159,8 +230,8 @@ def all_hold(conditions: Sequence[Condition], points: Features) -> BoolArray:
 
 
 def empty_boxes(
-    points: FloatArray | Features,
-    others: FloatArray | Features,
+    points: FloatArray | Columns,
+    others: FloatArray | Columns,
     mass: FloatArray,
     *,
     design: FloatArray | None = None,
@@ -178,13 +249,13 @@ def empty_boxes(
 
     Parameters
     ----------
-    points : ndarray of shape (m, d), or Features
-        Missing values are NaN.
-    others : ndarray of shape (r, d), or Features
+    points : ndarray of shape (m, d), or its columns
+        Missing values are NaN; marks of 0 and 1 may be booleans.
+    others : ndarray of shape (r, d), or its columns
     mass : ndarray of shape (r,)
         Of the others.
     design, squares : ndarray of shape (m,) and (r,), optional
-        As for :class:`~unskew.numerics.chance_gaps.EvenDraw`.
+        As for :class:`EvenDraw`.
     grow_on : int
         How many points, and how many of the others, a tree is grown on at most; whether a
         box is empty, and how large it is, is checked with all of them.
@@ -205,18 +276,19 @@ def empty_boxes(
     >>> [(box.conditions[0].above, round(box.share, 2)) for box in found]
     [(True, 0.3)]
     """
-    points, others = Features.of(points), Features.of(others)
+    points, others = _columns(points), _columns(others)
+    n_points = len(points[0]) if points else 0
     # 1) Tails of single features.
     total = mass.sum()
     draw = EvenDraw(
-        np.ones(len(points)) if design is None else design,
+        np.ones(n_points) if design is None else design,
         mass / total,
         None if squares is None else squares / total**2,
     )
     search = _Search(points, others, draw, chance)
     found = list(search.tails())
     # 2) Boxes of several conditions: each half of the points grows a tree, the other checks it.
-    half = np.random.RandomState(seed).permutation(len(points))
+    half = np.random.RandomState(seed).permutation(n_points)
     first, second = half[: len(half) // 2], half[len(half) // 2 :]
     if len(first):
         found += search.boxes(((first, second), (second, first)), grow_on, seed)
@@ -227,14 +299,14 @@ def empty_boxes(
 class _Search:
     """The two sets, and what counts as a box between them."""
 
-    def __init__(self, points: Features, others: Features, draw: EvenDraw, chance: float) -> None:
+    def __init__(self, points: Columns, others: Columns, draw: EvenDraw, chance: float) -> None:
         self.points, self.others = points, others
         self.mass, self._draw = draw.mass, draw
         self._even = bool((draw.mass == draw.mass[:1]).all())
-        pairs = zip(points.columns, others.columns, strict=True)
-        marks = [_is_mark(mine) and _is_mark(theirs) for mine, theirs in pairs]
+        pairs = zip(points, others, strict=True)
+        marks = [all(map(_is_mark, sides)) for sides in pairs]
         # log c of the module's text, for each feature
-        choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(points)))
+        choices = np.log(2.0 * len(marks) * np.where(marks, 1, len(draw.design)))
         self._log_choices: list[float] = choices.tolist()
         self._log_chance = float(np.log(chance))
 
@@ -254,12 +326,11 @@ class _Search:
 
     def tails(self) -> Iterator[Box]:
         """Yield what lies beyond the extreme points of each feature."""
-        for feature, mine in enumerate(self.points.columns):
-            theirs = self.others.columns[feature]
+        for feature, (values, others) in enumerate(zip(self.points, self.others, strict=True)):
             for above in (True, False):
-                condition = _widest(Condition(feature, above, 0.0, (0.0, 0.0)), mine, theirs)
+                condition = _widest(Condition(feature, above, 0.0, (0.0, 0.0)), values, others)
                 if condition is not None:
-                    yield Box((condition,), self.share(condition.holds_for(theirs)))
+                    yield Box((condition,), self.share(condition.holds_for(others)))
 
     def boxes(
         self, halves: Sequence[tuple[IntArray, IntArray]], grow_on: int, seed: int
@@ -269,19 +340,19 @@ class _Search:
         Each of the two halves is the points seen, of which ``grow_on`` grow a tree, and those
         unseen.
         """
-        some = np.random.RandomState(seed).permutation(len(self.others))[:grow_on]
-        others, mass = self.others.take(some), self.mass[some]
-        known = [self.points.take(seen[:grow_on]) for seen, _ in halves]
+        some = np.random.RandomState(seed).permutation(len(self.mass))[:grow_on]
+        others, mass = _take(self.others, some), self.mass[some]
+        known = [_take(self.points, seen[:grow_on]) for seen, _ in halves]
         with ThreadPoolExecutor(1) as pool:
             second = pool.submit(_leaves_without, known[1], others, mass, seed)
             trees = [_leaves_without(known[0], others, mass, seed), second.result()]
-        for (_, unseen), mine, paths in zip(halves, known, trees, strict=True):
-            refuting = self.points.take(unseen)
+        for (_, unseen), points, paths in zip(halves, known, trees, strict=True):
+            refuting = _take(self.points, unseen)
             for path in paths:
                 # 1) Drop the conditions of a leaf that exclude no point.
-                wide = self._without_useless(path, mine)
-                held = Held(wide, self.others)
-                inside = held.all
+                wide = self._without_useless(path, points)
+                held = _held(wide, self.others)
+                inside = _inside(held)
                 if not self.share(inside):  # missing values, which no condition describes
                     continue
                 # 2) Unseen points within its core refute the box.
@@ -289,11 +360,11 @@ class _Search:
                     continue
                 # 3) Shrink the box until it holds no point at all, then widen it to the next point.
                 if conditions := self._emptied(wide, held):
-                    yield Box(conditions, self.share(held.all))
+                    yield Box(conditions, self.share(_inside(held)))
 
     def distinct(self, boxes: Sequence[Box]) -> list[Box]:
         """Keep a box only if the mass that it adds to those before it is large by itself."""
-        left = np.ones(len(self.others), dtype=bool)
+        left = np.ones(len(self.mass), dtype=bool)
         kept: list[Box] = []
         # Evidence is at most the number of points that the box would hold, so that most are too
         # small at first sight: x log(1 + n / x) ≤ n.
@@ -317,38 +388,26 @@ class _Search:
                 continue
             low, high = (low, high) if low.above else (high, low)
             rest = [c for c in box.conditions if c.feature != low.feature]
-            mine = self.points.columns[low.feature]
-            mine = np.sort(mine[all_hold(rest, self.points)] if rest else mine)
-            place = int(np.searchsorted(mine, low.border, side="right"))
-            near = mine[max(0, place - NEAR) : place + NEAR]
+            values = self.points[low.feature]
+            values = np.sort(values[all_hold(rest, self.points)] if rest else values)
+            place = int(np.searchsorted(values, low.border, side="right"))
+            near = values[max(0, place - NEAR) : place + NEAR]
             if high.gap[1] - low.border < WIDE * float(near[-1] - near[0]):
                 return False
         return True
 
-    def _without_useless(self, path: Sequence[Condition], points: Features) -> list[Condition]:
+    def _without_useless(self, path: Sequence[Condition], points: Columns) -> list[Condition]:
         """Drop conditions that exclude no point, first the one whose removal adds the most mass."""
-        kept = {1 << place: condition for place, condition in enumerate(path)}
-        # 1) How many points, and how much of the others, miss each set of conditions and no other.
-        number = np.bincount(Held(path, points).missed, minlength=1 << len(path)).tolist()
-        mass = np.bincount(
-            Held(path, self.others).missed,
-            weights=None if self._even else self.mass,
-            minlength=1 << len(path),
-        ).tolist()
-        # 2) Conditions that no point misses alone, given those dropped already.
-        dropped = 0
+        kept, held, of_others = list(path), _held(path, points), _held(path, self.others)
         while len(kept) > 1:
-            added = {
-                one: sum(mass[missed] for missed in _subsets(dropped | one))
-                for one in kept
-                if not any(number[missed] for missed in _subsets(dropped | one))
-            }
-            if not added:
+            useless = [place for place, rest in enumerate(_without(held)) if not rest.any()]
+            if not useless:
                 break
-            most = max(added, key=added.__getitem__)
-            dropped |= most
+            rests = list(_without(of_others))
+            most = max(useless, key=lambda place: self.share(rests[place]))
             del kept[most]
-        return list(kept.values())
+            held, of_others = np.delete(held, most, axis=0), np.delete(of_others, most, axis=0)
+        return kept
 
     def _core(self, conditions: Sequence[Condition], inside: BoolArray) -> list[Condition]:
         """Return the box less the ``BORDER`` of its mass that lies next to its borders.
@@ -359,58 +418,68 @@ class _Search:
         return [
             c._replace(border=_quantile(values[rows], part if c.above else 1 - part))
             for c in conditions
-            for values in (self.others.columns[c.feature],)
+            for values in (self.others[c.feature],)
         ]
 
-    def _emptied(self, kept: list[Condition], others: Held) -> tuple[Condition, ...]:
+    def _emptied(self, kept: list[Condition], others: BoolArray) -> tuple[Condition, ...]:
         """Move the borders to where the points begin; () if nothing is left.
 
-        ``others`` follows.
+        ``others`` says which of the conditions each of the others satisfies, and follows.
         """
         rows = np.flatnonzero(all_hold(kept, self.points))
         while len(rows):
-            narrowed = [_excluding(c, self.points.columns[c.feature][rows[0]]) for c in kept]
+            narrowed = [_excluding(c, self.points[c.feature][rows[0]]) for c in kept]
             shares = [
-                self.share(others.without(place) & condition.holds(self.others))
-                for place, condition in enumerate(narrowed)
+                self.share(rest & condition.holds(self.others))
+                for condition, rest in zip(narrowed, _without(others), strict=True)
             ]
             place = shares.index(max(shares))
             if not shares[place]:
                 return ()
             kept[place] = narrow = narrowed[place]
-            others.replace(place, narrow)
-            rows = rows[narrow.holds_for(self.points.columns[narrow.feature][rows])]
-        points = Held(kept, self.points)
+            others[place] = narrow.holds(self.others)
+            rows = rows[narrow.holds_for(self.points[narrow.feature][rows])]
+        points = _held(kept, self.points)
         for place, condition in enumerate(kept):
-            mine, theirs = (
-                side.columns[condition.feature][held.without(place)]
+            values, beyond = (
+                side[condition.feature][list(_without(held))[place]]
                 for side, held in ((self.points, points), (self.others, others))
             )
-            widest = _widest(condition, mine, theirs)
+            widest = _widest(condition, values, beyond)
             if widest is None:
                 return ()
             kept[place] = widest
-            points.replace(place, widest)
-            others.replace(place, widest)
+            points[place], others[place] = widest.holds(self.points), widest.holds(self.others)
         return tuple(sorted(kept, key=lambda c: (c.feature, c.above)))
 
 
-@cache
-def _subsets(bits: int) -> list[int]:
-    """Return the numbers whose bits are among those of another, the empty set first."""
-    return [some for some in range(bits + 1) if not some & ~bits]
+def _held(conditions: Sequence[Condition], points: Columns) -> BoolArray:
+    """Return which conditions each point satisfies, a row for each condition."""
+    return np.array([condition.holds(points) for condition in conditions])
 
 
-def _widest(condition: Condition, mine: FloatArray, theirs: FloatArray) -> Condition | None:
+def _inside(held: BoolArray) -> BoolArray:
+    inside: BoolArray = np.logical_and.reduce(held, axis=0)
+    return inside
+
+
+def _without(held: BoolArray) -> Iterator[BoolArray]:
+    """Yield, for each condition, which points lie in the box less that one."""
+    missed = np.add.reduce(~held, axis=0, dtype=np.uint8)
+    for one in held:  # a point misses no other condition if it misses this one or none
+        yield missed == (~one).view(np.uint8)
+
+
+def _widest(condition: Condition, points: FloatArray, others: FloatArray) -> Condition | None:
     """Move the border to where the points begin; None if no other lies beyond them.
 
     The values of the condition's feature are those within all other conditions.
     """
     extreme = np.fmax if condition.above else np.fmin  # which pass over NaN
-    last = float(extreme.reduce(mine)) if len(mine) else np.nan
+    last = float(extreme.reduce(points)) if len(points) else np.nan
     if not np.isfinite(last):
         return None
-    beyond = theirs[theirs > last if condition.above else theirs < last]
+    beyond = others[others > last if condition.above else others < last]
     if not len(beyond):
         return None
     if condition.above:
@@ -440,26 +509,26 @@ def _excluding(condition: Condition, value: float) -> Condition:
 
 
 def _leaves_without(
-    points: Features, others: Features, mass: FloatArray, seed: int
+    points: Columns, others: Columns, mass: FloatArray, seed: int
 ) -> list[tuple[Condition, ...]]:
     """Return the conditions of each leaf without points, of a tree that separates the sets."""
     from sklearn import config_context
     from sklearn.tree import DecisionTreeClassifier
 
     # scikit-learn's trees compare in single precision, and add the values up to look for infinity.
-    shape = len(points) + len(others), len(points.columns)
-    stacked = np.empty(shape, dtype=np.float32, order="F")
-    for place, (mine, theirs) in enumerate(zip(points.columns, others.columns, strict=True)):
-        values = np.concatenate([mine, theirs]).astype(np.float64)
+    n_points = len(points[0])
+    stacked = np.empty((n_points + len(mass), len(points)), dtype=np.float32, order="F")
+    for place, sides in enumerate(zip(points, others, strict=True)):
+        values = np.concatenate(sides).astype(np.float64)
         missing = np.isnan(values)
         if missing.any():
             # They get a column of their own; here they are the median, or zero without values.
-            known = mine[~np.isnan(mine)]
+            known = values[:n_points][~missing[:n_points]]
             with np.errstate(over="ignore", invalid="ignore"):
                 values[missing] = np.nan_to_num(np.median(known)) if len(known) else 0.0
         stacked[:, place] = np.clip(values, -1e30, 1e30)
-    is_other = np.arange(len(stacked)) >= len(points)
-    weight = np.concatenate([np.full(len(points), 1 / len(points)), mass / mass.sum()])
+    is_other = np.arange(len(stacked)) >= n_points
+    weight = np.concatenate([np.full(n_points, 1 / n_points), mass / mass.sum()])
     tree = DecisionTreeClassifier(max_depth=MAX_DEPTH, max_leaf_nodes=MAX_LEAVES, random_state=seed)
     with config_context(skip_parameter_validation=True):  # it and the check are no small part
         tree.fit(stacked, is_other, sample_weight=weight, check_input=False)

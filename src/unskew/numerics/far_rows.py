@@ -142,7 +142,7 @@ def far_rows(
     mass : ndarray of shape (r,)
         Of the others; it sums to one.
     design, squares : ndarray of shape (m,) and (r,), optional
-        As for :class:`~unskew.numerics.chance_gaps.EvenDraw`.
+        As for :class:`~unskew.numerics.empty_boxes.EvenDraw`.
     judge_on : int
         How many of the points, drawn at random, determine the distance between points. Others that
         are far from these are compared with all of them.

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unskew.numerics.chance_gaps import EvenDraw, log_tail
-from unskew.numerics.empty_boxes import Features, empty_boxes
+from unskew.numerics.empty_boxes import Columns, EvenDraw, empty_boxes, log_tail
 from unskew.numerics.far_rows import FAR_FACTOR, OUTERMOST, MixedPoints, far_rows
 from unskew.numerics.grids import common_grid
 from unskew.numerics.kernels import FARTHEST
@@ -188,7 +187,7 @@ def measure_overlap(
     ----------
     sample : Sample
         Rows with a design weight of zero do not count, and uneven weights make an absence more
-        likely to be chance: see :mod:`unskew.numerics.chance_gaps`.
+        likely to be chance: see :mod:`unskew.numerics.empty_boxes`.
     drawn : Reservoir
         The population, or a uniform random sample of its rows; its seed is that of the search.
     n_rows : int
@@ -282,7 +281,7 @@ def _boxes(
     ours, others, labels = _features(codes, in_sample, in_population, masses)
     boxes = empty_boxes(
         ours,
-        others if left.all() else others.take(np.flatnonzero(left)),
+        others if left.all() else [column[left] for column in others],
         draw.mass[left],
         design=draw.design,
         squares=draw.squares[left],
@@ -339,7 +338,7 @@ MAX_VALUES = 32
 
 def _features(
     codes: ColumnCodes, in_sample: FloatArray, in_population: FloatArray, mass: FloatArray
-) -> tuple[Features, Features, list[Label]]:
+) -> tuple[Columns, Columns, list[Label]]:
     """Return the features in which boxes are searched: numbers, and an indicator per category."""
     features: list[FloatArray | BoolArray] = []
     labels: list[Label] = []
@@ -358,7 +357,7 @@ def _features(
     ours, others = (
         [f[side] for f in features] for side in (np.s_[: len(in_sample)], np.s_[len(in_sample) :])
     )
-    return Features(ours), Features(others), labels
+    return ours, others, labels
 
 
 def _frequent(values: FloatArray, mass: FloatArray) -> list[float]:

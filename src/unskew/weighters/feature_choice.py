@@ -449,16 +449,17 @@ class _Choice:
         kept = self.columns(terms)
         features, sums = self.features[:, kept], self.sums[:, kept]
         targets = (sums.sum(axis=0) - sums) / (self.mass.sum() - self.mass)[:, None]
-        tilts = tilts_without_folds(features, self.shares, targets, RIDGE, self._near[kept])
         folds = np.arange(len(features)) % N_FOLDS
-        if tilts is None:  # far from the sample: by the solver that goes there step by step
+        centre = self._tilt(features, self.shares, targets.mean(axis=0), self._near[kept])
+        tilts = tilts_without_folds(features, self.shares, targets, RIDGE, centre)
+        if tilts is None:  # they differ too much from the tilt of all rows
             tilts = np.array(
                 [
-                    self._tilt(features[folds != fold], self.shares[folds != fold], targets[fold])
-                    for fold in range(N_FOLDS)
+                    self._tilt(features[folds != fold], self.shares[folds != fold], target, centre)
+                    for fold, target in enumerate(targets)
                 ]
             )
-        self._near[kept] = tilts.mean(axis=0)
+        self._near[kept] = centre
         scores = (features * tilts[folds]).sum(axis=1)
         losses = [
             _log_mean(scores[fold::N_FOLDS], self.shares[fold::N_FOLDS])
@@ -478,19 +479,27 @@ class _Choice:
         return tilted / tilted.sum()
 
     @staticmethod
-    def _tilt(features: FloatArray, shares: FloatArray, target: FloatArray) -> FloatArray:
+    def _tilt(
+        features: FloatArray,
+        shares: FloatArray,
+        target: FloatArray,
+        near: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the tilt of shares to a target; ``near`` is one to start from."""
         width = features.shape[1]
         if not width:
             return np.zeros(0)
+        centred, shares = features - target, shares / shares.sum()
+        start = None if near is None else (-_log_mean(centred @ near, shares), near)
         problem = CalibrationProblem(
-            RowFeatures.of([features - target]),
-            shares / shares.sum(),
+            RowFeatures.of([centred]),
+            shares,
             Raking(),
             1.0,
             np.zeros(width),
             np.full(width, RIDGE),
         )
-        return problem.solve().multipliers
+        return problem.solve(start).multipliers
 
 
 def _gain(covariance: FloatArray, left: FloatArray) -> float:
