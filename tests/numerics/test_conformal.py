@@ -22,7 +22,7 @@ def test_equal_weights_give_the_order_statistic_of_plain_conformal_prediction(n_
     place = int(np.ceil(round(coverage * (n_rows + 1), 9)))
     expected = float(place) if place <= n_rows else np.inf
     for scale in (1.0, 0.3, 1e-200, 1e200):  # weights are known up to their scale
-        found = ScoreDistribution.of(scores, np.full(n_rows, scale))
+        found = ScoreDistribution.from_scores(scores, np.full(n_rows, scale))
         assert found.quantile(coverage, np.array([scale]))[0] == expected
 
 
@@ -33,7 +33,7 @@ def test_quantiles_in_groups_are_those_of_each_group_alone():
         scores = random.normal(size=n_rows).round(1)  # with ties
         weights = random.exponential(size=n_rows) * (random.uniform(size=n_rows) < 0.8)
         groups = random.integers(-1, n_groups, size=n_rows)
-        distribution = ScoreDistribution.of(scores, weights, groups, int(n_groups))
+        distribution = ScoreDistribution.from_scores(scores, weights, groups, int(n_groups))
         own, asked = random.exponential(size=8), random.integers(-1, n_groups, size=8)
         coverage = random.uniform(0.05, 0.95)
         found = distribution.quantile(coverage, own, asked)
@@ -54,7 +54,7 @@ def test_crossed_quantiles_are_those_of_all_values_together():
             n_rows = random.integers(1, 15)
             weights = random.exponential(size=n_rows) * (random.uniform(size=n_rows) < 0.8)
             data.append((random.normal(size=n_rows).round(1), weights))
-        crossed = CrossedScores([ScoreDistribution.of(*fold) for fold in data])
+        crossed = CrossedScores([ScoreDistribution.from_scores(*fold) for fold in data])
         centres = random.normal(size=(n_folds, n_new)).round(1 if trial % 2 else 9)
         scales = (
             random.uniform(0.1, 2, size=(n_folds, n_new)) if trial % 3 else np.ones((n_folds, 1))
@@ -75,7 +75,7 @@ def test_crossed_quantiles_are_those_of_all_values_together():
 
 def test_crossed_quantiles_of_one_fold_are_plain_ones():
     random = np.random.default_rng(3)
-    fold = ScoreDistribution.of(random.normal(size=40), random.exponential(size=40))
+    fold = ScoreDistribution.from_scores(random.normal(size=40), random.exponential(size=40))
     centres, scales = random.normal(size=(1, 100)), random.uniform(0.5, 2, size=(1, 100))
     own = 5 * random.exponential(size=100)
     found = CrossedScores([fold]).quantile(0.8, own, centres, scales)

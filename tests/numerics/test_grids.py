@@ -11,17 +11,17 @@ def incomes(seed, n):
 
 
 @pytest.mark.parametrize("step", [5, 10, 100, 250, 1000, 100 / 30.4])
-@pytest.mark.parametrize("of_mine", [True, False])
-def test_the_step_and_the_side_are_found(step, of_mine):
+@pytest.mark.parametrize("of_first", [True, False])
+def test_the_step_and_the_side_are_found(step, of_first):
     mine, theirs = incomes(0, 1000), incomes(1, 5000)
     sides = (
         [step * np.round(mine / step), theirs]
-        if of_mine
+        if of_first
         else [mine, step * np.round(theirs / step)]
     )
     grid = common_grid(*sides)
     assert grid.step == pytest.approx(step, rel=1e-5)
-    assert (grid.origin, grid.of_mine) == (0.0, of_mine)
+    assert (grid.origin, grid.of_first) == (0.0, of_first)
     rounded = [grid.nearest(side) for side in sides]
     assert all(grid.holds(side).all() for side in rounded)
 

@@ -279,10 +279,12 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         if rest.design is not None:
             weights = weights * rest.design
         if cells is None:
-            distribution = ScoreDistribution.of(scores, weights)
+            distribution = ScoreDistribution.from_scores(scores, weights)
         else:
             n_cells = len(cells.sample_counts_)
-            distribution = ScoreDistribution.of(scores, weights, cells._locate(rest.X), n_cells)
+            distribution = ScoreDistribution.from_scores(
+                scores, weights, cells._locate(rest.X), n_cells
+            )
         return ConformalSplit(model, weighter, cells, distribution), weights
 
     def _fit_weighter(self, weighter: Any, rows: TrainingRows) -> Any:

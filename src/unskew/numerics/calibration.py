@@ -159,6 +159,7 @@ class CalibrationProblem:
 
     def _at(self, point: FloatArray) -> _Point:
         """Return the dual at a point."""
+        # u = λ₀ + zᵀλ, and the dual Σ p G(u) − R λ₀ + R Σ (δ |λ| + r λ² / 2).
         scores = self.features.scores(point[1:]) + point[0]
         penalty = self.slack @ np.abs(point[1:]) + self.ridge @ point[1:] ** 2 / 2
         with np.errstate(over="ignore", invalid="ignore"):
@@ -198,12 +199,14 @@ class CalibrationProblem:
 
     def _gradient(self, at: _Point) -> FloatArray:
         """Return the gradient without the slack, in standard deviations of a mean."""
+        # By λ₀: Σ p F(u) − R; by λ: Σ p F(u) z + R r λ. Both over R, which makes them means.
         counted = self.shares * at.curves.factors
         smooth = self.features.sums(counted) / self.ratio + self.ridge * at.point[1:]
         return np.concatenate([[counted.sum() / self.ratio - 1.0], smooth])
 
     def _violation(self, point: FloatArray, gradient: FloatArray) -> float:
         inner, multipliers = gradient[1:], point[1:]
+        # δ |λ| has the slope δ sign(λ), and at zero any slope up to δ in size.
         at_zero = np.maximum(np.abs(inner) - self.slack, 0.0)
         away = np.abs(inner + self.slack * np.sign(multipliers))
         violations = np.where((multipliers == 0.0) & (self.slack > 0), at_zero, away)
@@ -211,6 +214,7 @@ class CalibrationProblem:
 
     def _direction(self, at: _Point, gradient: FloatArray) -> FloatArray:
         """Return where the second-order model of the dual is smallest."""
+        # The second derivatives are the moments of (1, z) under the weights p F'(u), and the ridge.
         point = at.point
         slopes = at.curves.slopes / self.ratio
         if self.features.wide and not self.slack.any():
@@ -270,6 +274,7 @@ class CalibrationProblem:
 
 def solve_psd(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Solve a positive semi-definite system; where it is singular, with the smallest solution."""
+    # With ones on its diagonal, a matrix of features in any units has its best condition.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     scaled, right = matrix * scale[:, None] * scale, vector * scale
     # LAPACK itself: SciPy's checks take several times as long as a small factor.
@@ -371,6 +376,7 @@ def independent(covariance: FloatArray) -> BoolArray:
     >>> independent(np.cov(features, rowvar=False))
     array([ True,  True, False, False])
     """
+    # Cholesky's elimination: the diagonal that is left is what a feature adds to earlier ones.
     left = covariance.copy()  # what earlier features leave unexplained
     limits = COLLINEAR * np.diag(covariance)
     kept = np.zeros(len(covariance), dtype=bool)
@@ -411,6 +417,7 @@ def tilts_without_folds(
     0.3
     """
     n_folds, width = targets.shape
+    # 1) Each fold's moments at the tilt of all rows; what the others have is all less its own.
     scores = features @ centre
     tilted = shares * np.exp(scores - scores.max(initial=0.0))
     parts = [weighted_moments(features[k::n_folds], tilted[k::n_folds]) for k in range(n_folds)]
@@ -422,6 +429,7 @@ def tilts_without_folds(
         inverse = np.linalg.inv(second + ridge * np.eye(width))
     except np.linalg.LinAlgError:
         return None
+    # 2) Steps of all folds at once: two matrix products.
     without = shares * (np.arange(len(shares)) % n_folds != np.arange(n_folds)[:, None])
     tilts, across = np.repeat(centre[None, :], n_folds, axis=0), np.ascontiguousarray(features.T)
     for _ in range(MAX_FOLD_STEPS):

@@ -50,7 +50,7 @@ class ScoreDistribution:
     totals: FloatArray
 
     @classmethod
-    def of(
+    def from_scores(
         cls,
         scores: FloatArray,
         weights: FloatArray,
@@ -58,6 +58,8 @@ class ScoreDistribution:
         n_groups: int = 1,
     ) -> ScoreDistribution:
         """Sort the scores; a row of a negative group counts in none."""
+        # Each group's weights are scaled to one: one cumulated sum then serves all groups, as the
+        # sum before a group is about its number.
         if groups is None:
             groups = np.zeros(len(scores), dtype=np.intp)
         inside = np.flatnonzero(groups >= 0)
@@ -88,7 +90,7 @@ class ScoreDistribution:
 
         Examples
         --------
-        >>> scores = ScoreDistribution.of(np.array([3.0, 1.0, 2.0]), np.ones(3))
+        >>> scores = ScoreDistribution.from_scores(np.array([3.0, 1.0, 2.0]), np.ones(3))
         >>> scores.quantile(0.5, np.array([1.0, 3.0, 4.0]))
         array([ 2.,  3., inf])
         """
@@ -146,11 +148,12 @@ class CrossedScores:
 
         Examples
         --------
-        >>> folds = [ScoreDistribution.of(np.array([1.0, 2.0]), np.ones(2)) for _ in range(2)]
+        >>> folds = [ScoreDistribution.from_scores(np.array([1.0, 2.0]), np.ones(2))] * 2
         >>> centres = np.array([[0.0], [0.5]])  # the four values are 1, 2 and 1.5, 2.5
         >>> CrossedScores(folds).quantile(0.6, np.ones(1), centres, np.ones((2, 1)))
         array([2.])
         """
+        # A new row whose own weight alone is more than the rest allows has no finite quantile.
         wanted = self.wanted(coverage, own)
         found = np.full(len(own), np.inf)
         finite = np.flatnonzero(wanted <= self.total)
@@ -188,6 +191,7 @@ def _crossed(
     for _ in range(_MOST_HALVINGS):
         if not len(active):
             break
+        # The mass up to the middle, over all folds, says in which half the quantile lies.
         middle = (least[active] + most[active]) / 2
         found = _positions(folds, (middle - centres[:, active]) / scales[:, active], "right")
         found = np.clip(found, low[:, active], high[:, active])

@@ -237,6 +237,7 @@ def _ridge_solutions(
     quadratic: FloatArray, linear: FloatArray, smoothings: FloatArray
 ) -> FloatArray:
     """Return (H + λI)⁻¹ h for many λ from one decomposition, a column each."""
+    # H = V diag(h) Vᵀ, so that each λ costs a division and a product.
     values, vectors = np.linalg.eigh(quadratic)
     projected = vectors.T @ linear
     return np.asarray(vectors @ (projected[:, None] / (values.clip(0)[:, None] + smoothings)))
@@ -370,6 +371,7 @@ def choose(losses: FloatArray, smoothings: FloatArray) -> tuple[int, float]:
     if not judged.size:
         return len(losses) - 1, float(smoothings[np.abs(smoothings - 0.1).argmin()])
     best = np.unravel_index(np.argmin(judged.mean(axis=2)), judged.shape[:2])
+    # The error is that of the difference to the best, on the same folds.
     behind = judged - judged[best]
     error = behind.std(axis=2) / np.sqrt(max(1, judged.shape[2] - 1))
     candidate = int(np.argwhere(behind.mean(axis=2) <= error)[-1][0])
@@ -391,6 +393,7 @@ def tilt_towards(kernel: Kernel, pair: Pair, bounds: tuple[FloatArray, FloatArra
     shares, target = (side.weight / side.weight.sum() for side in pair)
     points, others = (np.clip(side.points, low, high) for side in pair)
     n_columns = points.shape[1]
+    # Raking to the population's means is the tilt e^(tᵀx) of maximum entropy.
     found = CalibrationProblem(
         RowFeatures.of([points - target @ others]),
         shares,

@@ -40,6 +40,7 @@ class Spread(NamedTuple):
         """Return the variance of a sum of independent parts, with Satterthwaite's degrees."""
         if not isinstance(other, Spread):
             return NotImplemented
+        # Satterthwaite: (Σ v)² / Σ (v² / degrees).
         total = self.variance + other.variance
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = self.variance**2 / self.degrees + other.variance**2 / other.degrees
@@ -285,6 +286,7 @@ def skewed_ends(times: float, skewness: float) -> tuple[float, float]:
     """
     if abs(skewness) < 1e-6:
         return times, times
+    # g(t) = ±times has one root: with c = 1 + G t / 3, g is (c³ − 1) / G + G / 6.
     ends = np.cbrt(1.0 + skewness * (np.array([times, -times]) - skewness / 6.0)) - 1.0
     down, up = 3.0 / skewness * ends
     return max(times, float(down)), max(times, float(-up))
@@ -315,6 +317,7 @@ def heavy_tail(residuals: FloatArray) -> bool:
     k = min(len(largest) // 5, int((largest > 0).sum()) // 2)
     if k < LEAST_TAIL:
         return False
+    # The first two moments of the log excesses over the k-th largest (Dekkers and others).
     excess = np.log(largest[:k] / largest[k])
     first, second = excess.mean(), (excess**2).mean()
     if second <= first**2:  # all alike
@@ -359,6 +362,7 @@ def share_interval(
     spread = times**2 / effective_size  # t²/n
     if variance > ROUNDING:
         spread = half**2 / variance
+    # The two roots of (p − π)² = (t²/n) π (1 − π).
     middle = (share + spread / 2) / (1 + spread)
     beside = np.sqrt(spread * variance + spread**2 / 4) / (1 + spread)
     return max(float(middle - beside), 0.0), min(float(middle + beside), 1.0)

@@ -175,6 +175,7 @@ class Logit(Distance):
 
     def slopes(self, scores: FloatArray) -> FloatArray:
         """Return F'(u)."""
+        # A logistic curve has the slope share · (1 − share) in units of its steepness.
         share = self._share(scores)
         return (self.highest - self.lowest) * self._steepness * share * (1.0 - share)
 
@@ -224,6 +225,7 @@ class Truncated(Distance):
 
     def potential(self, scores: FloatArray) -> FloatArray:
         """Return the integral of the truncated factor."""
+        # Beyond the bound, F is constant and its integral a straight line.
         kept = self._kept(scores)
         return self.inner.potential(kept) + self.inner.factors(kept) * (scores - kept)
 

@@ -93,7 +93,7 @@ class MixedPoints:
         return self.take(order[rises])
 
     def inner(self, points: MixedPoints) -> FloatArray:
-        """Return the inner products with points of which each label is one of theirs."""
+        """Return the inner products with points of which each label is one of these."""
         products = self.numbers @ points.numbers.T
         if self._columns:
             products += count_matches(self._columns, points._columns)
@@ -101,6 +101,7 @@ class MixedPoints:
 
     def distances(self, points: MixedPoints) -> FloatArray:
         """Return all distances, from the differences: those of squares have lost digits."""
+        # Two one-hot groups differ by 2 in the square, unless they agree or have no one.
         squares = cdist(self.numbers, points.numbers, "sqeuclidean")
         if self._columns:
             squares += self._n_ones[:, None] + points._n_ones
@@ -227,15 +228,15 @@ def _beyond(rows: MixedPoints, points: MixedPoints, limit: float) -> BoolArray:
 
 def _any_within(rows: MixedPoints, points: MixedPoints, limit: float) -> BoolArray:
     """Return which rows have a point within the limit."""
-    mine, theirs = rows.lengths, points.lengths
+    own_lengths, lengths = rows.lengths, points.lengths
     squares = -2 * rows.inner(points)
-    squares += theirs
-    excess = squares.min(axis=1) + mine - limit**2
+    squares += lengths
+    excess = squares.min(axis=1) + own_lengths - limit**2
     near: BoolArray = excess <= 0
     # The terms of a squared distance are at most twice ‖x‖² + ‖y‖² together, and rounding depends
     # on the size of the block. Where it could decide, the distances are computed from differences.
     n_terms = rows.n_columns + 6
-    unsure = np.abs(excess) <= 4 * n_terms * np.finfo(float).eps * (mine + theirs.max())
+    unsure = np.abs(excess) <= 4 * n_terms * np.finfo(float).eps * (own_lengths + lengths.max())
     if unsure.any():
         near[unsure] = rows.take(unsure).distances(points).min(axis=1) <= limit
     return near
@@ -273,8 +274,8 @@ def count_matches(
     for start in range(0, len(columns), _AT_ONCE):
         pairs = zip(columns[start : start + _AT_ONCE], others[start:], strict=False)
         count: Any = None
-        for mine, theirs in pairs:
-            equal = (mine[first, None] == theirs[second]).view(np.uint8)
+        for column, other in pairs:
+            equal = (column[first, None] == other[second]).view(np.uint8)
             count = equal if count is None else np.add(count, equal, out=count)
         total = total + count.astype(np.float32)
     return np.asarray(total, dtype=np.float32)

@@ -115,6 +115,7 @@ class FreeSystem:
             alone, self._ones = both[:, 0], both[:, 1]
         else:
             alone = factored.solve(right)
+        # x = K⁻¹ r − μ K⁻¹ 1, with the μ that makes the sum the total.
         multiplier = float((alone.sum() - total) / self._ones.sum())
         return alone - multiplier * self._ones, multiplier
 
@@ -219,6 +220,7 @@ class _Changes:
 
     def solve(self, right: FloatArray, solve_own: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Solve for the rows as they are now, given how to solve for those of the factor."""
+        # Eliminating the factor's rows leaves (C − BᵀK⁻¹B) a = r_came − BᵀK⁻¹ r for the border.
         base = np.zeros((len(self._borders), *right.shape[1:]))
         base[self._stayed_in_own] = right[self._stayed]
         solved = solve_own(base)

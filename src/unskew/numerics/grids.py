@@ -33,7 +33,7 @@ class Grid(NamedTuple):
 
     step: float
     origin: float
-    of_mine: bool
+    of_first: bool
     """Whether the first side is the rounded one."""
 
     def holds(self, values: FloatArray) -> BoolArray:
@@ -46,7 +46,7 @@ class Grid(NamedTuple):
         return found
 
 
-def common_grid(mine: FloatArray, theirs: FloatArray) -> Grid | None:
+def common_grid(first: FloatArray, second: FloatArray) -> Grid | None:
     """Return the coarser grid on which the values of one side lie and those of the other do not.
 
     Examples
@@ -57,8 +57,9 @@ def common_grid(mine: FloatArray, theirs: FloatArray) -> Grid | None:
     >>> common_grid(np.round(days), np.round(days)) is None
     True
     """
-    sides = [_some(mine), _some(theirs)]
-    grids = [_grid_of(values, of_mine=side == 0) for side, values in enumerate(sides)]
+    sides = [_some(first), _some(second)]
+    grids = [_grid_of(values, of_first=side == 0) for side, values in enumerate(sides)]
+    # A grid counts only if the other side is off it: two sides on one grid are alike.
     found = [
         (grid, other)
         for grid, other in zip(grids, reversed(sides), strict=True)
@@ -72,7 +73,7 @@ def _some(values: FloatArray) -> FloatArray:
     return present[:: max(1, len(present) // MAX_ROWS)]
 
 
-def _grid_of(values: FloatArray, *, of_mine: bool) -> Grid | None:
+def _grid_of(values: FloatArray, *, of_first: bool) -> Grid | None:
     distinct, counts = np.unique(values, return_counts=True)
     recurring = distinct[counts > 1]
     if len(recurring) < MIN_POINTS or counts[counts > 1].sum() < len(values) / 2:
@@ -83,7 +84,7 @@ def _grid_of(values: FloatArray, *, of_mine: bool) -> Grid | None:
     steps = [float(gaps[len(gaps) // 4]) / parts for parts in (1, 2, 3, 4, 5)]
     for step in (one for exact in steps for one in (float(f"{exact:.6g}"), exact)):
         start = origin - step * round(origin / step)
-        grid = Grid(step, start if abs(start) > 1e-3 * step else 0.0, of_mine)
+        grid = Grid(step, start if abs(start) > 1e-3 * step else 0.0, of_first)
         if grid.holds(values).mean() >= ON_GRID:
             return grid
     return None

@@ -398,6 +398,7 @@ def condition_number(problem: SelectionProblem, mills: FloatArray) -> float:
     and its square, does not count, only what the ratio shares with them. If R is the cosine between
     the ratio and their span, this is √((1 + R)/(1 − R)).
     """
+    # Eigenvalues of the cosines are 1 ± R and ones: √((1 + R)/(1 − R)) = (1 + R)/√(1 − R²).
     columns = problem.outcome.columns / np.sqrt(len(mills))
     ratio = mills / np.linalg.norm(mills)
     outside = float(np.linalg.norm(ratio - columns @ (columns.T @ ratio)))
@@ -531,6 +532,7 @@ class SelectionLikelihood(ABC):
                 outside=lambda params: bool(abs(params[-1]) >= BOUNDARY),
             )
 
+        # The likelihood may have several maxima in ρ: where the first try fails, the best of many.
         best = from_correlation(first)
         if not best.certificate.converged:
             tries = [best, *map(from_correlation, _STARTS)]
@@ -602,6 +604,7 @@ class LinearLikelihood(SelectionLikelihood):
         """Return its derivatives."""
         log_sigma, tau = further
         per_sigma = np.exp(-log_sigma)
+        # By the chain rule, from (2): inner = a cosh τ + e sinh τ, with the slope mills of log Φ.
         e = (self.problem.y - fit) * per_sigma
         cosh, sinh = np.cosh(tau), np.sinh(tau)
         inner = a * cosh + e * sinh
@@ -652,6 +655,7 @@ class ProbitLikelihood(SelectionLikelihood):
     ) -> tuple[list[FloatArray], list[list[FloatArray]]]:
         """Return its derivatives: those of Φ₂ are Φ of a line times φ, and the density."""
         sign = 2 * self.problem.y - 1
+        # An outcome of zero is one of −xβ − ε, whose correlation with ν is −ρ.
         b, r = sign * fit, sign * np.tanh(further[0])
         cosh = np.cosh(further[0])
         left = 1 / cosh**2  # 1 − ρ²

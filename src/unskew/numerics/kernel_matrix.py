@@ -201,6 +201,7 @@ class NystromFeatures:
         self.kernel = kernel
         self._landmarks = kernel.prepare(landmarks, dtype=np.float32)
         exact = kernel.prepare(landmarks, dtype=np.float64)
+        # K_cc^(-1/2) by its eigenvectors, on the directions that are kept.
         values, vectors = np.linalg.eigh(kernel.block(exact, exact))
         # Directions at the rounding level of single precision carry noise, not information.
         kept = values > values[-1] * 1e-6
@@ -238,6 +239,7 @@ class LowRankMatrix:
 
     def exact_product(self, vector: FloatArray) -> FloatArray:
         """Return the product, added up in double precision block by block."""
+        # Z (Zᵀ v), in blocks, as Z itself is in single precision.
         parts = list(blocks(self.size, self.features.shape[1]))
         inner = np.zeros(self.features.shape[1])
         for part in parts:

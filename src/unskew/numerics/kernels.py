@@ -95,6 +95,7 @@ class GaussianKernel(Kernel):
         self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         """Return exp(x·y − ‖x‖²/2 − ‖y‖²/2): the exponent is one matrix product."""
+        # (x, −‖x‖²/2, 1)·(y, 1, −‖y‖²/2) = x·y − ‖x‖²/2 − ‖y‖²/2 = −‖x − y‖²/2, at σ = 1.
         swapped = left.copy()
         swapped[:, [-2, -1]] = left[:, [-1, -2]]  # so that each side's half norm meets a one
         values = np.matmul(swapped, right.T, out=out)
@@ -133,8 +134,9 @@ class LaplaceKernel(Kernel):
         """Return exp(−Σ|x − y|), column by column."""
         values = np.empty((len(left), len(right)), dtype=left.dtype) if out is None else out
         values.fill(0)
-        for mine, theirs in zip(left.T, right.T, strict=True):
-            values -= np.abs(mine[:, None] - theirs)
+        # One column at a time: the differences of all columns at once would not fit the cache.
+        for column, other in zip(left.T, right.T, strict=True):
+            values -= np.abs(column[:, None] - other)
         return np.exp(values, out=values)
 
     def draw_frequencies(
@@ -188,6 +190,7 @@ class TiltedKernel(Kernel):
 
     def factors(self, rows: FloatArray) -> FloatArray:
         """Return the factor of each row."""
+        # e^(tᵀx − s), with x held within its range and the exponent below its bound.
         scores = np.clip(rows, self.low, self.high) @ self.tilt - self.shift
         return np.exp(np.minimum(scores, self.most))
 
@@ -199,8 +202,9 @@ class TiltedKernel(Kernel):
         self, left: FloatArray, right: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         """Return the kernel between rows and centres, times the factors of the rows."""
-        mine, theirs = (np.ascontiguousarray(side[:, :-1]) for side in (left, right))
-        values = self.kernel.block(mine, theirs, out)
+        # The last prepared column is the factor: of the rows it counts, of the centres it does not.
+        rows, centres = (np.ascontiguousarray(side[:, :-1]) for side in (left, right))
+        values = self.kernel.block(rows, centres, out)
         values *= left[:, -1:]
         return values
 

@@ -91,6 +91,7 @@ def descend(
         found = step(place)
         if found is None or steps == max_steps:
             break
+        # Equation (2): halve the step until the function falls by enough.
         allowed = value + rounding * max(abs(value), 1.0)
         share, (new, reached) = 1.0, found.along(1.0)
         while not found.whole and not reached < allowed + armijo * share * found.slope:

@@ -26,7 +26,7 @@ serves both, and needs no knowledge of which population rows are in the sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,33 +310,28 @@ def weighted_auc(
     0.75
     """
     sample, population = sample / sample.sum(), population / population.sum()
-    ranks = _Ranks(scores)
-    above = ranks.share_below(population)
-    below = 1.0 - ranks.share_below(sample)
+    # DeLong's placements: of a sample row among the population, and of a population row among the
+    # sample. The AUC is the mean of either, and its variance that of both.
+    pooled = (sample + population) / 2
+    above, beneath, middle = _share_below(scores, [population, sample, pooled])
+    below = 1.0 - beneath
     auc = float(sample @ above)
     variance = float(np.square(sample * (above - auc) + population * (below - auc)).sum())
     # Under the null a placement is uniform, with variance 1/12; ties reduce it.
-    pooled = (sample + population) / 2
-    spread = float(pooled @ (ranks.share_below(pooled) - 0.5) ** 2)
+    spread = float(pooled @ (middle - 0.5) ** 2)
     null_variance = spread * float(np.square(sample - population).sum())
     return auc, float(np.sqrt(variance)), float(np.sqrt(null_variance))
 
 
-class _Ranks:
-    """Where each score stands among all of them."""
-
-    def __init__(self, scores: FloatArray) -> None:
-        self._order = np.argsort(scores, kind="stable")
-        ordered = scores[self._order]  # in order, they are found in a fraction of the time
-        places = np.empty((2, len(scores)), dtype=np.intp)
-        places[0, self._order] = np.searchsorted(ordered, ordered, side="left")
-        places[1, self._order] = np.searchsorted(ordered, ordered, side="right")
-        self._lower, self._upper = places
-
-    def share_below(self, share: FloatArray) -> FloatArray:
-        """Return the share of the rows below each, plus half of the share equal to it."""
-        cumulative = np.append(0.0, share[self._order].cumsum())
-        return np.asarray((cumulative[self._lower] + cumulative[self._upper]) / 2)
+def _share_below(scores: FloatArray, shares: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return, for each of some shares, what of it lies below each score, ties counting one half."""
+    order = np.argsort(scores, kind="stable")
+    ordered = scores[order]  # in order, they are found in a fraction of the time
+    ends = np.empty((2, len(scores)), dtype=np.intp)
+    ends[0, order] = np.searchsorted(ordered, ordered, side="left")
+    ends[1, order] = np.searchsorted(ordered, ordered, side="right")
+    sums = [np.append(0.0, share[order].cumsum()) for share in shares]
+    return [np.asarray((below[ends[0]] + below[ends[1]]) / 2) for below in sums]
 
 
 def softplus(scores: FloatArray) -> FloatArray:

@@ -153,6 +153,7 @@ def _bound(
     gap: float,
 ) -> SharpBound:
     """Return the bound that belongs to the residuals of a quantile regression."""
+    # By (1), Σ w̃ y = Σ w y + Σ s (κ − 1) y, and balance lets y be its residual there.
     factors = np.where(residuals > 0, odds, 1.0 / odds) - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(weights > 0, spare / weights, 0.0)
@@ -189,6 +190,8 @@ class MeanProgram:
 
     def largest(self, odds: float) -> SharpBound:
         """Return the largest mean where odds are off by a factor of at most ``odds``."""
+        # With the k largest y at κ = Λ and the others at 1/Λ, (1) gives a ratio of two linear
+        # functions of cumulated sums; the largest over k is the bound.
         factor, other = odds - 1.0, 1.0 / odds - 1.0
         sums, spares = self._sums, self._spares
         rises = factor * sums + other * (sums[-1] - sums)

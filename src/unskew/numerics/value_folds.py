@@ -107,6 +107,7 @@ class ValueFolds(NamedTuple):
         """Return the fold of each row's values; ``AVERAGE`` where no model has held them out."""
         if not len(self.held_out):
             return np.full(len(hashes), AVERAGE)
+        # A hash that is not among those held out belongs to a value that no model has left out.
         place = np.minimum(np.searchsorted(self.held_out, hashes), len(self.held_out) - 1)
         return np.where(self.held_out[place] == hashes, self.numbers[place], AVERAGE)
 

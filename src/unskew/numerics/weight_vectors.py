@@ -130,6 +130,7 @@ def effective_sample_size(weights: ArrayLike) -> float:
     vector = check_weights(weights, name="weights")
     if not len(vector):
         raise InputError("weights is empty; give at least one row.")
+    # Equation (1) does not depend on the scale.
     relative = vector / vector.max()  # so that neither sum can overflow or vanish
     return float(relative.sum() ** 2 / (relative @ relative))
 
@@ -256,6 +257,7 @@ def trim_weights(
             raise ParameterError(f"{name} must be at least 1; got {limit!r}.")
     n_positive = int((given > 0).sum())
     smallest = len(given) / n_positive
+    # Zeros stay zero: the others carry the whole, so that a limit below this cannot be met.
     trimmed = given
     if max_weight is not None:
         if max_weight < smallest:
@@ -307,6 +309,7 @@ def ratio_cap(ratios: FloatArray, design: FloatArray, max_weight: float | None) 
 
 def _cut(weights: FloatArray, limit: float) -> FloatArray:
     """Return min(t w, limit × mean), with t such that the total stays the same."""
+    # With the k largest at the cap, the others are scaled by t = (Σ w − k cap) / Σ others.
     cap = limit * weights.mean()
     order = np.argsort(-weights, kind="stable")
     falling = weights[order]

@@ -48,7 +48,7 @@ def align(
             in_sample, in_population = in_sample.copy(), in_population.copy()
         for side in (in_sample, in_population):
             side[:, column] = grid.nearest(side[:, column])
-        who, other = ("sample", "population") if grid.of_mine else ("population", "sample")
+        who, other = ("sample", "population") if grid.of_first else ("population", "sample")
         step = f"{grid.step:,g} days" if kind == Kind.TIME else f"{grid.step:,g}"
         rounded[column] = (
             f"'{name}': the {who} is rounded to {step}, the {other} is not. Where rows of the two "
