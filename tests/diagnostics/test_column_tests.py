@@ -27,7 +27,7 @@ def three_times(seed):
 
 
 def p_value(sample, people, sample_weight=None):
-    own = Sample.of(sample, sample_weight=sample_weight)
+    own = Sample.from_data(sample, sample_weight=sample_weight)
     drawn = Population(people).matched(own.rows, among=list(sample)).reduce(Reservoir(20_000))
     rows = ComparedRows.from_reservoir(own, drawn, even=sample_weight is None)
     return columns_test(rows).before.p_value

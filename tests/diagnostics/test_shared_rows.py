@@ -28,7 +28,7 @@ def drawn_from(population, selected=None, weight=None, size=20_000):
 def sides(sample, population, seed=0, family="trees", **options):
     drawn = drawn_from(population, **options)
     drawn.seed = seed
-    return ComparedRows.from_reservoir(Sample.of(sample), drawn, family=family)
+    return ComparedRows.from_reservoir(Sample.from_data(sample), drawn, family=family)
 
 
 class TestWhichRowsAreShared:

@@ -61,7 +61,7 @@ def told(keep, m=3000, n=5000, seed=0):
 
     sample, population = make(m), make(n)
     drawn = Population(population).reduce(Reservoir(n))
-    overlap = measure_overlap(Sample.of(sample[keep(sample)]), drawn, n)
+    overlap = measure_overlap(Sample.from_data(sample[keep(sample)]), drawn, n)
     return overlap, 1 - keep(population).mean()
 
 

@@ -133,7 +133,7 @@ def test_sums_are_those_of_the_rows_in_memory(sample, people, on_spark):
         expected = weighter.fit(few, population=people).weights_.copy()
         found = weighter.fit(few, population=on_spark).weights_
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)  # the solver's own tolerance
-    space = Sample.of(sample).points()[0]
+    space = Sample.from_data(sample).points()[0]
     in_memory, far_away = (
         Population(data).matched(as_rows(sample, name="X")).reduce(FeatureSums(space))
         for data in (people, on_spark)
@@ -280,7 +280,7 @@ def test_merging_in_stages_gives_what_the_driver_alone_gives(
     sample, labels, on_spark, people, monkeypatch
 ):
     expected = Population(people).matched(as_rows(sample, name="X")).reduce(TotalWeight()).rows
-    rows, space = as_rows(sample, name="X"), Sample.of(sample).points()[0]
+    rows, space = as_rows(sample, name="X"), Sample.from_data(sample).points()[0]
     frame = on_spark.repartition(9)
     answers = []
     for small, large, steps in ((2**30, 2**30, 0), (0, 2**30, 1), (0, 0, 2)):
@@ -348,7 +348,7 @@ def test_a_step_that_merges_notices_a_gap(parts, message):
 
 def test_what_all_copies_share_does_not_travel(sample, people):
     rows = as_rows(sample, name="X")
-    space = Sample.of(sample).points()[0]
+    space = Sample.from_data(sample).points()[0]
     empty = FeatureSums(space)
     filled = copy.deepcopy(empty)
     filled.update(RowBlock(rows.batch, np.ones(len(rows))))

@@ -31,7 +31,7 @@ ROWS["wt82"] = ROWS["wt71"] + RANDOM.normal(3, 8, 600)
     ],
 )
 def test_they_are_named_if_few_do(outcome, names):
-    hint = determined_by(Sample.of(ROWS), outcome.to_numpy(dtype=float))
+    hint = determined_by(Sample.from_data(ROWS), outcome.to_numpy(dtype=float))
     assert ("follows almost exactly" in hint) == bool(names)
     assert all(f"'{name}'" in hint for name in names)
     assert hint.count("'") == 2 * len(names)
@@ -39,7 +39,7 @@ def test_they_are_named_if_few_do(outcome, names):
 
 def test_columns_without_values_or_of_many_categories_are_passed_over():
     rows = ROWS.assign(empty=np.nan, key=[f"k{k}" for k in range(600)])
-    hint = determined_by(Sample.of(rows), rows["other"].to_numpy())
+    hint = determined_by(Sample.from_data(rows), rows["other"].to_numpy())
     assert "'other'" in hint
 
 

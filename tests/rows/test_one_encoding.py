@@ -123,7 +123,9 @@ def test_a_report_takes_one_encoding_one_search_and_no_second_pass(options, data
 
 
 def test_parts_of_a_sample_share_its_code_book():
-    whole = Sample.of(pd.DataFrame({"age": [1.0, 2.0, np.nan], "town": ["Bonn", "Kiel", "Ulm"]}))
+    whole = Sample.from_data(
+        pd.DataFrame({"age": [1.0, 2.0, np.nan], "town": ["Bonn", "Kiel", "Ulm"]})
+    )
     assert whole.values[:, 1].tolist() == [0.0, 1.0, 2.0]
     part = whole.take(np.array([2, 0]))
     assert part.values[:, 1].tolist() == [2.0, 0.0]
@@ -148,7 +150,9 @@ def test_parts_of_a_sample_share_its_code_book():
 
 
 def test_a_selection_of_an_encoded_sample_is_not_encoded_again(count):
-    whole = Sample.of(pd.DataFrame({"age": [1.0, 2.0], "town": ["Kiel", "Bonn"], "sex": [0, 1]}))
+    whole = Sample.from_data(
+        pd.DataFrame({"age": [1.0, 2.0], "town": ["Kiel", "Bonn"], "sex": [0, 1]})
+    )
     encodings = count(ColumnCodes, "fit_transform")
     assert whole.values.shape == (2, 3)
     part = whole.select(["sex", "town"])

@@ -14,7 +14,7 @@ from unskew.theory.flips import PopulationSource
 
 def p_value(sample, population):
     weighter = raking().fit(sample, population=population)
-    rows = Sample.of(sample)
+    rows = Sample.from_data(sample)
     shares = weighter.weights_ / weighter.weights_.sum()
     theirs = PopulationSource(population, sample).rows(weighter.columns_)
     return check_form(weighter.linearisation(rows), rows, shares, theirs).p_value
@@ -44,7 +44,7 @@ def test_sums_over_blocks_are_those_over_all_rows(centred):
     population = np.random.default_rng(0).normal(size=(5000, 3))
     sample = population[::3]
     weighter = raking().fit(sample, population=population)
-    rows = Sample.of(sample)
+    rows = Sample.from_data(sample)
     theirs = PopulationSource(population, sample).rows(weighter.columns_)
     points = rows.points("standard")
     functions = _Functions(

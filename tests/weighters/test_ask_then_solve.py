@@ -69,7 +69,7 @@ def ask(weighter, sample, population):
 )
 def test_a_question_leaves_no_trace_and_solutions_repeat(weighter):
     weighter = copy.deepcopy(weighter)
-    sample = Sample.of(X, labels_for(weighter, Y))
+    sample = Sample.from_data(X, labels_for(weighter, Y))
     population = Population(U)
     before = pickled(weighter)
     answer = ask(weighter, sample, population)
@@ -92,7 +92,7 @@ def test_a_question_leaves_no_trace_and_solutions_repeat(weighter):
 def test_a_replicate_is_the_same_rows_with_other_design_weights(weighter):
     """These questions do not depend on design weights, so that a replicate is a fit with them."""
     design = np.arange(80) % 4 + 0.5
-    sample = Sample.of(X, Y)
+    sample = Sample.from_data(X, Y)
     answer = ask(weighter, sample, Population(U))
     raw = weighter._solve(sample.with_design(design), answer)
     fitted = weighter.fit(X, Y, population=U, sample_weight=design)
@@ -102,7 +102,7 @@ def test_a_replicate_is_the_same_rows_with_other_design_weights(weighter):
 def test_rows_that_a_replicate_leaves_out_get_no_weight():
     design = (np.arange(80) % 2).astype(float)
     for weighter in (KernelMeanMatching(), KernelMeanMatching(method="low-rank"), TreeWeights()):
-        sample = Sample.of(X, Y)
+        sample = Sample.from_data(X, Y)
         raw = weighter._solve(sample.with_design(design), ask(weighter, sample, Population(U)))
         assert (raw[design == 0] == 0).all()
         assert raw.sum() > 0
@@ -146,7 +146,7 @@ def test_fits_with_one_population_share_what_does_not_depend_on_the_sample(monke
 
 
 def test_questions_of_several_weighters_are_answered_together():
-    sample, population = Sample.of(X, Y), Population(U)
+    sample, population = Sample.from_data(X, Y), Population(U)
     weighters = [TreeWeights(), DensityRatioWeights(), KernelMeanMatching(ridge=0.1)]
     questions = [weighter._question(sample, population.about) for weighter in weighters]
     population.reduce(Summaries([*questions, TotalWeight()]))
@@ -158,7 +158,7 @@ def test_questions_of_several_weighters_are_answered_together():
 
 def test_a_replicate_that_empties_a_cell_leaves_its_population_uncovered():
     rows, people = pd.DataFrame({"c": list("xyz")}), pd.DataFrame({"c": ["x", "y"] + ["z"] * 8})
-    weighter, sample = FrequencyWeights(), Sample.of(rows)
+    weighter, sample = FrequencyWeights(), Sample.from_data(rows)
     answer = ask(weighter, sample, Population(people))
     raw = weighter._solve(sample.with_design(np.array([2.0, 1.0, 0.0])), answer)
     assert weighter.uncovered_ == pytest.approx(0.8)
@@ -166,7 +166,7 @@ def test_a_replicate_that_empties_a_cell_leaves_its_population_uncovered():
 
 
 def test_a_question_that_was_answered_is_refused_within_others():
-    sample, population = Sample.of(X, Y), Population(U)
+    sample, population = Sample.from_data(X, Y), Population(U)
     question = FeatureSums(sample.points()[0])
     population.reduce(question)
     for ask_again in (population.reduce, sample.reduce):
@@ -189,7 +189,7 @@ def test_parameters_of_a_subclass_survive_a_fit():
 
 def test_parts_of_a_sample_keep_what_a_weighter_needs():
     frame = X.assign(p=np.linspace(0.1, 1.0, 80))
-    sample = Sample.of(frame, Y)
+    sample = Sample.from_data(frame, Y)
     assert sample.ordered.values.shape == (80, 3)
     some = sample.select(["age"])
     assert some.ordered.values.shape == (80, 1)

@@ -154,7 +154,7 @@ def diagnose(
     given = open_sample(X, y if fits else None, sample_weight)
     if not len(given):
         raise InputError("X has no rows, so there is nothing to diagnose.")
-    known = population if isinstance(population, Margins) else Population.of(population)
+    known = population if isinstance(population, Margins) else Population.from_data(population)
     ask = partial(_question, examined_rows=examined_rows, seed=random_state)
     with watching(progress_of(population)):
         design = {"replicates": replicates, "strata": strata, "clusters": clusters}

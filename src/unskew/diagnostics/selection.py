@@ -140,7 +140,7 @@ def compare_selection(
     >>> compare_selection(sample, y, population).kind
     'not the label alone'
     """
-    target = Population.of(population)
+    target = Population.from_data(population)
     found = diagnose(X, target, y=y, sample_weight=sample_weight)
     weighter = LabelShiftWeights(classifier)
     with warnings.catch_warnings():

@@ -133,7 +133,7 @@ def kept_entries(values: Any, kept: BoolArray | None) -> Any:
 
 def opened(population: Any) -> Population | Margins:
     """Return what was given as the population."""
-    return population if isinstance(population, Margins) else Population.of(population)
+    return population if isinstance(population, Margins) else Population.from_data(population)
 
 
 def open_labelled(

@@ -192,7 +192,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         splits = self._splits(labels)
         known = population
         if population is not None and not isinstance(population, Margins):
-            known = Population.of(population)
+            known = Population.from_data(population)
         readers = weighs_itself(self.estimator) + (self.weighter is not None)
         readers = max(1, readers + (self.groups is not None))
         if isinstance(known, Population) and readers * len(splits) > 1:

@@ -378,7 +378,7 @@ def _fit_beside_trees(
 ) -> list[LeafTrees]:
     """Fit the weighter; have its pass count the leaves of trees that are candidates, too."""
     validate_parameters(weighter)
-    population = Population.of(population)
+    population = Population.from_data(population)
     sample, target = weighter._matched(given, population)
     leaves = LeafTrees.grow(sample, target.about, folds)
     columns = sample.rows.table.column_names

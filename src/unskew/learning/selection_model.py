@@ -108,7 +108,7 @@ def with_unselected(
     rows: Rows, weight: FloatArray, population: Any, columns: list[str], *, weighted: bool
 ) -> tuple[Rows, FloatArray]:
     """Return the rows of X, then those of a population that X has not; and their weights."""
-    target = population if isinstance(population, Margins) else Population.of(population)
+    target = population if isinstance(population, Margins) else Population.from_data(population)
     if isinstance(target, Margins) or not target.about.selected:
         raise ParameterError(
             "A model of selection needs the population's rows, and which of them are in X: "

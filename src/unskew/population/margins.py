@@ -594,7 +594,7 @@ def count_margins(
     data: Any, margins: Sequence[str | Key]
 ) -> tuple[dict[Key, Mapping[Level, float]], dict[str, float], float]:
     """Return counts of categories, totals of numbers and the size of a population, in one pass."""
-    population = Population.of(data)
+    population = Population.from_data(data)
     if isinstance(margins, str) or not len(margins):
         raise ParameterError(f"margins must be a list of columns, or of tuples; got {margins!r}.")
     keys = [key if isinstance(key, tuple) else (key,) for key in margins]

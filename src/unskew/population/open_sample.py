@@ -139,28 +139,20 @@ class _OpenedSample(Sample):
         return scale_to_total(np.array([weighed]), total), None
 
 
-@dataclass(frozen=True)
-class SparkRows:
-    """New rows on Spark, to which weights can be added."""
+def weigh_on_spark(
+    frame: Any, name: str, columns: Sequence[str], names: Sequence[str], rule: Rule, scale: float
+) -> Any:
+    """Return a Spark DataFrame with a column of weights, to be computed on the executors.
 
-    frame: Any
-
-    def with_weights(
-        self, name: str, columns: Sequence[str], names: Sequence[str], rule: Rule, scale: float
-    ) -> Any:
-        """Return the frame with a column of weights, to be computed on the executors.
-
-        ``columns`` are the columns that the rule needs, ``names`` what the rule calls them.
-        """
-        missing = [column for column in columns if column not in self.frame.columns]
-        if missing:
-            raise InputError(
-                f"X lacks column '{missing[0]}', which the sample had."
-                f"{which_there_are(missing[0], self.frame.columns)}"
-            )
-        return with_column(
-            self.frame, name, columns, RuleOnExecutors(rule, list(names), scale), "weigh"
+    ``columns`` are the columns that the rule needs, ``names`` what the rule calls them.
+    """
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"X lacks column '{missing[0]}', which the sample had."
+            f"{which_there_are(missing[0], frame.columns)}"
         )
+    return with_column(frame, name, columns, RuleOnExecutors(rule, list(names), scale), "weigh")
 
 
 class RuleTotal(Summary):
@@ -210,7 +202,7 @@ def open_sample(X: Any, y: Any = None, sample_weight: Any = None) -> Sample:
         X = SparkSample(X)
     if isinstance(X, SparkSample):
         return open_spark_sample(X, y, sample_weight)
-    return Sample.of(X, y, sample_weight)
+    return Sample.from_data(X, y, sample_weight)
 
 
 def named_columns_apart(
@@ -250,13 +242,6 @@ def named_columns_apart(
 def is_distributed(X: Any) -> bool:
     """Return whether X is a sample on Spark, of which names are columns already."""
     return is_spark_frame(X) or isinstance(X, SparkSample)
-
-
-def open_new_rows(X: Any) -> Sample | SparkRows:
-    """Return rows to be weighed."""
-    if is_distributed(X):
-        return SparkRows(X.frame if isinstance(X, SparkSample) else X)
-    return Sample.of(X)
 
 
 def match_columns(

@@ -138,7 +138,7 @@ class Population:
         self._seen, self._kept = PassTotals(), KeptReservoirs()
 
     @classmethod
-    def of(cls, data: Any) -> Population:
+    def from_data(cls, data: Any) -> Population:
         """Return ``data`` itself if it is a population already, otherwise wrap it."""
         if data is None:
             raise ParameterError(

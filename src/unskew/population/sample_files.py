@@ -6,8 +6,9 @@ inferred from all rows of the sample.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, BinaryIO, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,7 @@ from unskew.population.sources.storage import Storage, find, reading
 from unskew.rows.tables import check_distinct
 
 NUMBERS: tuple[Literal["count", "share", "percent"], ...] = ("count", "share", "percent")
+Parse = Callable[[bytes, str], pa.Table]
 _LARGEST_BLOCK = 2**31 - 1
 _DECIMAL_COMMA = r"^\s*[+-]?\d[\d.]*,\d+\s*$"
 
@@ -72,9 +74,9 @@ def read_table(
 ) -> pa.Table:
     """Read a table as :func:`read_sample` does; messages call it the file of a ``side``."""
     check_delimiter(delimiter)
-    text = _TextOptions(identifiers, delimiter)
+    parse = partial(_parse_csv, identifiers=identifiers, delimiter=delimiter)
     if hasattr(data, "read"):
-        return _checked(_from_bytes(data.read(), _name_of(data), text), _name_of(data), side)
+        return _checked(_from_bytes(data.read(), _name_of(data), parse), _name_of(data), side)
     storage = find(data if isinstance(data, list | tuple) else [data], None, side=side)
     if storage.folder is not None:
         raise InputError(
@@ -87,7 +89,7 @@ def read_table(
         for path, table in zip(paths, tables, strict=True):
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
-        tables = [_read_csv(storage, file, text) for file in storage.files]
+        tables = [_read_csv(storage, file, parse) for file in storage.files]
     return _checked(_concatenate(tables, paths), " ".join(paths[:3]), side)
 
 
@@ -96,18 +98,13 @@ def _name_of(file: BinaryIO) -> str:
     return name if isinstance(name, str) and not name.startswith("<") else "stdin"
 
 
-class _TextOptions(NamedTuple):
-    identifiers: Sequence[str]
-    delimiter: str | None
-
-
-def _from_bytes(content: bytes, path: str, text: _TextOptions) -> pa.Table:
+def _from_bytes(content: bytes, path: str, parse: Parse) -> pa.Table:
     if codec := _codec(content):
         with reading(path, codec):
             packed = pa.BufferReader(_arrow_memory(content))
             content = pa.CompressedInputStream(packed, codec).read()
     if not content.startswith(b"PAR1"):
-        return _parse_csv(content, path, text)
+        return parse(content, path)
     with reading(path, "Parquet"):
         source = pa.BufferReader(_arrow_memory(content))
         return pq.ParquetFile(source, page_checksum_verification=True).read()
@@ -144,17 +141,18 @@ def _read_parquet(storage: Storage, file: File) -> pa.Table:
     return table
 
 
-def _read_csv(storage: Storage, file: File, text: _TextOptions) -> pa.Table:
+def _read_csv(storage: Storage, file: File, parse: Parse) -> pa.Table:
     file = storage.note_version(file)
     with reading(file.path, "CSV"), storage.filesystem.open_input_stream(file.path) as stream:
         content = stream.read()  # decompressed according to the extension
     storage.check_unchanged(file)
-    return _parse_csv(content, file.path, text)
+    return parse(content, file.path)
 
 
-def _parse_csv(content: bytes, path: str, text: _TextOptions) -> pa.Table:
-    identifiers = text.identifiers
-    delimiter = delimiter_of(path, content, text.delimiter)
+def _parse_csv(
+    content: bytes, path: str, identifiers: Sequence[str], delimiter: str | None
+) -> pa.Table:
+    delimiter = delimiter_of(path, content, delimiter)
     header = content.partition(b"\n")[0]
     with reading(path, "CSV"):
         table = csv.read_csv(

@@ -88,7 +88,7 @@ class Sample:
         self._narrow: NDArray[np.float32] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Sample:
+    def from_data(cls, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Sample:
         """Return a sample with all columns of X, checked; an empty one has no rows."""
         rows = as_rows(X, name="X")
         design = check_design(sample_weight, name="sample_weight", n_rows=len(rows))

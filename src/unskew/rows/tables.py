@@ -50,7 +50,7 @@ class ColumnLabels(NamedTuple):
     numbered: bool
 
     @classmethod
-    def of(cls, labels: Sequence[Any], *, name: str) -> ColumnLabels:
+    def from_labels(cls, labels: Sequence[Any], *, name: str) -> ColumnLabels:
         """Return those of a dataframe; ``name`` is the argument's, for the message."""
         is_text = [isinstance(label, str) for label in labels]
         if any(is_text) and not all(is_text):
@@ -70,7 +70,7 @@ class ColumnLabels(NamedTuple):
 
         Examples
         --------
-        >>> swapped = ColumnLabels.of([1, 0], name="X")
+        >>> swapped = ColumnLabels.from_labels([1, 0], name="X")
         >>> swapped.columns_in(ColumnLabels(["0", "1"], named=True, numbered=False))
         {'x1': '1', 'x0': '0'}
         """
@@ -271,7 +271,7 @@ def _from_dataframe(frame: nw.DataFrame[Any], *, name: str) -> Rows:
     # error would not name the column.
     # pandas keeps its labels, which may be numbers.
     labels = frame.to_native().columns if frame.implementation.is_pandas_like() else frame.columns
-    called = ColumnLabels.of(list(labels), name=name)
+    called = ColumnLabels.from_labels(list(labels), name=name)
     columns = [
         _arrow_column(frame[:, position].to_native(), str(label), name=name)
         for position, label in enumerate(frame.columns)
@@ -436,7 +436,7 @@ class Form:
         frame = nw.from_arrow(with_plain_values(table), backend=self._backend).to_native()
         if not self._backend.is_pandas_like():
             return frame.cast({name: self._types[name] for name in frame.columns})
-        names = ColumnLabels.of(self._labels, name="X").names
+        names = ColumnLabels.from_labels(self._labels, name="X").names
         label_of = dict(zip(names, self._labels, strict=True))
         frame.columns = [label_of[name] for name in frame.columns]
         # Whole numbers cannot hold missing values, and stay floats where there are any.

@@ -263,7 +263,7 @@ class PopulationSource:
     @cached_property
     def sample(self) -> Sample:
         """X as rows."""
-        return Sample.of(self.X)
+        return Sample.from_data(self.X)
 
     @property
     def _names(self) -> list[str]:
@@ -271,7 +271,7 @@ class PopulationSource:
 
     def _of(self, columns: Sequence[str] | None = None) -> Population:
         wanted = self.sample if columns is None else self.sample.select(list(columns))
-        return Population.of(self.population).matched(wanted.rows, among=self._names)
+        return Population.from_data(self.population).matched(wanted.rows, among=self._names)
 
     def flips(
         self, rule: FlipRule, read: Callable[[Any], tuple[FloatArray, FloatArray]]

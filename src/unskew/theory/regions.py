@@ -654,8 +654,8 @@ def bootstrap_region(
         not_covered(weighter.traits.not_certifiable or f"{name} estimates nothing.")
     if source.X is None or source.population is None:
         raise ParameterError("X and population are needed to solve the weights again: pass both.")
-    known = Population.of(source.population) if source.has_rows else source.population
-    weighed = weigh(clone(weighter), Sample.of(source.X), known, [], None, census=False)
+    known = Population.from_data(source.population) if source.has_rows else source.population
+    weighed = weigh(clone(weighter), Sample.from_data(source.X), known, [], None, census=False)
     sample = weighed.fit.sample
     if not np.allclose(weighed.weights, weighter.weights_, rtol=1e-6):
         raise InputError(

@@ -260,7 +260,7 @@ class Weighter(WithParameters, ABC):
         given = self._open(X, y, sample_weight)
         if population is None and not self.traits.estimates:
             population = self._own_rows(given)
-        known = population if isinstance(population, Margins) else Population.of(population)
+        known = population if isinstance(population, Margins) else Population.from_data(population)
         chosen = self._columns_to_choose(given, known)
         sample, target = self._matched(given, known)
         self.columns_ = sample.rows.table.column_names

@@ -222,7 +222,7 @@ class CellWeighter(InductiveWeighter, ABC):
 
     def _locate(self, X: Any) -> IntArray:
         """Return the cell of each new row in memory; -1 where none with sample rows holds it."""
-        new = Sample.of(X)
+        new = Sample.from_data(X)
         self._match(new)
         return self.locator_.locate(new.batch, side="new rows")[0]
 

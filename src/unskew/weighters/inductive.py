@@ -16,7 +16,7 @@ from unskew.errors import InputError, warn_caller
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap.overlap import warn_of_unseen
-from unskew.population.open_sample import open_new_rows
+from unskew.population.open_sample import SparkSample, is_distributed, weigh_on_spark
 from unskew.population.progress import tell
 from unskew.population.summaries import About
 from unskew.rows.column_names import (
@@ -129,11 +129,11 @@ class InductiveWeighter(Weighter, ABC):
             them and the weights that these rows get.
         """
         check_is_fitted(self, "scale_")
-        new = open_new_rows(X)
-        if not isinstance(new, Sample):
-            names = list(self._rule_columns())
-            columns = self._on_spark(new.frame.columns)
-            return new.with_weights(name, columns, names, self._rule(), self.scale_)
+        if is_distributed(X):
+            frame = X.frame if isinstance(X, SparkSample) else X
+            names, columns = list(self._rule_columns()), self._on_spark(frame.columns)
+            return weigh_on_spark(frame, name, columns, names, self._rule(), self.scale_)
+        new = Sample.from_data(X)
         if not len(new):
             return np.empty(0)
         self._match(new)

@@ -16,12 +16,10 @@ import pyarrow.dataset as ds
 
 from unskew.errors import InputError, InputFileError, InputTypeError, ParameterError
 from unskew.population.sources.base import File, Part, Source
-from unskew.population.sources.chunks import ChunkSource, StreamSource
 from unskew.population.sources.csv import TABLES, TEXT, CSVSource, check_delimiter
-from unskew.population.sources.dask import DaskSource
-from unskew.population.sources.memory import ArraySource, TableSource
+from unskew.population.sources.memory import ArraySource, ChunkSource, StreamSource, TableSource
 from unskew.population.sources.parquet import ParquetSource, open_dataset, partitions
-from unskew.population.sources.queries import duckdb_source, ibis_source, polars_source
+from unskew.population.sources.queries import DaskSource, duckdb_source, ibis_source, polars_source
 from unskew.population.sources.spark import SparkSource
 from unskew.population.sources.storage import Storage, as_filesystem, find, reading
 from unskew.rows.tables import Rows, as_rows, is_rows, is_spark_frame
