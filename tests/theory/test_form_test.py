@@ -46,15 +46,13 @@ def test_sums_over_blocks_are_those_over_all_rows(centred):
     weighter = raking().fit(sample, population=population)
     rows = Sample.from_data(sample)
     theirs = PopulationSource(population, sample).rows(weighter.columns_)
-    points = rows.points("standard")
-    functions = _Functions(
-        lambda batch: points.space.transform(batch, side="population").values, theirs
-    )
-    mine = functions.of(points.values)
+    space, points = rows.points("standard")
+    functions = _Functions(lambda batch: space.transform(batch, side="population").values, theirs)
+    mine = functions.of(points)
     influence = weighter.linearisation(rows).influence(mine.T - mine.mean(axis=1), "hc3")
     means, variance = functions.in_population(influence._replace(centred=centred))
     # All rows at once, by the definition.
-    values = functions.of(points.space.transform(theirs.batch, side="population").values).T
+    values = functions.of(space.transform(theirs.batch, side="population").values).T
     parts = theirs.shares @ values - values + influence.population(theirs.batch)
     known = np.diag(theirs.variance(parts, influence.n_population, centred))
     assert means == pytest.approx(theirs.shares @ values)

@@ -301,7 +301,8 @@ class CertifiedModel:
                 f"are (kernel K + 1), which that of {fitted.name} is not: no theorem covers that",
             )
         if isinstance(region, CellRegion):
-            name, m, n = region.cells.named(found.dominant)
+            cells, place = region.cells, found.dominant
+            name, m, n = cells.names[place], cells.sample[place], cells.population[place]
             terms |= {"dominant cell": name, "its sample count": m, "its population count": n}
             remarks.append(
                 f"The largest part comes from cell {name}, of which {m:.0f} of {n:.0f} rows are in "

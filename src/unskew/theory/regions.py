@@ -237,10 +237,6 @@ class BinomialCells:
         trials = np.append(self.trials, np.ones(self.unseen))
         return relative_errors(successes, trials, delta).first(len(self.successes))
 
-    def named(self, place: int) -> tuple[int, float, float]:
-        """Return what the weighter calls a cell, and how many rows of both sides it holds."""
-        return self.names[place], self.sample[place], self.population[place]
-
     def ratios(self, rows: IntArray, errors: FloatArray) -> FloatArray:
         """Return perfect over estimated weight of these rows, for relative errors of the cells."""
         return self.shift[rows] + self.factor[rows] * (1 + errors[self.of_row[rows]])
@@ -341,7 +337,12 @@ def read_cells(weighter: Any, weights: FloatArray) -> BinomialCells:
     m, n, rows = sample[used], population[used], held[used]
     total = float(weighter.population_counts_.sum())
     unseen = int(np.ceil(weighter.uncovered_ * total)) + int(((population > 0) & (held == 0)).sum())
-    rest = _assumptions(weighter), even_selection(weighter)
+    selected, _, shared = PARTITION
+    assumptions: tuple[str, ...] = (selected, weighter.partition_assumption, shared)
+    if weighter.uncovered_ > 0:
+        share = f"{weighter.uncovered_:.2%} of the population in cells without sample rows"
+        assumptions += (f"the {share} are neglected",)
+    rest = assumptions, even_selection(weighter)
     # 3) Each sample row was counted with the probability of selection q, and the weight is n/m.
     if not weighter.counts_one_half:
         ones = np.ones(len(cells))
@@ -442,18 +443,6 @@ def _pruned(left: IntArray, right: IntArray, counts: FloatArray, least: int) -> 
         for child in (left[node], right[node]):
             ancestor[child] = ancestor[node] if stop else child
     return ancestor
-
-
-def _assumptions(weighter: CellWeighter) -> tuple[str, ...]:
-    selected, _, shared = PARTITION
-    assumptions = (selected, weighter.partition_assumption, shared)
-    if weighter.uncovered_ == 0:
-        return assumptions
-    return (
-        *assumptions,
-        f"the {weighter.uncovered_:.2%} of the population in cells without sample rows are "
-        "neglected",
-    )
 
 
 def why_no_region(weighter: Any) -> str:
