@@ -139,7 +139,6 @@ def test_the_order_of_rows_does_not_matter(form):
 def test_held_out_losses_are_those_of_folds_drawn_at_random():
     sample, population = shifted(d=2, m=300, n=500)
     weighter = fit("squared", sample, population, tilt=False)
-    assert weighter.mmd_after_ < 0.5 * weighter.mmd_before_
     table = pd.DataFrame(weighter.cv_scores_)
     assert list(table) == ["bandwidth", "tilted", "smoothing", "loss", "standard_error"]
     best = table.loc[table["loss"].idxmin()]
@@ -197,7 +196,9 @@ def test_hard_cases(form):
 def test_what_is_out_of_reach_is_told(form):
     sample, population = shifted(d=2, m=300, n=500)
     population[:150] += 100.0
-    with pytest.warns(OverlapWarning, match=r"30\.0% of the population .* is too far"):
+    with pytest.warns(
+        OverlapWarning, match=r"30\.0% of the population.*the kernel of every sample row"
+    ):
         weighter = fit(form, sample, population)
     assert weighter.uncovered_ == pytest.approx(0.3)
     assert weighter.weigh([[-300.0, 300.0]]) == 0
@@ -214,6 +215,7 @@ def test_what_is_out_of_reach_is_told(form):
         ({"loss": "kl", "relative": 0.1}, 'relative=0.1 is only for loss="squared"'),
         ({"constrained": True}, "constrained was removed. KernelMeanMatching"),
         ({"centres": "sample"}, "centres was removed"),
+        ({"precision": "double"}, "precision was removed"),
     ],
 )
 def test_bad_parameters(options, message):

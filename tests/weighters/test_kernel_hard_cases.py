@@ -55,8 +55,8 @@ class TestHardCases:
         population[0, 0] = value
         weighter = KERNEL_WEIGHTERS[method].fit(sample, population=population)
         assert np.isfinite(weighter.weights_).all()
-        assert np.isfinite([weighter.mmd_before_, weighter.mmd_after_]).all()
         if method == "exact":
+            assert np.isfinite([weighter.mmd_before_, weighter.mmd_after_]).all()
             assert weighter.uncovered_ > 0
             assert weighter.certificate_.converged
 

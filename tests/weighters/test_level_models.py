@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from unskew import AutoWeights, CalibrationWeights
-from unskew.weighters.level_models import HELD, NO_EFFECT, LevelBlock, LevelModels, LevelTilt
-from unskew.weighters.level_models import solve_effects as solve
+from unskew.weighters.ratio_models import HELD, NO_EFFECT, LevelBlock, LevelModels, LevelTilt
+from unskew.weighters.ratio_models import solve_effects as solve
 
 
 def two_categories(seed, together=0.0, m=800, n=4000):

@@ -6,14 +6,11 @@ import time
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from tests.population.frequencies import frequencies
 
 from unskew import FrequencyWeights, HistogramWeights, Population, TreeWeights
 from unskew.errors import InputError, OverlapError, OverlapWarning
-from unskew.population.cell_counts import CellCounts
-from unskew.rows.tables import RowBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.errors.OverlapWarning")
 
@@ -118,32 +115,6 @@ def test_the_cost_is_not_the_product_of_sample_and_population(form):
     weighter.fit(sample, np.sin(np.arange(m)), population=population)
     assert weighter.uncovered_ > 0.25
     assert time.process_time() - started < 8.0
-
-
-class _Nowhere:
-    """A locator in which every row is uncovered, which counts how often rows are merged."""
-
-    n_cells, merged = 2, 0
-
-    def locate(self, batch):
-        return np.full(batch.num_rows, -1), np.ones(batch.num_rows, dtype=bool)
-
-    def group_masses(self, batch, weight):
-        self.merged += batch.num_rows
-        return np.array([weight.sum()])
-
-    def spread(self, masses):
-        return np.array([0.0, masses[0]])
-
-
-@pytest.mark.parametrize(("limit", "merged"), [(np.inf, 100), (30.0, 30), (0.0, 0)])
-def test_what_will_be_refused_is_not_merged(limit, merged):
-    counts = CellCounts(_Nowhere(), limit=limit)
-    for _ in range(10):
-        counts.update(RowBlock(pa.record_batch({"x": np.zeros(10)}), np.ones(10)))
-    assert counts.uncovered == 100
-    assert counts.locator.merged == merged
-    assert counts.counts.tolist() == [0, merged]
 
 
 @pytest.mark.parametrize("overlap", ["raise", 0.02])

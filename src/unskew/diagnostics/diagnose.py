@@ -52,7 +52,7 @@ from unskew.rows.doubtful_columns import (
 )
 from unskew.rows.labels import checked_labels
 from unskew.rows.sample import Sample
-from unskew.weighters.base import Family, Traits, Weighter
+from unskew.weighters.base import Family, Traits, Weighter, fit_beside, weighed_columns
 
 EXAMINED_ROWS = 20_000
 
@@ -214,14 +214,14 @@ def _fit_and_ask(
     """
     asked: list[OfColumns[Summaries]] = []
     if isinstance(population, Population):
-        sample, _ = weighter._matched(given, population)
+        sample, _ = weighed_columns(weighter, given, population)
         asked = [OfColumns(sample.rows.table.column_names, ask(sample))]
     if design["replicates"]:
         from unskew.estimation.weighing import fit_with_replicates
 
         fit_with_replicates(weighter, given, None, population, None, beside=asked, **design)
     else:
-        weighter._fit(given, None, population, beside=asked)
+        fit_beside(weighter, given, population, asked)
     overlap = None if weighter.overlap in ("warn", "ignore") else weighter.overlap_
     return asked[0].summary if asked else None, overlap
 

@@ -125,7 +125,7 @@ def weights_to_judge(
         return given, False, _SAME_ROWS
     if not weighter.traits.estimates or not hasattr(weighter, "weigh"):
         return given, True, ""
-    if weighter._is_cross_fitted:
+    if weighter.is_cross_fitted:
         return given, True, _CROSS_FITTED
     name = type(weighter).__name__
     try:

@@ -53,6 +53,7 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.margins import Margins
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
+from unskew.weighters.base import fit_beside
 from unskew.weighters.linearisation import Balance
 
 MOST_ODDS = 1000.0
@@ -354,7 +355,7 @@ def _weights(weighed: Weighed, known: pa.Table | Margins, columns: list[str]) ->
         known = Population(known.select([*columns, _WEIGHT]), weight=_WEIGHT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit with all columns has said what there is to say
-        weighter._fit(sample.select(columns), None, known)
+        fit_beside(weighter, sample.select(columns), known)
     return weighter.weights_
 
 

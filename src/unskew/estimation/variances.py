@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from unskew.numerics.design_variance import Entries, Spread, SurveyDesign, heavy
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.numerics.weight_vectors import effective_sizes
 from unskew.population.margins import Margins
+from unskew.weighters.base import ask, solve
 from unskew.weighters.linearisation import Form, Influence, KnownWeights, Linearisation
 
 MARGIN_STEP = 0.25
@@ -220,9 +220,9 @@ def with_margins(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they repeat what the fit has said
         for moved in known.moved(sample.rows, MARGIN_STEP):
-            asked = weighed.weighter._question(sample, moved.about)
+            asked = ask(weighed.weighter, sample, moved.about)
             answer = None if asked is None else moved.reduce(asked)
-            weights = copy.copy(weighed.weighter)._solve(sample, answer)
+            weights = solve(weighed.weighter, sample, answer)
             change = target.point(weights, None) - point if errors is None else weights @ errors
             found += (change / (weights.sum() if of_share else 1.0) / MARGIN_STEP) ** 2
     share = variance.total / np.maximum(variance.total + found, 1e-300)

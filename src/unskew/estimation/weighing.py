@@ -36,7 +36,7 @@ from unskew.population.summaries import OfColumns, Summaries, Summary
 from unskew.rows.sample import Sample
 from unskew.rows.tables import RowBlock
 from unskew.weighters.auto import default_weighter
-from unskew.weighters.base import Fit, Weighter
+from unskew.weighters.base import Fit, Weighter, ask, fit_beside, replicator, weighed_columns
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation
 
@@ -124,12 +124,12 @@ def weigh(
     drawn = Reservoir(NOISE_ROWS) if rows and not census else None
     asked: list[Summary] = [one for one in (sums, drawn) if one is not None]
     if asked:
-        weighed_by = fitted._matched(given, population)[0].rows.table.column_names
+        weighed_by = weighed_columns(fitted, given, population)[0].rows.table.column_names
         needed = {*weighed_by, *columns}
         wide = [name for name in given.rows.table.column_names if name in needed]
         read = weighed_by if needed == set(weighed_by) else wide
         beside = [*beside, OfColumns(read, Summaries(asked))]
-    fit = fitted._fit(given, None, population, beside=beside)
+    fit = fit_beside(fitted, given, population, beside)
     size = population.size if isinstance(population, Population) else 0
     return Weighed(fitted, fit, sums, drawn, size, census)
 
@@ -177,7 +177,7 @@ class Replicates:
         self._tried = 0
         fit = weighed.fit
         self._answers: Answers = (fit.answer, weighed.sums)
-        self._replicator = weighed.weighter._replicator(fit.sample, fit.answer)
+        self._replicator = replicator(weighed.weighter, fit)
         self._blocks: list[FloatArray] = []
         self._counts: list[BoolArray] = []
         if weighed.drawn is not None and weighed.drawn.rows is not None:
@@ -255,7 +255,7 @@ class Replicates:
         order = self._random.permutation(len(drawn.weight))[: n_blocks * size]
         sums, columns = weighed.sums, fit.sample.rows.table.column_names
         empty: Answers = (
-            weighed.weighter._question(fit.sample, fit.target.about),
+            ask(weighed.weighter, fit.sample, fit.target.about),
             None if sums is None else GroupSums(sums.groups, sums.models, sums.sums.shape[1]),
         )
         shapes = [number.shape for number in _numbers(self._answers)]

@@ -10,7 +10,6 @@ of the paired difference.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import check_weights, scale_to_total
 from unskew.population.summaries import About
 from unskew.rows.sample import Sample
+from unskew.weighters.base import ask, solve
 from unskew.weighters.tree import TreeWeights
 
 N_FOLDS = 5
@@ -203,7 +203,7 @@ class LeafTrees(NamedTuple):
         for size in LEAF_SIZES:
             weighter = TreeWeights(min_samples_leaf=size, overlap="ignore")
             with suppress(UnskewError):
-                questions = [weighter._question(part, about) for part in parts]
+                questions = [ask(weighter, part, about) for part in parts]
                 found.append(cls(weighter, parts, questions))
         return found
 
@@ -212,7 +212,7 @@ class LeafTrees(NamedTuple):
         solved = []
         for part, answer in zip(self.parts, self.questions, strict=True):
             try:
-                raw = copy.copy(self.weighter)._solve(part, answer)
+                raw = solve(self.weighter, part, answer)
             except UnskewError:
                 return None
             solved.append(raw * scale_to_total(raw, float(len(part))))

@@ -283,7 +283,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         else:
             n_cells = len(cells.sample_counts_)
             distribution = ScoreDistribution.from_scores(
-                scores, weights, cells._locate(rest.X), n_cells
+                scores, weights, cells.locate(rest.X), n_cells
             )
         return ConformalSplit(model, weighter, cells, distribution), weights
 
@@ -305,7 +305,7 @@ class Conformal(MetaEstimatorMixin, WithParameters, ABC):
         if first.cells is None:
             finite_up_to = np.divide(total, total + own, out=0 * own, where=total + own > 0)
         else:
-            cells = first.cells._locate(X)
+            cells = first.cells.locate(X)
             finite_up_to = first.scores.finite_up_to(own, cells)
         infinite = finite_up_to < coverage * (1 - ROUNDING)
         self.infinite_share_: float = float(infinite.mean()) if n_rows else 0.0

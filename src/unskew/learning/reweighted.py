@@ -44,7 +44,7 @@ from unskew.population.progress import tell, watching
 from unskew.population.summaries import OfColumns
 from unskew.rows.column_names import fitted_columns, in_fitted_order, remember_columns
 from unskew.rows.sample import Sample
-from unskew.weighters.base import Weighter
+from unskew.weighters.base import Weighter, fit_beside, weighed_columns
 from unskew.weighters.parameters import (
     AtLeastZero,
     OneOrMore,
@@ -379,9 +379,9 @@ def _fit_beside_trees(
     """Fit the weighter; have its pass count the leaves of trees that are candidates, too."""
     validate_parameters(weighter)
     population = Population.from_data(population)
-    sample, target = weighter._matched(given, population)
+    sample, target = weighed_columns(weighter, given, population)
     leaves = LeafTrees.grow(sample, target.about, folds)
     columns = sample.rows.table.column_names
     beside = [OfColumns(columns, question) for one in leaves for question in one.questions]
-    weighter._fit(given, None, population, beside=beside)
+    fit_beside(weighter, given, population, beside)
     return leaves

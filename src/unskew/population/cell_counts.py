@@ -162,17 +162,13 @@ class CellCounts(Summary):
     Parameters
     ----------
     locator : Locator
-    limit : float
-        The weight of uncovered rows above which the answer will be refused, so that finding out
-        where they count is of no use.
     """
 
-    shared = frozenset({"locator", "limit", "_known"})
+    shared = frozenset({"locator", "_known"})
     added = ("covered", "merged", "uncovered", "mass")
 
-    def __init__(self, locator: Locator, *, limit: float = np.inf) -> None:
+    def __init__(self, locator: Locator) -> None:
         self.locator = locator
-        self.limit = limit
         self._known: list[Any] = [None, np.empty(0, dtype=np.int64)]  # copies share it
         self.covered = np.zeros(locator.n_cells)
         self.merged = np.zeros(1)
@@ -223,6 +219,5 @@ class CellCounts(Summary):
     def _add_uncovered(self, rest: pa.RecordBatch, weight: FloatArray) -> None:
         """Count rows that are in no cell with sample rows."""
         self.uncovered += float(weight.sum())
-        if self.uncovered <= self.limit:
-            masses = self.locator.group_masses(rest, weight)
-            self.merged = self.merged if masses is None else self.merged + masses
+        masses = self.locator.group_masses(rest, weight)
+        self.merged = self.merged if masses is None else self.merged + masses

@@ -53,7 +53,7 @@ class KernelSums(Summary):
     """
 
     costly = True
-    shared = frozenset({"encoder", "kernel", "_dtype", "_prepared", "_centre", "frequencies"})
+    shared = frozenset({"encoder", "kernel", "dtype", "_prepared", "_centre", "frequencies"})
     added: ClassVar[tuple[str, ...]] = ("sums", "points", "waves", "mass", "uncovered")
 
     def __init__(
@@ -68,7 +68,7 @@ class KernelSums(Summary):
     ) -> None:
         self.encoder = encoder
         self.kernel = kernel
-        self._dtype = dtype
+        self.dtype = dtype
         self._centre = centre
         self._prepared = kernel.prepare(points, dtype=dtype)
         self.frequencies = frequencies
@@ -87,9 +87,9 @@ class KernelSums(Summary):
         parts = list(blocks(len(values), len(self._prepared)))
         # The same memory for every block: to find new one would take as long as the values.
         size = (parts[0].stop if parts else 0, len(self._prepared))
-        single, double = np.empty(size, dtype=self._dtype), np.empty(size)
+        single, double = np.empty(size, dtype=self.dtype), np.empty(size)
         for part in parts:
-            prepared = self.kernel.prepare(values[part], dtype=self._dtype)
+            prepared = self.kernel.prepare(values[part], dtype=self.dtype)
             block, wide = single[: len(prepared)], double[: len(prepared)]
             self.kernel.block(prepared, self._prepared, block)
             np.copyto(wide, block)

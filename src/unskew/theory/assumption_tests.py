@@ -259,10 +259,10 @@ def even_selection(weighter: Any, merged: IntArray | None = None) -> AssumptionT
     examined = getattr(weighter, "rows_in_cells", None)
     if examined is None:
         return AssumptionTest(None, EVEN)
-    sample, drawn = examined.sample, examined.drawn
+    sample, drawn, n_rows = examined
     if merged is not None:
         sample, drawn = (
             side.take(side.cells >= 0)._replace(cells=merged[side.cells[side.cells >= 0]])
             for side in (sample, drawn)
         )
-    return AssumptionTest(even_within_cells(sample, drawn, examined.n_rows), EVEN)
+    return AssumptionTest(even_within_cells(sample, drawn, n_rows), EVEN)

@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -36,18 +36,17 @@ from unskew.numerics.value_folds import EXPECTED
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.feature_rules import FeatureRules
 from unskew.population.margins import Margins
-from unskew.population.summaries import About, Question, Summaries, Summary
+from unskew.population.summaries import About, Question, Summaries
 from unskew.rows.design import MAX_CATEGORIES, Design
 from unskew.rows.sample import Sample
 from unskew.weighters.base import Replicator, Weighter
 from unskew.weighters.calibration import CalibrationWeights
 from unskew.weighters.classifier import ClassifierWeights
 from unskew.weighters.inductive import InductiveWeighter
-from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.parameters import AtLeastOne, TwoOrMore
 from unskew.weighters.ratio import LIMIT, RatioWeighter, learn_pool
-from unskew.weighters.ratio_models import RatioModels
+from unskew.weighters.ratio_models import LevelModels, RatioModels
 from unskew.weighters.two_samples import TwoSamples
 
 DETECTED = 2.0
@@ -59,52 +58,33 @@ LEAST_GAIN = 1e-5
 """Below it, in nats, a ratio differs from one by less than a hundredth, or by rounding alone."""
 
 
-class Pool(NamedTuple):
-    """Exponents of the candidates' ratios, whose product is the pool's ratio.
+def is_detected(loss: RatioLoss, difference: float, error: float) -> bool:
+    """Return whether sample and population differ, by the held-out rows.
 
-    Attributes
-    ----------
-    exponents : ndarray of shape (n_candidates,)
-        Those with the least held-out loss.
-    loss : RatioLoss
-        Of the pool on rows that have not contributed to the exponents either.
-    losses : list of RatioLoss
-        Of the candidates.
-    separation : tuple of float
-        By how much the pool's log ratio differs between such rows of either side, and its error.
+    ``loss`` is the pool's on rows that have not contributed to its exponents; ``difference`` is by
+    how much its log ratio differs between such rows of either side, and ``error`` of that.
     """
+    sure = difference > SEPARATED * error
+    return loss.gain > max(0.0 if sure else DETECTED * loss.error, LEAST_GAIN)
 
-    exponents: FloatArray
-    loss: RatioLoss
-    losses: list[RatioLoss]
-    separation: tuple[float, float]
 
-    @property
-    def detected(self) -> bool:
-        """Whether sample and population differ, by the held-out rows."""
-        difference, error = self.separation
-        sure = difference > SEPARATED * error
-        return self.loss.gain > max(0.0 if sure else DETECTED * self.loss.error, LEAST_GAIN)
+def choose_exponents(
+    candidates: list[Sided], shares: Sided, folds: Sided
+) -> tuple[FloatArray, RatioLoss, bool]:
+    """Return the exponents of held-out ratios, the pool's loss, and whether it detects anything.
 
-    @classmethod
-    def from_held_out(cls, candidates: list[Sided], shares: Sided, folds: Sided) -> Pool:
-        """Pool held-out log ratios; the reported loss is that of exponents from other folds.
-
-        Exponents from few effective rows differ between folds, and their loss is uncertain. Where
-        such a pool detects nothing and its best candidate alone does, the pool is that candidate.
-        """
-        losses = [ratio_loss(one, shares) for one in candidates]
-        pooled = without_own_fold(learn_pool, candidates, shares, folds)
-        pool = cls(
-            pool_exponents(candidates, shares),
-            ratio_loss(pooled, shares),
-            losses,
-            separation(pooled, shares),
-        )
-        best = int(np.argmin([loss.value for loss in losses]))
-        apart = separation(candidates[best], shares)
-        alone = cls(np.eye(len(losses))[best], losses[best], losses, apart)
-        return alone if alone.detected and not pool.detected else pool
+    The loss is that of exponents from other folds. Exponents from few effective rows differ between
+    folds, and their loss is uncertain: where such a pool detects nothing and its best candidate
+    alone does, the pool is that candidate.
+    """
+    pooled = without_own_fold(learn_pool, candidates, shares, folds)
+    loss = ratio_loss(pooled, shares)
+    detected = is_detected(loss, *separation(pooled, shares))
+    losses = [ratio_loss(one, shares) for one in candidates]
+    best = int(np.argmin([one.value for one in losses]))
+    if not detected and is_detected(losses[best], *separation(candidates[best], shares)):
+        return np.eye(len(losses))[best], losses[best], True
+    return pool_exponents(candidates, shares), loss, detected
 
 
 @dataclass(frozen=True)
@@ -262,8 +242,6 @@ class Imbalance:
 TILTED_ROWS = 20_000
 """Sample rows up to which a tilt is a candidate: it finds products of two columns in few rows; with
 more, boosted trees do."""
-ROWS_A_MEAN = 20
-"""The sample rows for each mean from which on a calibration cannot follow single rows."""
 
 
 class AutoWeights(RatioWeighter):
@@ -357,11 +335,11 @@ class AutoWeights(RatioWeighter):
     def _check_parameters(self) -> None:
         self._named_candidates()
 
-    def _further(self, sample: Sample, about: About) -> list[Summary]:
-        asked = super()._further(sample, about)
+    def _question(self, sample: Sample, about: About) -> Question[Summaries]:
+        question = super()._question(sample, about)
         if self.calibrate_to is not None:
-            asked.append(self._calibration()._question(sample, about))
-        return asked
+            question.summary.parts.append(self._calibration()._question(sample, about))
+        return question
 
     def _named_candidates(self) -> list[tuple[str, InductiveWeighter]]:
         if isinstance(self.candidates, str):
@@ -392,12 +370,29 @@ class AutoWeights(RatioWeighter):
     def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
         models = self._models(sample, rows, answer.learned, self._rate(sample, answer))
         held_out = [one.map(_limited) for one in self._fit_models(rows, models)]
-        pool = Pool.from_held_out(held_out, rows.shares, rows.split(rows.fold))
-        self.exponents_, self.detected_ = pool.exponents, pool.detected
-        self.gain_, self.gain_error_ = pool.loss.gain, pool.loss.error
+        chosen = choose_exponents(held_out, rows.shares, rows.split(rows.fold))
+        self.exponents_, loss, self.detected_ = chosen
+        self.gain_, self.gain_error_ = loss.gain, loss.error
         own = self._log_ratios(sample.values, sample.rows.table)
         weights = self._pool_weights(sample, own, rows, *answer.summary.parts[2:])
-        self._explain(pool, Imbalance(sample, *rows.whole), own, weights, sample.design)
+        losses = [ratio_loss(one, rows.shares).value for one in held_out]
+        imbalance = Imbalance(sample, *rows.whole)
+        candidates = [imbalance.candidate("equal", sample.design, float(np.log(2.0)), 0.0)]
+        powers = self.exponents_ * self.detected_
+        for name, value, power, one in zip(self.models_, losses, powers, own, strict=True):
+            ratios = self._of_population(np.exp(_limited(one)))
+            candidates.append(
+                imbalance.candidate(name, ratios * sample.design, value, float(power))
+            )
+        self.choice_ = Choice(
+            tuple(candidates),
+            self.gain_,
+            self.gain_error_,
+            self.detected_,
+            imbalance.candidate("these weights", weights, loss.value),
+            self.n_capped_,
+            self.calibrate_to,
+        )
         return weights
 
     def _pool_weights(
@@ -438,17 +433,10 @@ class AutoWeights(RatioWeighter):
                 twin.exponents_ = pool_exponents(held_out, again.shares)
             pooled = pool_ratios(held_out, twin.exponents_)
             loss = RatioLoss(ratio_loss(pooled, again.shares).value + more, self.gain_error_)
-            apart = separation(pooled, again.shares)[0], error
-            twin.detected_ = Pool(twin.exponents_, loss, [loss], apart).detected
+            twin.detected_ = is_detected(loss, separation(pooled, again.shares)[0], error)
             return twin, twin._pool_weights(replicate, own, again, *sums)
 
         return solve
-
-    @property
-    def _is_cross_fitted(self) -> bool:
-        # A final calibration to few means does not follow single rows.
-        n_means = 0 if self.final_ is None else len(self.final_.features_)
-        return super()._is_cross_fitted and n_means * ROWS_A_MEAN <= len(self.weights_)
 
     def _calibrated(self, sample: Sample, ratios: FloatArray, answer: Any) -> FloatArray:
         """Tilt the ratios such that the means are the population's; report what is left."""
@@ -479,32 +467,6 @@ class AutoWeights(RatioWeighter):
         ratios = self._ratios(self._log_ratios(sample.values, sample.rows.table), sample.values)
         return self.final_.linearisation(sample.with_design(ratios * sample.design))
 
-    def _explain(
-        self,
-        pool: Pool,
-        imbalance: Imbalance,
-        log_ratios: FloatArray,
-        weights: FloatArray,
-        design: FloatArray,
-    ) -> None:
-        described = [imbalance.candidate("equal", design, float(np.log(2.0)), 0.0)]
-        for name, loss, exponent, own in zip(
-            self.models_, pool.losses, pool.exponents, log_ratios, strict=True
-        ):
-            ratios = self._of_population(np.exp(_limited(own)))
-            power = float(exponent) if pool.detected else 0.0
-            described.append(imbalance.candidate(name, ratios * design, loss.value, power))
-        chosen = imbalance.candidate("these weights", weights, pool.loss.value)
-        self.choice_ = Choice(
-            tuple(described),
-            pool.loss.gain,
-            pool.loss.error,
-            pool.detected,
-            chosen,
-            self.n_capped_,
-            self.calibrate_to,
-        )
-
     def _weigh(self, sample: Sample) -> FloatArray:
         if self.final_ is None:
             return super()._weigh(sample)
@@ -529,38 +491,31 @@ def _named(candidate: Any) -> tuple[str, InductiveWeighter]:
     return name or type(weighter).__name__, weighter
 
 
-class Default(NamedTuple):
-    """The weighters of an entry point, by what is known of the population, and why these."""
-
-    rows: Weighter
-    margins: Weighter
-    why: str
-
-
-DEFAULTS = {
-    "weigh": Default(
-        AutoWeights(), CalibrationWeights(), "nobody has said what the weights are for"
-    ),
-    "train": Default(
-        AutoWeights(), CalibrationWeights(), "a learner depends on the whole distribution"
-    ),
-    "estimate": Default(
+DEFAULTS: dict[str, tuple[Weighter, Weighter, str]] = {
+    "weigh": (AutoWeights(), CalibrationWeights(), "nobody has said what the weights are for"),
+    "train": (AutoWeights(), CalibrationWeights(), "a learner depends on the whole distribution"),
+    "estimate": (
         CalibrationWeights(columns="shared"),
         CalibrationWeights(columns="shared"),
         "a number depends on what predicts y",
     ),
-    "score": Default(
+    "score": (
         AutoWeights(columns="shared"),
         CalibrationWeights(columns="shared"),
         "beside a model of the errors, weights correct what it misses anywhere",
     ),
 }
+"""The weighter of an entry point for rows of the population and for margins, and why these.
+
+Every other parameter has the default of its class, on the command line too. A weighter that is
+named (``weighter=``, ``--method``) replaces these, and has the defaults of its class as well.
+"""
 
 
 def default_weighter(
     use: Literal["weigh", "train", "estimate", "score"], population: Any = None
 ) -> Weighter:
     """Return a new weighter for a use and a population."""
-    default = DEFAULTS[use]
-    chosen: Weighter = clone(default.margins if isinstance(population, Margins) else default.rows)
+    rows, margins, _ = DEFAULTS[use]
+    chosen: Weighter = clone(margins if isinstance(population, Margins) else rows)
     return chosen

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.errors import InputError, OverlapError, ParameterError
 from unskew.numerics.calibration import (
-    CalibrationCertificate,
     CalibrationProblem,
     Reach,
     Solution,
@@ -40,8 +39,12 @@ WIDE = 64
 
 @dataclass(frozen=True)
 class Tilt:
-    """The factor of a row's design weight, as a function of its features."""
+    """The factor of a row's design weight, as a function of its features.
 
+    It travels to wherever rows are, and weighs them: ``tilt(batch)``.
+    """
+
+    features: Design
     targets: FloatArray
     spread: FloatArray
     intercept: float
@@ -50,35 +53,10 @@ class Tilt:
     absent: BoolArray
     """Levels that the population does not have."""
 
-    def standardised(self, features: FloatArray) -> FloatArray:
-        """Return features from their targets, in standard deviations; zero where unknown."""
-        return np.nan_to_num((features - self.targets) / self.spread, nan=0.0)
-
-    def factors(self, features: FloatArray) -> FloatArray:
-        """Return F(u); an unknown feature (NaN) counts as the target."""
-        scores = self.standardised(features) @ self.multipliers + self.intercept
-        factors = self.distance.factors(scores)
-        factors[(features[:, self.absent] == 1.0).any(axis=1)] = 0.0
-        return factors
-
-    def for_features(
-        self, targets: FloatArray, spread: FloatArray, kept: BoolArray
-    ) -> tuple[float, FloatArray]:
-        """Return intercept and multipliers of the same scores with other targets and scales."""
-        intercept = self.intercept + self.multipliers @ ((targets - self.targets) / self.spread)
-        return float(intercept), (self.multipliers * spread / self.spread)[kept]
-
-
-class TiltRule(NamedTuple):
-    """The weight of a row is the factor of its features."""
-
-    features: Design
-    tilt: Tilt
-
-    def __call__(self, batch: Any) -> FloatArray:
-        codes = self.features.codes.transform(batch, side="new rows").values
+    def __call__(self, batch: Any, side: str = "new rows") -> FloatArray:
+        codes = self.features.codes.transform(batch, side=side).values
         scores, lost = self.scores(codes, batch)
-        factors = self.tilt.distance.factors(scores)
+        factors = self.distance.factors(scores)
         factors[lost] = 0.0
         return factors
 
@@ -87,21 +65,28 @@ class TiltRule(NamedTuple):
 
         An unknown feature counts as the target. Levels are looked up, however many there are.
         """
-        tilt, owner = self.tilt, self.features.term_of_feature
+        owner = self.features.term_of_feature
         levels = [isinstance(term, Levels) for term in self.features.terms]
         dense = ~np.array(levels, dtype=bool)[owner]
         numbers = [term for term in self.features.terms if not isinstance(term, Levels)]
         rows = Design(self.features.codes, numbers).of_codes(codes, batch)
-        lost: BoolArray = (rows[:, tilt.absent[dense]] == 1.0).any(axis=1)
-        rows = np.nan_to_num((rows - tilt.targets[dense]) / tilt.spread[dense], nan=0.0)
-        scores = rows @ tilt.multipliers[dense] + tilt.intercept
+        lost: BoolArray = (rows[:, self.absent[dense]] == 1.0).any(axis=1)
+        rows = np.nan_to_num((rows - self.targets[dense]) / self.spread[dense], nan=0.0)
+        scores = rows @ self.multipliers[dense] + self.intercept
         for number, term in enumerate(self.features.terms):
             if isinstance(term, Levels):
                 own, places = owner == number, term.places(codes)
-                slope = tilt.multipliers[own] / tilt.spread[own]
-                scores += np.append(slope - slope @ tilt.targets[own], 0.0)[places]
-                lost |= np.append(tilt.absent[own], False)[places]
+                slope = self.multipliers[own] / self.spread[own]
+                scores += np.append(slope - slope @ self.targets[own], 0.0)[places]
+                lost |= np.append(self.absent[own], False)[places]
         return scores, lost
+
+    def at_targets(
+        self, targets: FloatArray, spread: FloatArray, kept: BoolArray
+    ) -> tuple[float, FloatArray]:
+        """Return intercept and multipliers of the same scores with other targets and scales."""
+        intercept = self.intercept + self.multipliers @ ((targets - self.targets) / self.spread)
+        return float(intercept), (self.multipliers * spread / self.spread)[kept]
 
 
 class TiltedSums(Summary):
@@ -115,31 +100,25 @@ class TiltedSums(Summary):
         The sum of the weights.
     """
 
-    shared = frozenset({"rule"})
+    shared = frozenset({"tilt"})
     added = ("sums", "mass")
 
-    def __init__(self, rule: TiltRule) -> None:
-        self.rule = rule
-        self.sums: FloatArray = np.zeros(len(rule.tilt.targets))
+    def __init__(self, tilt: Tilt) -> None:
+        self.tilt = tilt
+        self.sums: FloatArray = np.zeros(len(tilt.targets))
         self.mass = 0.0
 
     def update(self, rows: RowBlock) -> None:
         """Add the rows of a block."""
-        tilt = self.rule.tilt
-        features = self.rule.features.transform(rows.batch, side="sample").values
-        weight = rows.weight * tilt.factors(features)
-        self.sums += weight @ tilt.standardised(features)
+        tilt = self.tilt
+        features = tilt.features.transform(rows.batch, side="sample").values
+        weight = rows.weight * tilt(rows.batch, side="sample")
+        self.sums += weight @ np.nan_to_num((features - tilt.targets) / tilt.spread, nan=0.0)
         self.mass += float(weight.sum())
-
-    @property
-    def imbalance(self) -> FloatArray:
-        """The weighted means."""
-        return self.sums / self.mass
 
 
 def linearised_tilt(
     tilt: Tilt,
-    feature_set: Design,
     sample: Sample,
     kept: BoolArray,
     *,
@@ -154,7 +133,6 @@ def linearised_tilt(
     ----------
     tilt : Tilt
         The solution.
-    feature_set : Design
     sample : Sample
         Its design weights are the d: given ones, or weights that the tilt starts from.
     kept : ndarray of bool of shape (n_features,)
@@ -167,7 +145,8 @@ def linearised_tilt(
     partial : bool
         Whether a row of the population with an unknown level counts in the other features.
     """
-    scores, lost = TiltRule(feature_set, tilt).scores(sample.values, sample.batch)
+    feature_set = tilt.features
+    scores, lost = tilt.scores(sample.values, sample.batch)
     weights = np.where(lost, 0.0, sample.design * tilt.distance.factors(scores))
     slopes = np.where(weights == 0.0, 0.0, sample.design * distance.slopes(scores))
     if max_weight is not None:
@@ -222,29 +201,15 @@ RELAXED = 1.01
 """Weights of the smallest slack are on the border of those that exist; this allows a bit more."""
 
 
-class Solved(NamedTuple):
-    """The factors of the design weights, and what they reach."""
-
-    factors: FloatArray
-    tilt: Tilt
-    certificate: CalibrationCertificate
-    imbalance: FloatArray
-    collinear: BoolArray
-    slack: float
-    ridge: float
-
-
 class Balancing:
     """A sample whose weighted means are to be given ones.
 
     Parameters
     ----------
-    features : RowFeatures
-    design : ndarray of shape (n_rows,)
-    names : list of str
-        Of the features.
+    feature_set : Design
+    sample : Sample
     targets : ndarray of shape (n_features,)
-        The means that they are to have.
+        The means that the features are to have.
     distance : Distance
     slack : ndarray of shape (n_features,)
         In standard deviations.
@@ -252,33 +217,39 @@ class Balancing:
         The weights' total over the design weights', where the distance depends on it.
     max_weight : float, optional
         The largest weight over the mean.
-    redrawn : float or ndarray of shape (n_rows,)
-        How often each row counts in a replicate: as many rows of that weight.
-    origins : ndarray of shape (n_features,), optional
-        What messages add to the features' values.
-    spread : ndarray of shape (n_features,), optional
-        The unit of imbalance, slack and ridge; by default the standard deviations of these rows.
+    start : Tilt, optional
+        That of like rows, whose standard deviations are the unit of imbalance, slack and ridge; by
+        default they are those of these rows.
+
+    Attributes
+    ----------
+    factors : ndarray of shape (n_rows,)
+        Of the design weights, once :meth:`solve` has found them; zero where there is none.
+    tilt : Tilt
+    certificate : CalibrationCertificate
+    imbalance : ndarray of shape (n_features,)
+    collinear : ndarray of bool of shape (n_features,)
+    allowed, ridge : float
+        The slack beyond what was given, and the ridge.
     """
 
     def __init__(
         self,
-        features: RowFeatures,
-        design: FloatArray,
-        names: list[str],
+        feature_set: Design,
+        sample: Sample,
         targets: FloatArray,
         distance: Distance,
         slack: FloatArray,
         *,
         ratio: float = 1.0,
         max_weight: float | None = None,
-        redrawn: FloatArray | float = 1.0,
-        origins: FloatArray | float = 0.0,
-        spread: FloatArray | None = None,
+        start: Tilt | None = None,
     ) -> None:
-        self.names, self.targets, self.slack, self.ratio = names, targets, slack, ratio
-        often = np.broadcast_to(redrawn, design.shape)
+        self.feature_set, self.targets, self.slack, self.ratio = feature_set, targets, slack, ratio
+        self.names, self.start, design = feature_set.names, start, sample.design
+        features = feature_set.of_rows(sample.values, sample.batch)
+        often = np.broadcast_to(sample.redrawn, design.shape)  # of as many rows of that weight
         self.n_rows, self.max_weight = float(often[design > 0].sum()), max_weight
-        self.origins = np.broadcast_to(origins, targets.shape)
         self.present = design > 0
         features = features.of_rows(self.present)  # others may have values that cannot be summed
         self.absent = _absent_levels(features, targets, distance) & (slack == 0.0)
@@ -289,8 +260,8 @@ class Balancing:
         self.features = features.of_rows(~lost)
         counted = float(design[self.present].sum())
         self.shares = design[self.present] / counted
-        self.spread = self.features.spread(self.shares) if spread is None else spread
-        for name, *numbers in zip(names, self.spread, targets, strict=True):
+        self.spread = self.features.spread(self.shares) if start is None else start.spread
+        for name, *numbers in zip(self.names, self.spread, targets, strict=True):
             if not np.isfinite(numbers).all():
                 raise InputError(
                     f"The values of '{name}' are too large to sum. Rescale the column."
@@ -318,17 +289,10 @@ class Balancing:
             )
         return Truncated(distance, low, caps)
 
-    def solve(
-        self,
-        ridge: float,
-        design_effect: float | None,
-        *,
-        relax: bool,
-        start: Tilt | None = None,
-    ) -> Solved:
-        """Return the weights, or raise how near any come; ``start`` is the tilt of like rows."""
+    def solve(self, ridge: float, design_effect: float | None, *, relax: bool) -> Self:
+        """Find the weights, or raise how near any come."""
         slack = 0.0
-        solution, kept = self._attempt(slack, ridge, start)
+        solution, kept = self._attempt(slack, ridge, self.start)
         if not ridge and design_effect is None and not self._is_matched(solution):
             reach = self.reach()
             if reach.slack > MATCHED:
@@ -341,7 +305,22 @@ class Balancing:
                 solution, kept = self._attempt(slack, ridge)
         if design_effect is not None:
             ridge, solution, kept = self._limited(design_effect, ridge, solution, kept)
-        return self._solved(solution, kept, slack, ridge)
+        multipliers = np.zeros(len(self.names))
+        multipliers[kept] = solution.multipliers
+        self.factors = np.zeros(len(self.present))
+        self.factors[self.present] = solution.factors
+        self.tilt = Tilt(
+            self.feature_set,
+            self.targets,
+            self.spread,
+            solution.intercept,
+            multipliers,
+            self.new_distance,
+            self.absent,
+        )
+        self.certificate, self.imbalance = solution.certificate, self._imbalance(solution.factors)
+        self.collinear, self.allowed, self.ridge = ~kept, slack, ridge
+        return self
 
     @cached_property
     def _scaled(self) -> RowFeatures:
@@ -368,7 +347,7 @@ class Balancing:
         if not ridge and not problem.slack.any() and not self.features.wide:
             means, gram = problem.design_moments
             kept = independent(gram - np.outer(means, means))
-        near = None if start is None else start.for_features(self.targets, self.spread, kept)
+        near = None if start is None else start.at_targets(self.targets, self.spread, kept)
         return problem.restricted(kept).solve(near), kept
 
     def _imbalance(self, factors: FloatArray) -> FloatArray:
@@ -392,38 +371,21 @@ class Balancing:
         if effect(solution) <= limit and self._is_matched(solution):
             return ridge, solution, kept
         low, high = np.log(max(ridge, 1e-10)), np.log(1e8)
-        best, kept = self._attempt(0.0, float(np.exp(high)))
-        if effect(best) > limit:
+        least = effect(self._attempt(0.0, float(np.exp(high)))[0])
+        if least > limit:
             raise ParameterError(
                 f"design_effect={limit} cannot be reached: the design weights alone have "
-                f"{effect(best):.4g}."
+                f"{least:.4g}."
             )
-        for _ in range(50):
-            middle = (low + high) / 2
-            solution, _ = self._attempt(0.0, float(np.exp(middle)))
-            if solution.certificate.converged and effect(solution) <= limit:
-                high, best = middle, solution
-            else:
-                low = middle
-            if high - low < 1e-6:
-                break
-        return float(np.exp(high)), best, kept
 
-    def _solved(self, solution: Solution, kept: BoolArray, slack: float, ridge: float) -> Solved:
-        multipliers = np.zeros(len(self.names))
-        multipliers[kept] = solution.multipliers
-        factors = np.zeros(len(self.present))
-        factors[self.present] = solution.factors
-        tilt = Tilt(
-            self.targets,
-            self.spread,
-            solution.intercept,
-            multipliers,
-            self.new_distance,
-            self.absent,
-        )
-        imbalance = self._imbalance(solution.factors)
-        return Solved(factors, tilt, solution.certificate, imbalance, ~kept, slack, ridge)
+        def is_within(log_ridge: float) -> bool:
+            found, _ = self._attempt(0.0, float(np.exp(log_ridge)))
+            return found.certificate.converged and effect(found) <= limit
+
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_within(middle) else (middle, high)
+        return (float(np.exp(high)), *self._attempt(0.0, float(np.exp(high))))
 
     def _share_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of each row's share of the weights."""
@@ -456,7 +418,7 @@ class Balancing:
         """Return why no weights match the targets, in the features' names."""
         weight = np.abs(reach.direction)
         first = int(weight.argmax())
-        name, origin = self.names[first], self.origins[first]
+        name, origin = self.names[first], self.feature_set.origins[first]
         target = self.targets[first] + origin
         sign = -np.sign(reach.direction[first])  # in which direction the sample does not reach
         word, beyond = ("above", "above") if sign > 0 else ("below", "below")

@@ -159,7 +159,7 @@ class Weighter(WithParameters, ABC):
     traits: ClassVar[Traits] = Traits()
 
     @property
-    def _is_cross_fitted(self) -> bool:
+    def is_cross_fitted(self) -> bool:
         """Whether each sample row's weight comes from models that have not seen the row."""
         return False
 
@@ -443,6 +443,41 @@ class Weighter(WithParameters, ABC):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+# The door for other layers: what they may do with a weighter, but for ``fit``. --------------------
+
+
+def fit_beside(
+    weighter: Weighter,
+    sample: Sample,
+    population: Any,
+    beside: Sequence[OfColumns[Any]] = (),
+) -> Fit:
+    """Fit a weighter to an open sample, and fill further questions in the same pass."""
+    return weighter._fit(sample, None, population, beside=beside)
+
+
+def weighed_columns(
+    weighter: Weighter, sample: Sample, population: Population | Margins
+) -> tuple[Sample, Population | Margins]:
+    """Return sample and population with the columns that a weighter weighs by."""
+    return weighter._matched(sample, population)
+
+
+def ask(weighter: Weighter, sample: Sample, about: About) -> Summary | None:
+    """Return what a weighter asks of a population, or None."""
+    return weighter._question(sample, about)
+
+
+def solve(weighter: Weighter, sample: Sample, answer: Any) -> FloatArray:
+    """Return the weights of the sample in any scale; the weighter stays as it is."""
+    return copy.copy(weighter)._solve(sample, answer)
+
+
+def replicator(weighter: Weighter, fit: Fit) -> Replicator:
+    """Return how to solve for other design weights of a fit's sample, and another answer."""
+    return weighter._replicator(fit.sample, fit.answer)
 
 
 def _check_marks(target: Population | Margins, n_samples: int) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from unskew.numerics.cores import one_thread
-from unskew.numerics.ratio_loss import LogisticProblem, ratio_loss, softplus
+from unskew.numerics.ratio_loss import ratio_loss, softplus
 from unskew.numerics.row_keys import quantile_borders
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.population.progress import tell
 from unskew.rows.design import ValueGroups
 from unskew.rows.kinds import Kind
+from unskew.weighters.logistic_models import FoldFits
 from unskew.weighters.ratio_models import RatioModels
 from unskew.weighters.selection_features import (
     frequent_groups,
@@ -163,14 +164,10 @@ class ScoreTilt:
             return scores
         self.features = selection_design(rows, hinges=False)
         inputs = self._inputs(rows.values, scores)
+        fits = FoldFits(rows, inputs, 0.5, n_free=2)
         best, least = scores, ratio_loss(rows.split(scores), rows.shares).value
-        problems = [self._problem(rows, inputs, number) for number in range(rows.n_folds)]
         for penalty in TILT_PENALTIES:
-            fitted = [problem.solve(0.5, penalty, tol=1e-8)[0] for problem in problems]
-            tilted = np.zeros(len(scores))
-            for number, beta in enumerate(fitted):
-                inside = rows.inside(number)
-                tilted[inside] = -inputs[inside] @ beta
+            fitted, tilted = fits.fit(penalty, "odds", tol=1e-8)
             loss = ratio_loss(rows.split(tilted), rows.shares).value
             if loss < least:
                 best, least, self.coefficients = tilted, loss, fitted
@@ -186,10 +183,3 @@ class ScoreTilt:
         """Return one and the score, which have no penalty, and the other features."""
         features = selection_features(self.features, codes)
         return np.insert(features, 1, scores, axis=1)
-
-    def _problem(self, rows: TwoSamples, inputs: FloatArray, number: int) -> LogisticProblem:
-        """Return the problem of separating both sides, each with half of the mass."""
-        train = rows.outside(number)
-        mass = np.zeros(len(inputs))  # zero costs less than a copy of the other rows
-        mass[train] = rows.balanced(train) / len(train)
-        return LogisticProblem(inputs, mass, 2 * (mass * rows.is_sample) @ inputs, n_free=2)

@@ -29,8 +29,8 @@ from unskew.population.summaries import About, Question
 from unskew.rows.column_names import listing
 from unskew.rows.design import Design, Levels
 from unskew.rows.encode import ColumnCodes
-from unskew.rows.sample import Sample
-from unskew.weighters.balancing import Balancing, Solved, TiltedSums, TiltRule, linearised_tilt
+from unskew.rows.sample import Rule, Sample
+from unskew.weighters.balancing import Balancing, TiltedSums, linearised_tilt
 from unskew.weighters.feature_choice import (
     N_FOLDS,
     AutomaticTerms,
@@ -267,7 +267,7 @@ class CalibrationWeights(InductiveWeighter):
         self.notes_: tuple[str, ...] = ()
         with one_blas_thread():  # products are small, or shared among threads of our own
             solved = self._balance(asked, sample, learned)
-        self.unseen_pairs_ = unseen_pairs(asked, self.feature_set_, len(sample))
+        self.unseen_pairs_ = unseen_pairs(asked, solved.feature_set, len(sample))
         if self.unseen_pairs_:
             self.notes_ += (
                 f"No sample row has {listing([str(one) for one in self.unseen_pairs_[:3]])}"
@@ -276,12 +276,13 @@ class CalibrationWeights(InductiveWeighter):
             )
         self._describe(solved)
         if not sample.in_memory and self.features_:
-            self.imbalance_ = sample.reduce(TiltedSums(self._rule())).imbalance
+            found = sample.reduce(TiltedSums(self.tilt_))
+            self.imbalance_ = found.sums / found.mass
         weights = solved.factors * sample.design
         self._check_negative(weights)
         return weights
 
-    def _balance(self, asked: FeatureSums, sample: Sample, learned: Candidates | None) -> Solved:
+    def _balance(self, asked: FeatureSums, sample: Sample, learned: Candidates | None) -> Balancing:
         """Match the features, or those that are chosen among them."""
         counted = sample.design > 0
 
@@ -330,7 +331,7 @@ class CalibrationWeights(InductiveWeighter):
         places: Sequence[int],
         relax: bool,
         ridge: float = 0.0,
-    ) -> Solved:
+    ) -> Balancing:
         terms = asked.features.terms
         kept = np.repeat(np.isin(np.arange(len(terms)), places), [len(t.names) for t in terms])
         features = Design(asked.features.codes, [terms[place] for place in places])
@@ -341,21 +342,17 @@ class CalibrationWeights(InductiveWeighter):
         again = getattr(self, "features_", None) == features.names
         start = getattr(self, "tilt_", None) if again else None
         balancing = Balancing(
-            features.of_rows(sample.values, sample.batch),
-            sample.design,
-            features.names,
+            features,
+            sample,
             targets,
             self._distance(),
             slacks(self.slack, features),
             ratio=self._ratio(mass, float(sample.design.sum())),
             max_weight=self.max_weight,
-            redrawn=sample.redrawn,
-            origins=features.origins,
-            spread=None if start is None else start.spread,
+            start=start,
         )
-        self.feature_set_, self.features_ = features, features.names
-        price = max(float(self.ridge), ridge)
-        return balancing.solve(price, self.design_effect, relax=relax, start=start)
+        self.features_ = features.names
+        return balancing.solve(max(float(self.ridge), ridge), self.design_effect, relax=relax)
 
     def _distance(self) -> Distance:
         """Return the distance, or raise what is wrong with its bounds."""
@@ -374,21 +371,22 @@ class CalibrationWeights(InductiveWeighter):
             )
         return mass / design
 
-    def _describe(self, solved: Solved) -> None:
+    def _describe(self, solved: Balancing) -> None:
         """Set the fitted attributes; warn if the solver stopped early, or allowed more slack."""
-        self.tilt_, self.certificate_, self.imbalance_ = solved[1:4]
-        self.targets_ = solved.tilt.targets + self.feature_set_.origins
+        self.tilt_, self.certificate_ = solved.tilt, solved.certificate
+        self.imbalance_ = solved.imbalance
+        self.targets_ = solved.targets + solved.feature_set.origins
         self.multipliers_ = solved.tilt.multipliers
         self.collinear_ = [self.features_[place] for place in np.flatnonzero(solved.collinear)]
-        self.slack_, self.ridge_ = solved.slack, solved.ridge
+        self.slack_, self.ridge_ = solved.allowed, solved.ridge
         if not len(self.imbalance_):
             return
         largest = int(np.abs(self.imbalance_).argmax())
-        if solved.slack:
+        if solved.allowed:
             warn_caller(
                 OverlapWarning(
                     f"No weights match the population; each feature was allowed "
-                    f"{solved.slack:.3g} standard deviations. The largest imbalance is "
+                    f"{solved.allowed:.3g} standard deviations. The largest imbalance is "
                     f"{self.imbalance_[largest]:+.3g}, of '{self.features_[largest]}'.",
                     self.uncovered_,
                 )
@@ -426,14 +424,14 @@ class CalibrationWeights(InductiveWeighter):
         return -np.inf if self.negative == "allow" else 0.0
 
     def _codes(self) -> ColumnCodes:
-        return self.feature_set_.codes
+        return self.tilt_.features.codes
 
     def _describe_unseen(self) -> str:
         return "a feature of such a value counts as the population's mean"
 
     def _check_state(self) -> None:
         super()._check_state()
-        tilt, width = self.tilt_, len(self.feature_set_)
+        tilt, width = self.tilt_, len(self.tilt_.features)
         for name in ("targets", "multipliers"):
             check_numbers(f"tilt_.{name}", getattr(tilt, name), (width,), least=-np.inf)
         check_numbers("tilt_.spread", tilt.spread, (width,), least=np.finfo(float).tiny)
@@ -443,11 +441,10 @@ class CalibrationWeights(InductiveWeighter):
         """Return how the weights follow the rows through the features that are matched."""
         # A feature within its slack is not matched, and one of others' combinations is by these.
         kept = ~np.isin(self.features_, self.collinear_) & ~self.tilt_.absent
-        if self.slack_ or np.any(slacks(self.slack, self.feature_set_)):
+        if self.slack_ or np.any(slacks(self.slack, self.tilt_.features)):
             kept &= self.tilt_.multipliers != 0.0
         return linearised_tilt(
             self.tilt_,
-            self.feature_set_,
             sample,
             kept,
             distance=self._distance(),
@@ -456,8 +453,8 @@ class CalibrationWeights(InductiveWeighter):
             partial=self.features == "auto",
         )
 
-    def _rule(self) -> TiltRule:
-        return TiltRule(self.feature_set_, self.tilt_)
+    def _rule(self) -> Rule:
+        return self.tilt_
 
     def _weigh(self, sample: Sample) -> FloatArray:
-        return self._rule()(sample.batch)
+        return self.tilt_(sample.batch)

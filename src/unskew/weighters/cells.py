@@ -34,7 +34,6 @@ from unskew.population.summaries import About, Question, Summaries, Summary
 from unskew.rows.design import Design, point_design
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Rule, Sample
-from unskew.weighters.base import WARN_ABOVE
 from unskew.weighters.inductive import InductiveWeighter, check_numbers
 from unskew.weighters.linearisation import CalibratedWeights, Linearisation
 
@@ -69,14 +68,6 @@ class CountedCells(NamedTuple):
         return np.divide(
             self.population_counts, counts, out=np.zeros_like(counts), where=counts > 0
         )
-
-
-class Examined(NamedTuple):
-    """Rows in their cells, by which a certificate tests whether selection is even within them."""
-
-    sample: InCells
-    drawn: InCells
-    n_rows: float
 
 
 class CellWeighter(InductiveWeighter, ABC):
@@ -131,21 +122,11 @@ class CellWeighter(InductiveWeighter, ABC):
         return counted[0]
 
     def _question(self, sample: Sample, about: About) -> Summary:
-        ordered = sample.ordered
-        partitions = self._cells(ordered)
-        # Of several partitions, one that is refused may not be the one that is chosen.
-        limit = self._refused_mass(about) if len(partitions) == 1 else np.inf
-        asked: list[Summary] = [Summaries([CellCounts(one, limit=limit) for one in partitions])]
+        partitions = self._cells(sample.ordered)
+        asked: list[Summary] = [Summaries([CellCounts(one) for one in partitions])]
         if self.overlap != "ignore" and about.margins is None:
             asked.append(Reservoir(EXAMINED_ROWS))  # is selection even within cells?
         return Question(Summaries(asked), partitions)
-
-    def _refused_mass(self, about: About) -> float:
-        """Return the uncovered mass above which ``fit`` will refuse; infinite if not known."""
-        if self.overlap in ("warn", "ignore") or about.n_rows is None or about.weighted:
-            return np.inf
-        share = WARN_ABOVE if isinstance(self.overlap, str) else self.overlap
-        return share * about.n_rows
 
     def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
         counts, *drawn = answer.summary.parts
@@ -199,8 +180,12 @@ class CellWeighter(InductiveWeighter, ABC):
         )
 
     @property
-    def rows_in_cells(self) -> Examined | None:
-        """Rows in their cells; None if they are elsewhere, or have design weights."""
+    def rows_in_cells(self) -> tuple[InCells, InCells, float] | None:
+        """Rows of sample and population in their cells, and how many rows these stand for.
+
+        By them a certificate tests whether selection is even within the cells. None if they are
+        elsewhere, or have design weights.
+        """
         examinable = getattr(self, "_examinable", None)
         if examinable is None:
             return None
@@ -209,8 +194,8 @@ class CellWeighter(InductiveWeighter, ABC):
         if weighted or not sample.in_memory or drawn.rows is None:
             return None
         values = sample.codes.transform(drawn.rows, side="population").values
-        theirs = InCells(values, self.locator_.locate(drawn.rows)[0])
-        return Examined(InCells(sample.values, self.cells_), theirs, n_rows)
+        population = InCells(values, self.locator_.locate(drawn.rows)[0])
+        return InCells(sample.values, self.cells_), population, n_rows
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the rows that were examined: a file holds no population rows."""
@@ -220,7 +205,7 @@ class CellWeighter(InductiveWeighter, ABC):
     def _weigh(self, sample: Sample) -> FloatArray:
         return self._rule()(sample.batch)
 
-    def _locate(self, X: Any) -> IntArray:
+    def locate(self, X: Any) -> IntArray:
         """Return the cell of each new row in memory; -1 where none with sample rows holds it."""
         new = Sample.from_data(X)
         self._match(new)

@@ -29,12 +29,11 @@ from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.summaries import About, Question, Summaries
 from unskew.rows.sample import Sample
 from unskew.weighters.boosted_models import BoostedModels
-from unskew.weighters.level_models import LevelModels
 from unskew.weighters.linearisation import Linearisation
 from unskew.weighters.logistic_models import LogisticModels, LogisticWeights, NewRows
 from unskew.weighters.parameters import AtLeastOne, AtLeastZero, TwoOrMore
 from unskew.weighters.ratio import LIMIT, RatioWeighter, learn_pool
-from unskew.weighters.ratio_models import ClassifierModels, RatioModels
+from unskew.weighters.ratio_models import ClassifierModels, LevelModels, RatioModels
 from unskew.weighters.selection_features import selection_features
 from unskew.weighters.two_samples import TwoSamples
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -31,14 +32,13 @@ from unskew.numerics.density_ratio import (
 from unskew.numerics.kernels import Kernel, TiltedKernel, blocks
 from unskew.numerics.typing import FloatArray
 from unskew.population.reservoir import Reservoir
-from unskew.population.summaries import About, Question, Summaries, Summary
-from unskew.rows.design import Design
+from unskew.population.summaries import Question, Summaries
+from unskew.rows.design import Design, Scaling
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import check_numbers
-from unskew.weighters.kernel_points import (
+from unskew.weighters.kernel_mean_matching import (
     FAMILIES,
     KernelPoints,
-    KernelWeighter,
     median_distance,
     one_kernel,
 )
@@ -57,7 +57,7 @@ MOST_PAIRS = 5 * 10**7
 """Pairs of population and sample rows at most on which coverage and distances are measured."""
 
 
-class DensityRatioWeights(KernelWeighter, RatioWeighter):
+class DensityRatioWeights(RatioWeighter):
     r"""Weights :math:`w(x) = \sum_l \alpha_l \phi_l(x)`, an estimate of the density ratio.
 
     The basis is a kernel at centres, :math:`\phi_l(x) = e^{t(x)} K(x, c_l)`, where the tilt t is
@@ -95,7 +95,8 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     population_rows : {"auto"} or int, default="auto"
         How many population rows are drawn, uniformly; "auto" is max(100,000, 20 m) for m sample
         rows, within 1 GB. Where the population has no more rows, nothing is lost.
-    <KernelWeighter parameters>
+    scaling : {"standard", "range", None}, default="standard"
+        How numbers are scaled before distances are taken; see :class:`unskew.KernelMeanMatching`.
     kernel : {"gaussian", "laplace"}, default="gaussian"
     bound : float, default=1000.0
         The largest weight before weights are scaled to ``total``; their mean is one at that point.
@@ -119,11 +120,6 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         With the "kl" loss, how far the objective is from its optimum at most (the duality gap).
     objective_ : float
         With the "kl" loss, the mean log ratio over the population rows that the basis reaches.
-    precision_ : str
-        The precision of the kernel values on which coverage and distances were measured.
-    mmd_before_, mmd_after_ : float
-        The distance of the sample from the population in the kernel's feature space, without and
-        with the weights, estimated from 256 random frequencies that the solver did not use.
     uncovered_ : float
         The share of the population that holds unseen values, or at which the kernel of every sample
         row is below 0.01. Measured on drawn rows.
@@ -158,14 +154,23 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     n_centres: OneOrMore = 200
     smoothing: Positive | Literal["cv"] = "cv"
     tilt: bool | Literal["cv"] = "cv"
+    scaling: Scaling = "standard"
     kernel: Literal["gaussian", "laplace"] = "gaussian"
     bound: AtLeastOne = 1000.0
     centres: Any = None
     constrained: Any = None
+    precision: Any = None
 
+    _needs_rate = False
     traits = replace(
-        KernelWeighter.traits,
+        RatioWeighter.traits,
         assumes="selection depends on the columns alone, and the density ratio is smooth",
+        uncovered_means=(
+            "the share of the population that holds unseen values, or at which the kernel of every "
+            "sample row is below 0.01"
+        ),
+        judged_by="trees",
+        not_certifiable="the weights of a kernel function are not confined to a known region",
         smoothed_by=("a smaller bound",),
         refused_above=np.inf,
     )
@@ -173,6 +178,7 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     def _check_parameters(self) -> None:
         refuse_removed("centres", self.centres, "Centres are drawn population rows")
         refuse_removed("constrained", self.constrained, "KernelMeanMatching() solves that program")
+        refuse_removed("precision", self.precision, "Kernel values are in double precision")
         if self.loss == "kl" and self.relative > 0:
             raise ParameterError(f'relative={self.relative} is only for loss="squared".')
 
@@ -182,12 +188,6 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
             n_columns += 4 * self.n_centres
         return rows_within(self.population_rows, len(sample), n_columns)
 
-    def _learn(self, sample: Sample, about: About) -> KernelPoints:  # noqa: ARG002
-        return self._points(sample)
-
-    def _further(self, sample: Sample, about: About) -> list[Summary]:  # noqa: ARG002
-        return []
-
     def _two_samples(self, sample: Sample, drawn: Reservoir) -> TwoSamples:
         # Kernels are smooth: neither rounding nor a row on both sides separates the two.
         return TwoSamples.from_reservoir(sample, drawn, None, self.random_state, apart=False)
@@ -195,9 +195,9 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
     def _in_folds(self, rows: TwoSamples) -> TwoSamples:
         return rows.in_folds(N_FOLDS)
 
-    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:
+    def _weights(self, sample: Sample, rows: TwoSamples, answer: Question[Summaries]) -> FloatArray:  # noqa: ARG002
         # 1) Both sides, centres, and what there is to choose from.
-        points, drawn = answer.learned, answer.summary.parts[0]
+        points = KernelPoints.from_sample(sample, self.scaling, centred=True)
         random = check_random_state(self.random_state)
         pair = _sides(rows, points)
         centres = pair[1].points[: self.n_centres]
@@ -221,14 +221,21 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
                 reach = basis_blocks(plain, centres, pair[0])
                 alpha = self._likeliest(loss.minimise(basis, others, reach))
         weights = self._make_function(points, sample, kernel, centres, alpha)
-        # 4) How much is covered, and how far apart the means are.
-        few = Reservoir(max(1, MOST_PAIRS // len(points.points)))
-        few.merge(drawn)
-        question = self._ask_sums(points, [plain], 0, random)
-        few.answer(question)
+        # 4) How much is covered, by the first rows in a random order.
+        n_rows = max(1, MOST_PAIRS // len(points.points))
+        few, share = pair[1].points[:n_rows], pair[1].weight[:n_rows]
+        prepared = plain.prepare(points.points)
+        near = [
+            plain.block(plain.prepare(few[part]), prepared).max(axis=1)
+            for part in blocks(len(few), len(prepared))
+        ]
+        beyond = float(np.average(np.concatenate(near) < plain.far, weights=share))
+        self.uncovered_ = min(1.0, self.uncovered_ + (1 - self.uncovered_) * beyond)
+        self.bandwidth_ = float(getattr(plain, "bandwidth", np.nan))
+        self.space_, self.centre_ = points.space, points.centre
         # One function of all rows weighs them: folds have only chosen it.
         self.codes_, self.folds_ = points.space.codes, rows.folds.none()
-        return self._finish(sample, question, weights)
+        return points.of_rows(weights, sample)
 
     def _bases(
         self, points: FloatArray, random: np.random.RandomState
@@ -332,7 +339,9 @@ class DensityRatioWeights(KernelWeighter, RatioWeighter):
         check_numbers("function_.bound", function.bound, ())
 
     def _rule(self) -> Rule:
-        return _FunctionRule(self.space_, self.centre_, self.function_)
+        return partial(
+            _weigh_batch, space=self.space_, centre=self.centre_, function=self.function_
+        )
 
 
 def _sides(rows: TwoSamples, points: KernelPoints) -> tuple[Side, Side]:
@@ -348,14 +357,10 @@ def _sides(rows: TwoSamples, points: KernelPoints) -> tuple[Side, Side]:
     return found[0], found[1]
 
 
-class _FunctionRule(NamedTuple):
-    """The weight of a row is the function's value, computed on one thread."""
-
-    space: Design
-    centre: FloatArray
-    function: KernelFunction
-
-    def __call__(self, batch: Any) -> FloatArray:
-        points = self.space.transform(batch, side="new rows").values - self.centre
-        parts = blocks(len(points), len(self.function.centres))
-        return np.concatenate([np.empty(0), *(self.function.weigh_block(points[p]) for p in parts)])
+def _weigh_batch(
+    batch: Any, space: Design, centre: FloatArray, function: KernelFunction
+) -> FloatArray:
+    """Return the function's values, computed on one thread."""
+    points = space.transform(batch, side="new rows").values - centre
+    parts = blocks(len(points), len(function.centres))
+    return np.concatenate([np.empty(0), *(function.weigh_block(points[p]) for p in parts)])

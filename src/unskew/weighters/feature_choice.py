@@ -1,7 +1,7 @@
 """Which features to calibrate to: those that predict where the population is, or the outcome.
 
 Means and shares of single columns come first, then what held-out rows show to matter
-(:func:`choose_terms`). Beyond that, the sample decides what can be matched
+(:class:`TermChoice`). Beyond that, the sample decides what can be matched
 (:class:`AutomaticTerms`):
 
 - A column with many levels has all of them matched where there are twenty rows a level, or where
@@ -67,73 +67,57 @@ def jumps(rules: FeatureRules) -> list[Term]:
     sample = rules.sample
     if sample.outcome is None:
         return []
-    rows = sample.order[sample.design[sample.order] > 0]
+    rows = sample.drawn()
     rows = rows[:: -(-len(rows) // JUMP_ROWS)]
-    codes = sample.values[rows]
+    codes, outcome = sample.values[rows], sample.outcome[rows]
     shares = sample.design[rows] / sample.design[rows].sum()
     few = [term for term in rules.means() if len(term.names) <= MAX_LEVELS_OF_PAIRS]
     means = [term.of(codes, None) for term in few]
     found: list[Term] = []
     for place, curves in rules.curved():
-        column = codes[:, place]
-        present = np.sort(column[~np.isnan(column)])
-        tried = np.unique(np.quantile(present, CUTS, method="higher"))
-        tried = tried[tried > present[0]]
-        steps = (column[:, None] >= tried).astype(float)
         smooth = np.column_stack([*means, *(term.of(codes, None) for term in curves)])
-        outcome = sample.outcome[rows]
-        cuts = sorted(_first_jumps(outcome, smooth, steps, shares))
-        if cuts:
-            exact = [_exactly(column, tried, cuts, cut, outcome, smooth, shares) for cut in cuts]
-            found.append(rules.levels((place,), (rules.bands(place, np.unique(exact)),)))
+        borders = _jumps_at(codes[:, place], outcome, smooth, shares)
+        if len(borders):
+            found.append(rules.levels((place,), (rules.bands(place, borders),)))
     return found
 
 
-def _exactly(
-    column: FloatArray,
-    tried: FloatArray,
-    cuts: list[int],
-    cut: int,
-    outcome: FloatArray,
-    smooth: FloatArray,
-    shares: FloatArray,
-) -> float:
-    """Return where a jump is: the best step between the neighbours of the one that was taken.
+@np.errstate(all="ignore")  # a feature that overflows gains nothing
+def _jumps_at(
+    column: FloatArray, outcome: FloatArray, smooth: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Return where the outcome jumps: the step that explains most first, while there is one."""
 
-    A step that is off by a few rows leaves their jump unmatched, where these stand for many.
-    """
-    low, high = (tried[np.clip(cut + side, 0, len(tried) - 1)] for side in (-1, 1))
+    def best(tried: FloatArray, others: list[float]) -> tuple[float, int]:
+        """Return the gain of the best step beyond smooth terms and other steps, and which it is."""
+        known = np.column_stack([smooth, column[:, None] >= np.array(others)])
+        features = np.column_stack([known, column[:, None] >= tried]).astype(float)
+        features = (features - shares @ features) / weighted_spread(features, shares)
+        places = np.arange(features.shape[1])
+        regression = OutcomeRegression(outcome, features, shares, places < known.shape[1])
+        gains = [regression.gain(places == one) for one in places[known.shape[1] :]]
+        return max(gains), int(np.argmax(gains))
+
     values = np.unique(column[~np.isnan(column)])
-    near = np.flatnonzero((values[1:] >= low) & (values[1:] <= high))
-    others = column[:, None] >= tried[[one for one in cuts if one != cut]]
-    steps = column[:, None] >= values[1:][near]
-    features = np.column_stack([smooth, others, steps]).astype(float)
-    base = np.arange(features.shape[1]) < features.shape[1] - len(near)
-    with np.errstate(all="ignore"):
-        features = (features - shares @ features) / weighted_spread(features, shares)
-        gains = OutcomeRegression(outcome, features, shares, base).gains(~base)
-    best = near[int(np.argmax(gains))]
-    return float((values[best] + values[best + 1]) / 2)
-
-
-def _first_jumps(
-    outcome: FloatArray, smooth: FloatArray, steps: FloatArray, shares: FloatArray
-) -> list[int]:
-    """Return which steps to take, the one that explains most first, while there is one."""
-    features = np.column_stack([smooth, steps])
-    width = smooth.shape[1]
-    chosen: list[int] = []
-    with np.errstate(all="ignore"):  # a feature that overflows gains nothing
-        features = (features - shares @ features) / weighted_spread(features, shares)
-        base = np.arange(features.shape[1]) < width
-        while len(chosen) < MAX_JUMPS:
-            base[[width + cut for cut in chosen]] = True
-            gains = OutcomeRegression(outcome, features, shares, base).gains(~base)
-            best = int(np.argmax(gains))
-            if not gains[best] >= JUMP:
-                break
-            chosen.append(int(np.flatnonzero(~base)[best]) - width)
-    return chosen
+    present = np.sort(column[~np.isnan(column)])
+    tried = np.unique(np.quantile(present, CUTS, method="higher"))
+    tried = tried[tried > values[0]]
+    chosen: list[float] = []
+    while len(tried) and len(chosen) < MAX_JUMPS:
+        gain, cut = best(tried, chosen)
+        if not gain >= JUMP:
+            break
+        chosen.append(float(tried[cut]))
+    exact = []
+    for border in chosen:
+        # A step that is off by a few rows leaves their jump unmatched, where these stand for many:
+        # the best one between its neighbours among those that were tried.
+        cut = int(np.searchsorted(tried, border))
+        low, high = tried[max(cut - 1, 0)], tried[min(cut + 1, len(tried) - 1)]
+        near = np.flatnonzero((values[1:] >= low) & (values[1:] <= high))
+        place = near[best(values[1:][near], [one for one in chosen if one != border])[1]]
+        exact.append((values[place] + values[place + 1]) / 2)
+    return np.unique(exact)
 
 
 class OutcomeRegression:
@@ -182,18 +166,6 @@ class OutcomeRegression:
         effective = 1.0 / float(self._shares @ self._shares)
         return effective * float(explained) / (values.shape[1] * self._left.shape[1])
 
-    def gains(self, own: BoolArray) -> FloatArray:
-        """Return the score statistic of adding each of some features by itself."""
-        if not self._left.shape[1]:
-            return np.zeros(np.count_nonzero(own))
-        beyond = self._beyond(self._features[:, own])
-        squares = self._shares @ beyond**2
-        cross = (beyond * self._shares[:, None]).T @ self._left
-        effective = 1.0 / float(self._shares @ self._shares)
-        known = squares > RIDGE  # others are of the base
-        gains = effective * (cross**2).mean(axis=1) / np.where(known, squares, 1.0)
-        return np.where(known, gains, 0.0)
-
     def held_out_errors(self, places: IntArray, counts: Sequence[int], n_folds: int) -> list[float]:
         """Return the squared error on held-out rows of the base and the first of other features.
 
@@ -232,93 +204,6 @@ N_FOLDS = 5
 MAX_FEATURES = 200
 CONSTANT = 1e-12
 """A variance, of features with a variance of one, up to which they are constant."""
-
-
-def evenly(rows: IntArray) -> IntArray:
-    """Return evenly spread rows, as many as are enough to choose features by."""
-    return rows[:: -(-len(rows) // MAX_ROWS)]
-
-
-def choose_terms(
-    features: FloatArray,
-    design: FloatArray,
-    widths: Sequence[int],
-    n_base: int,
-    sums: FloatArray,
-    mass: FloatArray,
-    outcome: FloatArray | None = None,
-) -> list[list[int]]:
-    """Return which terms to keep; where these cannot be matched, fewer, down to those of the base.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_rows, n_features)
-        Of the sample, in an order that does not depend on how it was shuffled.
-    design : ndarray of shape (n_rows,)
-    widths : sequence of int
-        How many features each term has.
-    n_base : int
-        How many of the terms, the first ones, are means and shares of single columns.
-    sums, mass : ndarray of shape (n_folds, n_features) and (n_folds,)
-        Of the population's features.
-    outcome : ndarray of shape (n_rows, n_columns), optional
-        Numbers of the sample's rows whose means over the population are wanted.
-
-    Notes
-    -----
-    1. At most a tenth as many features as sample rows are kept, and at most 200.
-    2. Terms of the base come first. If they do not all fit, those that differ most between sample
-       and population, in standard errors, are kept.
-    3. The others are put in the order of how much of them the base leaves unbalanced.
-    4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss of the
-       tilt e^(λᵀφ) on held-out rows of sample and population.
-    5. With an outcome, also those that predict it: in the order of how much of it they explain
-       beyond the base, as many as give the smallest squared error on held-out rows. A bias is what
-       both selection and outcome depend on, and either choice can miss a weak dependence (double
-       selection; Belloni, Chernozhukov and Hansen 2014).
-    """
-    with np.errstate(all="ignore"):  # a feature that overflows is not chosen
-        return _choose(features, design, widths, n_base, sums, mass, outcome)
-
-
-def _choose(
-    features: FloatArray,
-    design: FloatArray,
-    widths: Sequence[int],
-    n_base: int,
-    sums: FloatArray,
-    mass: FloatArray,
-    outcome: FloatArray | None,
-) -> list[list[int]]:
-    rows = evenly(np.flatnonzero(design > 0))
-    choice = _Choice(features[rows], design[rows], widths, sums, mass)
-    budget = max(2, min(int(np.count_nonzero(design)) // ROWS_PER_FEATURE, MAX_FEATURES))
-    base = choice.within(budget, choice.ranked(range(n_base), [], cost=0.0))
-    room, others = budget - choice.width(base), range(n_base, len(widths))
-    if len(rows) < 2 * N_FOLDS:
-        return [sorted(base)]
-    by_selection, by_outcome = list[int](), list[int]()
-    if (mass > 0).all():
-        ranked = choice.within(room, choice.ranked(others, base, cost=COST))
-        sizes = _sizes(ranked)
-        if ranked:
-            losses = [choice.held_out_loss([*base, *ranked[:size]]) for size in sizes]
-            by_selection = ranked[: sizes[int(np.argmin(losses))]]
-    if outcome is not None:
-        columns = choice.columns(base)
-        regression = OutcomeRegression(outcome[rows], choice.features, choice.shares, columns)
-        gains = {term: regression.gain(choice.columns([term])) for term in others}
-        ranked = choice.within(room, _by_gain(gains))
-        places = [np.flatnonzero(choice.columns([term])) for term in ranked]
-        sizes = _sizes(ranked)
-        counts = [choice.width(ranked[:size]) for size in sizes]
-        errors = regression.held_out_errors(
-            np.concatenate([[], *places]).astype(int), counts, N_FOLDS
-        )
-        by_outcome = ranked[: sizes[int(np.argmin(errors))]]
-    both = choice.within(room, list(dict.fromkeys([*by_outcome, *by_selection])))
-    found = [sorted([*base, *further]) for further in (both, by_outcome, by_selection, [])]
-    return [kept for place, kept in enumerate(found) if kept not in found[:place]]
 
 
 def levels_matter(
@@ -380,8 +265,30 @@ def _sizes(ranked: list[int]) -> list[int]:
     return sorted({0, len(ranked), *(2**power for power in range(10) if 2**power < len(ranked))})
 
 
-class _Choice:
-    """The sample's features, standardised, and the population's means of them."""
+class TermChoice:
+    """Which terms to keep, by rows of the sample and sums of the population.
+
+    1. At most a tenth as many features as sample rows are kept, and at most 200.
+    2. Terms of the base come first. If they do not all fit, those that differ most between sample
+       and population, in standard errors, are kept.
+    3. The others are put in the order of how much of them the base leaves unbalanced.
+    4. Of the first 0, 1, 2, 4, 8, … of these, as many are kept as give the smallest loss of the
+       tilt e^(λᵀφ) on held-out rows of sample and population.
+    5. With an outcome, also those that predict it: in the order of how much of it they explain
+       beyond the base, as many as give the smallest squared error on held-out rows. A bias is what
+       both selection and outcome depend on, and either choice can miss a weak dependence (double
+       selection; Belloni, Chernozhukov and Hansen 2014).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        Of the sample, in an order that does not depend on how it was shuffled.
+    design : ndarray of shape (n_rows,)
+    widths : sequence of int
+        How many features each term has.
+    sums, mass : ndarray of shape (n_folds, n_features) and (n_folds,)
+        Of the population's features.
+    """
 
     def __init__(
         self,
@@ -400,6 +307,38 @@ class _Choice:
         self.ends = np.cumsum(widths)
         self.widths = list(widths)
         self._near = np.zeros(features.shape[1])  # where the next trial starts
+
+    def choose(self, n_base: int, outcome: FloatArray | None) -> list[list[int]]:
+        """Return which terms to keep; where these cannot be matched, fewer, down to the base.
+
+        ``n_base`` terms, the first ones, are means and shares of single columns; ``outcome`` holds
+        columns of numbers whose means over the population are wanted.
+        """
+        n_rows, n_terms = len(self.features), len(self.widths)
+        budget = max(2, min(n_rows // ROWS_PER_FEATURE, MAX_FEATURES))
+        base = self.within(budget, self.ranked(range(n_base), [], cost=0.0))
+        room, others = budget - self.width(base), range(n_base, n_terms)
+        if n_rows < 2 * N_FOLDS:
+            return [sorted(base)]
+        by_selection, by_outcome = list[int](), list[int]()
+        if (self.mass > 0).all():
+            ranked = self.within(room, self.ranked(others, base, cost=COST))
+            if ranked:
+                losses = [self.held_out_loss([*base, *ranked[:size]]) for size in _sizes(ranked)]
+                by_selection = ranked[: _sizes(ranked)[int(np.argmin(losses))]]
+        if outcome is not None:
+            regression = OutcomeRegression(outcome, self.features, self.shares, self.columns(base))
+            gains = {term: regression.gain(self.columns([term])) for term in others}
+            ranked = self.within(room, _by_gain(gains))
+            places = [np.flatnonzero(self.columns([term])) for term in ranked]
+            counts = [self.width(ranked[:size]) for size in _sizes(ranked)]
+            errors = regression.held_out_errors(
+                np.concatenate([[], *places]).astype(int), counts, N_FOLDS
+            )
+            by_outcome = ranked[: _sizes(ranked)[int(np.argmin(errors))]]
+        both = self.within(room, list(dict.fromkeys([*by_outcome, *by_selection])))
+        found = [sorted([*base, *further]) for further in (both, by_outcome, by_selection, [])]
+        return [kept for place, kept in enumerate(found) if kept not in found[:place]]
 
     def width(self, terms: Sequence[int]) -> int:
         return sum(self.widths[term] for term in terms)
@@ -424,10 +363,13 @@ class _Choice:
         The statistic of w features is near w where nothing is left; those below ``cost`` times w
         are dropped.
         """
-        counted = self._tilted(fitted, self.features, self.shares, self.sums.sum(axis=0))
+        kept, sums = self.columns(fitted), self.sums.sum(axis=0) / self.mass.sum()
+        scores = self.features[:, kept] @ _tilt(self.features[:, kept], self.shares, sums[kept])
+        counted = self.shares * np.exp(scores - scores.max(initial=0.0))
+        counted /= counted.sum()
         effective = 1.0 / float(counted @ counted)
         means = counted @ self.features
-        left = self.sums.sum(axis=0) / self.mass.sum() - means
+        left = sums - means
         variances = counted @ (self.features - means) ** 2
         gains = {}
         for term in terms:
@@ -450,12 +392,12 @@ class _Choice:
         features, sums = self.features[:, kept], self.sums[:, kept]
         targets = (sums.sum(axis=0) - sums) / (self.mass.sum() - self.mass)[:, None]
         folds = np.arange(len(features)) % N_FOLDS
-        centre = self._tilt(features, self.shares, targets.mean(axis=0), self._near[kept])
+        centre = _tilt(features, self.shares, targets.mean(axis=0), self._near[kept])
         tilts = tilts_without_folds(features, self.shares, targets, RIDGE, centre)
         if tilts is None:  # they differ too much from the tilt of all rows
             tilts = np.array(
                 [
-                    self._tilt(features[folds != fold], self.shares[folds != fold], target, centre)
+                    _tilt(features[folds != fold], self.shares[folds != fold], target, centre)
                     for fold, target in enumerate(targets)
                 ]
             )
@@ -468,38 +410,20 @@ class _Choice:
         ]
         return float(np.mean(losses))
 
-    def _tilted(
-        self, terms: Sequence[int], features: FloatArray, shares: FloatArray, sums: FloatArray
-    ) -> FloatArray:
-        """Return the shares after a tilt to some of the terms."""
-        kept = self.columns(terms)
-        target = sums[kept] / self.mass.sum()
-        scores = features[:, kept] @ self._tilt(features[:, kept], shares, target)
-        tilted = shares * np.exp(scores - scores.max(initial=0.0))
-        return tilted / tilted.sum()
 
-    @staticmethod
-    def _tilt(
-        features: FloatArray,
-        shares: FloatArray,
-        target: FloatArray,
-        near: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the tilt of shares to a target; ``near`` is one to start from."""
-        width = features.shape[1]
-        if not width:
-            return np.zeros(0)
-        centred, shares = features - target, shares / shares.sum()
-        start = None if near is None else (-_log_mean(centred @ near, shares), near)
-        problem = CalibrationProblem(
-            RowFeatures.of([centred]),
-            shares,
-            Raking(),
-            1.0,
-            np.zeros(width),
-            np.full(width, RIDGE),
-        )
-        return problem.solve(start).multipliers
+def _tilt(
+    features: FloatArray, shares: FloatArray, target: FloatArray, near: FloatArray | None = None
+) -> FloatArray:
+    """Return the tilt of shares to a target; ``near`` is one to start from."""
+    width = features.shape[1]
+    if not width:
+        return np.zeros(0)
+    centred, shares = features - target, shares / shares.sum()
+    start = None if near is None else (-_log_mean(centred @ near, shares), near)
+    problem = CalibrationProblem(
+        RowFeatures.of([centred]), shares, Raking(), 1.0, np.zeros(width), np.full(width, RIDGE)
+    )
+    return problem.solve(start).multipliers
 
 
 def _gain(covariance: FloatArray, left: FloatArray) -> float:
@@ -614,17 +538,17 @@ class AutomaticTerms:
     def choices(self) -> list[list[int]]:
         """Return which terms to match; where these cannot be, fewer, down to those of the base."""
         # Folds go by an order of the rows that does not depend on how they were shuffled.
-        sample, rows = self._sample, evenly(self._sample.drawn())
+        sample, rows = self._sample, self._sample.drawn()
+        rows = rows[:: -(-len(rows) // MAX_ROWS)]
         features = Design(self._asked.features.codes, [self._terms[p] for p in self._narrow])
-        chosen = choose_terms(
-            features.of_codes(sample.values[rows], sample.batch.take(pa.array(rows))),
-            sample.design[rows],
-            [len(self._terms[place].names) for place in self._narrow],
-            self._n_base,
-            self._sums[:, np.isin(self._owner, self._narrow)],
-            self._asked.mass,
-            None if sample.outcome is None else sample.outcome[rows],
-        )
+        with np.errstate(all="ignore"):  # a feature that overflows is not chosen
+            chosen = TermChoice(
+                features.of_codes(sample.values[rows], sample.batch.take(pa.array(rows))),
+                sample.design[rows],
+                [len(self._terms[place].names) for place in self._narrow],
+                self._sums[:, np.isin(self._owner, self._narrow)],
+                self._asked.mass,
+            ).choose(self._n_base, None if sample.outcome is None else sample.outcome[rows])
         whole = sorted(self.whole)
         return [[*(self._narrow[place] for place in places), *whole] for places in chosen]
 

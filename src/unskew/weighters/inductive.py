@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import validate_parameters
@@ -105,6 +106,12 @@ class InductiveWeighter(Weighter, ABC):
         rows = Rows(pa.Table.from_batches([batch]), named=True)
         return self._weigh(Sample(rows, None, np.ones(len(rows))))
 
+    @property
+    def _can_weigh(self) -> bool:
+        """Whether new rows can be weighed, with these parameters."""
+        return True
+
+    @available_if(lambda weighter: weighter._can_weigh)
     def weigh(self, X: Any, *, name: str = "weight") -> Any:
         """Return the weights of new rows, drawn as the sample was.
 

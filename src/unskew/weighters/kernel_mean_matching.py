@@ -2,23 +2,134 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unskew.errors import ParameterError, warn_caller
 from unskew.numerics.cores import one_blas_thread
 from unskew.numerics.kernel_matrix import KernelMatrix, LowRankMatrix, NystromFeatures
+from unskew.numerics.kernels import FARTHEST, CustomKernel, GaussianKernel, Kernel, LaplaceKernel
 from unskew.numerics.quadratic import BoxSimplex, solve_by_exchange, solve_by_gradient_steps
+from unskew.numerics.row_keys import distinct_points
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.population.kernel_sums import KernelSums
-from unskew.population.summaries import About, Question, Summaries, Summary
+from unskew.population.kernel_sums import KernelSums, sum_of_waves
+from unskew.population.summaries import About, Question, Summary
+from unskew.rows.design import Design, Scaling
 from unskew.rows.sample import Sample
-from unskew.weighters.kernel_points import KernelWeighter, Learned, one_kernel
+from unskew.weighters.base import Weighter
 from unskew.weighters.parameters import AtLeastZero, BelowOne, OneOrMore, Positive
+
+FAMILIES: dict[str, Any] = {"gaussian": GaussianKernel, "laplace": LaplaceKernel}
+
+N_FREQUENCIES = 256
+
+
+@dataclass(frozen=True)
+class KernelPoints:
+    """The distinct points of the sample rows that count.
+
+    Rows at the same point are one entry of a kernel program.
+
+    Attributes
+    ----------
+    space : Design
+    centre : ndarray of shape (d,)
+        Subtracted from all points: single precision then keeps more digits.
+    points : ndarray of shape (k, d)
+    rows : ndarray of int
+        The sample rows with a positive design weight, in canonical order.
+    place : ndarray of int
+        The point of each of these rows.
+    """
+
+    space: Design
+    centre: FloatArray
+    points: FloatArray
+    rows: IntArray
+    place: IntArray
+
+    @classmethod
+    def from_sample(cls, sample: Sample, scaling: Scaling, *, centred: bool) -> KernelPoints:
+        """Return the points; a kernel that is not one of differences must not be centred."""
+        rows = sample.order[sample.design[sample.order] > 0]
+        counted = sample.ordered if len(rows) == len(sample) else sample.take(rows)
+        space, points = counted.points(scaling)
+        space.check_distances(points, side="sample")
+        points, place = distinct_points(points)
+        centre = points.mean(axis=0) if centred else np.zeros(points.shape[1])
+        return cls(space, centre, points - centre, rows, place)
+
+    def design(self, sample: Sample) -> FloatArray:
+        """Return the design weight of each point, scaled to a mean of one over the rows."""
+        design = np.bincount(self.place, weights=sample.design[self.rows])
+        return design * (len(self.rows) / design.sum())
+
+    def of_sample(self, positions: IntArray) -> IntArray:
+        """Return the point of sample rows at these positions, which count."""
+        places = np.zeros(int(self.rows.max()) + 1, dtype=np.int64)
+        places[self.rows] = self.place
+        return places[positions]
+
+    def of_rows(self, weights: FloatArray, sample: Sample) -> FloatArray:
+        """Spread the weights of points over the rows, in proportion to their design weights."""
+        design = self.design(sample)[self.place]
+        mine = weights[self.place] * sample.design[self.rows]
+        spread = np.zeros(len(sample))
+        spread[self.rows] = np.divide(mine, design, out=np.zeros_like(mine), where=design > 0)
+        return spread
+
+    def locate(self, batch: Any, *, side: str) -> FloatArray:
+        """Return other rows as points."""
+        values = self.space.transform(batch, side=side).values - self.centre
+        return np.clip(values, -FARTHEST, FARTHEST)
+
+    def distances(self, *weights: FloatArray, answer: KernelSums) -> list[float]:
+        """Estimate the distance between the sample, with each of the weights, and the population.
+
+        It uses random frequencies that no solver has seen; NaN for a custom kernel.
+        """
+        if answer.frequencies is None:
+            return [float("nan")] * len(weights)
+        sides = np.array(weights)
+        with one_blas_thread():  # each product is too small to be shared
+            mine = sum_of_waves(self.points, sides, answer.frequencies)
+        apart = mine / sides.sum(axis=1, keepdims=True) - answer.waves / answer.mass
+        return np.sqrt(np.mean(np.abs(apart) ** 2, axis=1)).tolist()
+
+
+def one_kernel(
+    kernel: str | Callable[[Any, Any], Any],
+    bandwidth: float | str,
+    points: FloatArray,
+    random: np.random.RandomState,
+) -> Kernel:
+    """Return the kernel that a name or function and a bandwidth describe."""
+    if not isinstance(kernel, str):
+        return CustomKernel(kernel)
+    family = FAMILIES[kernel]
+    if bandwidth == "paper":
+        n_columns = points.shape[1]
+        # γ = 1/d in exp(-γ‖x - y‖²), and in exp(-γ‖x - y‖₁).
+        return family(float(np.sqrt(n_columns / 2) if kernel == "gaussian" else n_columns))
+    if isinstance(bandwidth, Real):
+        return family(float(bandwidth))
+    return family(median_distance(kernel, points, random))
+
+
+def median_distance(kernel: str, points: FloatArray, random: np.random.RandomState) -> float:
+    """Return the median distance between 1,000 of the points in the kernel's metric, never zero."""
+    few = points[random.permutation(len(points))[:1000]]
+    power = 1 if kernel == "laplace" else 2
+    distances = pdist(few, "minkowski", p=power) if len(few) > 1 else np.ones(1)
+    return float(np.median(distances)) or float(distances.max()) or 1.0
+
 
 MOST_ROWS_EXACT = 20_000
 """The largest sample for which method="auto" is exact."""
@@ -31,7 +142,7 @@ LEAST_REGULAR = 1e-4
 eigenvalue is some thousands, of which 6e-8 is rounding."""
 
 
-class KernelMeanMatching(KernelWeighter):
+class KernelMeanMatching(Weighter):
     r"""Weights under which the sample's mean in a kernel's feature space matches the population's.
 
     Huang, Smola, Gretton, Borgwardt and Schölkopf (2006), as the paper states it, with a ridge ρ:
@@ -51,7 +162,14 @@ class KernelMeanMatching(KernelWeighter):
         The kernel's σ. "paper" is :math:`\sqrt{d/2}` for d features, that is
         :math:`\exp(-\lVert x - y \rVert^2 / d)`, and d for the Laplace kernel; "median" the median
         distance between 1,000 distinct sample rows, in the kernel's own metric.
-    <KernelWeighter parameters>
+    scaling : {"standard", "range", None}, default="standard"
+        How numbers are scaled before distances are taken: to mean 0 and variance 1 on the sample,
+        to [0, 1], or not at all. It determines what a bandwidth means: with ``None``, columns in
+        large units dominate the others.
+    precision : {"single", "double"}, default="single"
+        The precision of the population's kernel values; they are added up in double precision in
+        either case. Where sample points are more than 30 bandwidths from the centre, double is
+        used; see ``precision_``.
     kernel : {"gaussian", "laplace"} or callable, default="gaussian"
         A callable takes two matrices of rows and returns the matrix of a positive definite kernel;
         ``bandwidth`` is then not used.
@@ -134,6 +252,10 @@ class KernelMeanMatching(KernelWeighter):
     """
 
     bandwidth: Positive | Literal["paper", "median"] = "paper"
+    scaling: Scaling = "standard"
+    kernel: Literal["gaussian", "laplace"] | Callable[[Any, Any], Any] = "gaussian"
+    bound: Positive = 1000.0
+    precision: Literal["single", "double"] = "single"
     slack: BelowOne = 0.0
     ridge: AtLeastZero = 1e-3
     method: Literal["auto", "exact", "low-rank"] = "auto"
@@ -143,11 +265,17 @@ class KernelMeanMatching(KernelWeighter):
     max_iterations: OneOrMore = 5000
 
     traits = replace(
-        KernelWeighter.traits,
+        Weighter.traits,
         assumes=(
             "selection depends on the columns alone, and the kernel's feature space holds the true "
             "weights"
         ),
+        uncovered_means=(
+            "the share of the population that holds unseen values, or at which the kernel of every "
+            "sample row is below 0.01"
+        ),
+        judged_by="trees",
+        matches_kernel_means=True,
         smoothed_by=("a larger ridge", "a smaller bound"),
         sharpened_by=("a smaller ridge",),
     )
@@ -159,27 +287,48 @@ class KernelMeanMatching(KernelWeighter):
                 f"{self.bound} cannot have a mean of at least {1 - self.slack}. Raise bound to 1 "
                 "or more."
             )
-        points = self._points(sample)
+        points = KernelPoints.from_sample(sample, self.scaling, centred=not callable(self.kernel))
         random = check_random_state(self.random_state)
         kernel = one_kernel(self.kernel, self.bandwidth, points.points, random)
-        low_rank = self._method_for(sample) == "low-rank"
-        return self._ask_sums(points, [kernel], self.n_components, random, at_drawn=low_rank)
+        n_points, n_columns = points.points.shape
+        frequencies = kernel.draw_frequencies(n_columns, N_FREQUENCIES, random)
+        drawn = np.sort(random.permutation(n_points)[: self.n_components])
+        # The error of single precision is 1e-7 of the largest squared norm, in bandwidths.
+        width = getattr(kernel, "bandwidth", np.inf)
+        far = np.sum((points.points / width) ** 2, axis=1).max() > 1e3
+        asked = KernelSums(
+            points.space,
+            kernel,
+            points.points if self._method_for(sample) == "exact" else points.points[drawn],
+            points.centre,
+            frequencies=frequencies,
+            dtype=np.float64 if far or self.precision == "double" else np.float32,
+        )
+        return Question(asked, (points, drawn))
 
     def _method_for(self, sample: Sample) -> str:
         if self.method != "auto":
             return self.method
         return "exact" if len(sample) <= MOST_ROWS_EXACT else "low-rank"
 
-    def _solve(self, sample: Sample, answer: Question[Summaries]) -> FloatArray:
+    def _solve(self, sample: Sample, answer: Question[KernelSums]) -> FloatArray:
         self.method_ = self._method_for(sample)
-        design = answer.learned.points.design(sample)
-        solve = self._solve_exact if self.method_ == "exact" else self._solve_low_rank
+        (points, drawn), sums = answer.learned, answer.summary
+        design = points.design(sample)
         weights = np.zeros(len(design))
         used = np.flatnonzero(design > 0)  # a replicate may leave rows out
-        weights[used] = solve(answer.learned, answer.summary.parts[0], design[used], used)
+        if self.method_ == "exact":
+            weights[used] = self._solve_exact(points, sums, design[used], used)
+        else:
+            weights[used] = self._solve_low_rank(points, drawn, sums, design[used], used)
         if not self.certificate_.converged:
             warn_caller(ConvergenceWarning(self._describe_failure()))
-        return self._finish(sample, answer, weights)
+        self.uncovered_ = sums.uncovered / sums.mass
+        self.bandwidth_ = getattr(sums.kernel, "bandwidth", np.nan)
+        self.precision_ = "single" if sums.dtype == np.float32 else "double"
+        self.space_, self.centre_ = points.space, points.centre
+        self.mmd_before_, self.mmd_after_ = points.distances(design, weights, answer=sums)
+        return points.of_rows(weights, sample)
 
     def _tolerance(self) -> float:
         if self.tolerance is not None:
@@ -196,11 +345,11 @@ class KernelMeanMatching(KernelWeighter):
         )
 
     def _solve_exact(
-        self, learned: Learned, sums: KernelSums, design: FloatArray, used: IntArray
+        self, points: KernelPoints, sums: KernelSums, design: FloatArray, used: IntArray
     ) -> FloatArray:
         matrix = KernelMatrix(
-            learned.kernels[0],
-            learned.points.points[used],
+            sums.kernel,
+            points.points[used],
             ridge=self.ridge / design,
             memory=self.memory,
         )
@@ -216,11 +365,15 @@ class KernelMeanMatching(KernelWeighter):
         return weights
 
     def _solve_low_rank(
-        self, learned: Learned, sums: KernelSums, design: FloatArray, used: IntArray
+        self,
+        points: KernelPoints,
+        drawn: IntArray,
+        sums: KernelSums,
+        design: FloatArray,
+        used: IntArray,
     ) -> FloatArray:
-        points = learned.points.points
-        features = NystromFeatures(learned.kernels[0], points[learned.drawn])
-        matrix = LowRankMatrix(features.transform(points[used]), ridge=self.ridge / design)
+        features = NystromFeatures(sums.kernel, points.points[drawn])
+        matrix = LowRankMatrix(features.transform(points.points[used]), ridge=self.ridge / design)
         target = features.of_sums(sums.sums / sums.mass)
         product = (matrix.features @ target.astype(np.float32)).astype(np.float64)
         linear = float(design.sum()) * product
@@ -231,9 +384,9 @@ class KernelMeanMatching(KernelWeighter):
         )
         mean = weights @ matrix.features / weights.sum()
         within = float(np.sum((mean - target) ** 2))
-        on_all = np.zeros(len(points))
+        on_all = np.zeros(len(points.points))
         on_all[used] = weights
-        (distance,) = learned.points.distances(on_all, answer=sums)
+        (distance,) = points.distances(on_all, answer=sums)
         outside = distance**2 - within
         self.mmd_outside_ = float(np.sqrt(max(outside, 0.0)))
         return weights
@@ -247,5 +400,10 @@ class KernelMeanMatching(KernelWeighter):
             f"{certificate.objective:.6g}. Raise max_iterations, tolerance or ridge."
         )
 
-    def _asked_at(self) -> str:
-        return "sample row" if self.method_ == "exact" else "landmark"
+    def _describe_uncovered(self) -> str:
+        place = "sample row" if self.method_ == "exact" else "landmark"
+        return (
+            f"{self.uncovered_:.1%} of the population holds unseen values, or is too far from "
+            f"every {place} for the kernel; the remaining distance (MMD) is {self.mmd_after_:.3g}, "
+            f"before weighting {self.mmd_before_:.3g}. No weights make the sample represent it."
+        )

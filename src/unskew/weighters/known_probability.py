@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.typing import FloatArray
@@ -18,10 +18,6 @@ from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import KnownWeights, Linearisation
 from unskew.weighters.parameters import Numbers, OnUncovered
-
-
-def _can_weigh_new_rows(weighter: KnownProbability) -> bool:
-    return isinstance(weighter.probability, str) or callable(weighter.probability)
 
 
 class KnownProbability(InductiveWeighter):
@@ -73,10 +69,9 @@ class KnownProbability(InductiveWeighter):
         ),
     )
 
-    @available_if(_can_weigh_new_rows)
-    def weigh(self, X: Any, *, name: str = "weight") -> Any:
-        """Return the weights of new rows; see :meth:`InductiveWeighter.weigh`."""
-        return super().weigh(X, name=name)
+    @property
+    def _can_weigh(self) -> bool:
+        return isinstance(self.probability, str) or callable(self.probability)
 
     def _question(self, sample: Sample, about: About) -> None:  # noqa: ARG002
         return None
@@ -98,7 +93,7 @@ class KnownProbability(InductiveWeighter):
                     f"probability='{self.probability}' is not a column of X."
                     f"{which_there_are(self.probability, table.column_names)}"
                 )
-            return _ProbabilityRule(self.probability)(table)
+            return _inverse_column(table, self.probability)
         if callable(self.probability):
             form, table = getattr(self, "form_", None), sample.all_rows.table
             rows = form.of(table, given=sample.given) if form else sample.form.of(table)
@@ -115,7 +110,7 @@ class KnownProbability(InductiveWeighter):
                 "probability is a function of X, which cannot be called on rows that are not in "
                 "memory. Put the probability into a column of X and give its name."
             )
-        return _ProbabilityRule(self.probability)
+        return partial(_inverse_column, column=self.probability)
 
     def _rule_columns(self) -> Sequence[str]:
         return [str(self.probability)]
@@ -124,13 +119,8 @@ class KnownProbability(InductiveWeighter):
         return [self.probability] if isinstance(self.probability, str) else []
 
 
-class _ProbabilityRule(NamedTuple):
-    """The weight of a row is the inverse of a column."""
-
-    column: str
-
-    def __call__(self, batch: Any) -> FloatArray:
-        return _inverse(batch.column(self.column), len(batch), f"Column '{self.column}'")
+def _inverse_column(batch: Any, column: str) -> FloatArray:
+    return _inverse(batch.column(column), len(batch), f"Column '{column}'")
 
 
 def _inverse(given: Any, n_rows: int, name: str) -> FloatArray:

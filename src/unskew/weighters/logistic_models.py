@@ -1,9 +1,10 @@
 r"""The logistic model of selection on the columns' features, and how its weights follow the rows.
 
-The model (:mod:`unskew.numerics.ratio_loss`) has the density ratio :math:`k (1 + e^{-g(x)})`
-with :math:`g = \varphi^\top \beta`, one β for each fold. Its penalty and k are chosen by the
-held-out loss. A row moves the β of the models that it trains by :math:`-H^{-1}` times its share of
-the estimating equations, and these move the weights of all rows.
+The features are numbers with hinges, levels and missing flags. The model
+(:mod:`unskew.numerics.ratio_loss`) has the density ratio :math:`k (1 + e^{-g(x)})` with
+:math:`g = \varphi^\top \beta`, one β for each fold. Its penalty and k are chosen by the held-out
+loss. A row moves the β of the models that it trains by :math:`-H^{-1}` times its share of the
+estimating equations, and these move the weights of all rows.
 """
 
 from __future__ import annotations
@@ -84,14 +85,36 @@ class LogisticModels(RatioModels):
             self.rate, self.mixture = "odds", rows.marked
         else:
             self.mixture = rows.n_sample / len(rows.values)
-        fits = _LogisticFits(self, rows, features)
+        fits = FoldFits(rows, features, self.mixture)
         start = None
         with one_blas_thread():  # products are small, or shared among threads of our own
             if "cv" in (self.penalty, self.rate):
-                start = _LogisticFits(self, rows, features, SEARCH_ROWS).choose()
+                start = self._choose(FoldFits(rows, features, self.mixture, most=SEARCH_ROWS))
             self.coefficients, log_ratio = fits.fit(self.penalty, self.rate, start)
-            self.curvatures, self.training_shares = fits.describe(self.coefficients)
+            self._describe(rows, fits)
         return log_ratio
+
+    def _choose(self, fits: FoldFits) -> list[FloatArray]:
+        """Set the penalty, then the rate, by the held-out loss; return the coefficients."""
+        first = self.rate if self.rate != "cv" else 0.5
+        if self.penalty == "cv":
+            self.penalty = fits.best([(penalty, first) for penalty in PENALTIES])[0]
+        if self.rate == "cv":
+            own = float(np.clip(self.sampling_rate, 1e-3, 0.95))
+            rates = sorted({*RATES, own})  # neighbours start from one another's coefficients
+            self.rate = fits.best([(self.penalty, rate) for rate in rates])[1]
+        return fits.fit(self.penalty, self.rate)[0]
+
+    def _describe(self, rows: TwoSamples, fits: FoldFits) -> None:
+        """Set the Hessian of each fold, and the population's share that trains its model."""
+        self.curvatures, self.training_shares = [], []
+        for number, beta in enumerate(self.coefficients):
+            problem = fits.problem(number, self.rate == "odds")
+            self.curvatures.append(problem.curvature(beta, float(self.penalty)))
+            train = rows.outside(number)
+            others = train[train >= rows.n_sample] - rows.n_sample
+            share = float(rows.shares.population[others].sum())
+            self.training_shares.append((1.0 - rows.uncovered) * share)
 
     def encode(self, codes: FloatArray, table: pa.Table) -> FloatArray:  # noqa: ARG002
         """Return the features of rows."""
@@ -99,47 +122,51 @@ class LogisticModels(RatioModels):
 
     def predict(self, number: int, encoded: FloatArray) -> FloatArray:
         """Return the logarithm of the ratio."""
-        return self.of_scores(encoded @ self.coefficients[number], self.rate)
-
-    def of_scores(self, scores: FloatArray, rate: Any) -> FloatArray:
-        """Return the logarithm of the ratio at which the model has these scores."""
-        if rate == "odds":
-            return float(np.log(self.mixture / (1 - self.mixture))) - scores
-        return log_ratio_of(scores, rate)
+        scores = encoded @ self.coefficients[number]
+        return log_ratio_at(scores, self.rate, self.mixture)
 
 
-class _LogisticFits:
-    """Fits of the logistic model on all folds, for a penalty and a rate.
+def log_ratio_at(scores: FloatArray, rate: Any, mixture: float) -> FloatArray:
+    """Return the logarithm of the ratio at which a model of this rate has these scores."""
+    if rate == "odds":
+        return float(np.log(mixture / (1 - mixture))) - scores
+    return log_ratio_of(scores, rate)
 
-    With ``most``, on at most so many rows of either side, drawn at random.
+
+class FoldFits:
+    """Fits of a logistic model outside of each fold.
+
+    Parameters
+    ----------
+    rows : TwoSamples
+    features : ndarray of shape (n_rows, n_features)
+    mixture : float
+        The share of the sample where "odds" separate it from the population.
+    n_free : int
+        The first features, which have no penalty.
+    most : int, optional
+        Fits are on at most so many rows of either side, drawn at random.
     """
 
     def __init__(
-        self, model: LogisticModels, rows: TwoSamples, features: FloatArray, most: int | None = None
+        self,
+        rows: TwoSamples,
+        features: FloatArray,
+        mixture: float,
+        *,
+        n_free: int = 1,
+        most: int | None = None,
     ) -> None:
-        self.model, self.rows, self.features = model, rows, features
-        self.kept = np.arange(len(features))
-        if most is not None:
-            random = np.random.RandomState(0)
-            sides = (np.flatnonzero(rows.is_sample), np.flatnonzero(~rows.is_sample))
-            drawn = [np.sort(random.permutation(side)[:most]) for side in sides]
-            self.kept = np.concatenate(drawn)
+        self.rows, self.features, self.mixture, self.n_free = rows, features, mixture, n_free
+        random = np.random.RandomState(0)
+        sides = (np.flatnonzero(rows.is_sample), np.flatnonzero(~rows.is_sample))
+        drawn = [side if most is None else random.permutation(side)[:most] for side in sides]
+        self.kept = np.sort(np.concatenate(drawn))
         self._kept_features = features if len(self.kept) == len(features) else features[self.kept]
         self._problems: dict[tuple[int, bool], LogisticProblem] = {}
 
-    def choose(self) -> list[FloatArray]:
-        """Set the model's penalty, then its rate, by the held-out loss; return coefficients."""
-        model = self.model
-        first = model.rate if model.rate != "cv" else 0.5
-        if model.penalty == "cv":
-            model.penalty = self._best([(penalty, first) for penalty in PENALTIES])[0]
-        if model.rate == "cv":
-            own = float(np.clip(model.sampling_rate, 1e-3, 0.95))
-            rates = sorted({*RATES, own})  # neighbours start from one another's coefficients
-            model.rate = self._best([(model.penalty, rate) for rate in rates])[1]
-        return self.fit(model.penalty, model.rate)[0]
-
-    def _best(self, pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+    def best(self, pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Return the penalty and the rate with the least held-out loss."""
         losses, start = [], None
         counted = _only(np.concatenate(self.rows.shares), self.kept)
         shares = self.rows.split(counted).map(lambda side: side / side.sum())
@@ -160,8 +187,8 @@ class _LogisticFits:
             tol = 1e-11
 
         def solve(number: int) -> FloatArray:
-            problem = self._problem(number, rate == "odds")
-            share = self.model.mixture if rate == "odds" else rate
+            problem = self.problem(number, rate == "odds")
+            share = self.mixture if rate == "odds" else rate
             first = None if start is None else start[number]
             beta, certificate = problem.solve(share, penalty, first, tol)
             if first is not None and not certificate.converged:  # too far from that start
@@ -173,22 +200,10 @@ class _LogisticFits:
         log_ratio = np.zeros(len(self.features))
         for number, beta in enumerate(coefficients):
             inside = self.kept[self.rows.fold[self.kept] == number]
-            log_ratio[inside] = self.model.of_scores(self.features[inside] @ beta, rate)
+            log_ratio[inside] = log_ratio_at(self.features[inside] @ beta, rate, self.mixture)
         return coefficients, log_ratio
 
-    def describe(self, coefficients: list[FloatArray]) -> tuple[list[FloatArray], list[float]]:
-        """Return the Hessian of each fold, and the population's share that trains its model."""
-        curvatures, trained = [], []
-        covered = 1.0 - self.rows.uncovered
-        for number, beta in enumerate(coefficients):
-            problem = self._problem(number, self.model.rate == "odds")
-            curvatures.append(problem.curvature(beta, float(self.model.penalty)))
-            rows = self.rows.outside(number)
-            others = rows[rows >= self.rows.n_sample] - self.rows.n_sample
-            trained.append(covered * float(self.rows.shares.population[others].sum()))
-        return curvatures, trained
-
-    def _problem(self, number: int, pooled: bool) -> LogisticProblem:
+    def problem(self, number: int, pooled: bool) -> LogisticProblem:
         """Return the problem outside of a fold; pooled, its population is that of both sides."""
         if (number, pooled) not in self._problems:
             train = np.intersect1d(self.kept, self.rows.outside(number), assume_unique=True)
@@ -197,12 +212,14 @@ class _LogisticFits:
                 for side in (train[train < self.rows.n_sample], train[train >= self.rows.n_sample])
             )
             if pooled:
-                mixture = self.model.mixture
-                other = mixture * own + (1 - mixture) * other
+                other = self.mixture * own + (1 - self.mixture) * other
             # A share of zero costs less than a copy of the other rows, for each fold.
-            means = own[self.kept] @ self._kept_features
-            problem = LogisticProblem(self._kept_features, other[self.kept], means)
-            self._problems[number, pooled] = problem
+            self._problems[number, pooled] = LogisticProblem(
+                self._kept_features,
+                other[self.kept],
+                own[self.kept] @ self._kept_features,
+                n_free=self.n_free,
+            )
         return self._problems[number, pooled]
 
 

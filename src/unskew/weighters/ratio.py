@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,9 +32,8 @@ from unskew.population.summaries import About, Question, Summaries, Summary, Tot
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Sample
 from unskew.weighters.inductive import InductiveWeighter
-from unskew.weighters.level_models import LevelModels, LevelTilt
 from unskew.weighters.parameters import TwoOrMore
-from unskew.weighters.ratio_models import RatioModels
+from unskew.weighters.ratio_models import LevelModels, LevelTilt, RatioModels
 from unskew.weighters.selection_features import width_of_models
 from unskew.weighters.two_samples import TwoSamples, hash_values, rows_within
 
@@ -65,6 +64,9 @@ class RatioWeighter(InductiveWeighter):
 
     population_rows: TwoOrMore | Literal["auto"] | None = "auto"
 
+    _needs_rate: ClassVar[bool] = True
+    """Whether models need to know how large the sample is beside the population."""
+
     traits = replace(
         InductiveWeighter.traits,
         uncovered_means="the share of the population with values that no sample row has",
@@ -80,19 +82,11 @@ class RatioWeighter(InductiveWeighter):
             )
         self._check_parameters()
         rows = self._learned_from(sample)[1]
-        asked = [Reservoir(rows), *self._further(sample, about)]
-        return Question(Summaries(asked), self._learn(sample, about))
+        asked: list[Summary] = [TotalWeight()] if self._needs_rate else []
+        return Question(Summaries([Reservoir(rows), *asked]), about)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that do not fit together, before the pass."""
-
-    def _learn(self, sample: Sample, about: About) -> Any:  # noqa: ARG002
-        """Return what travels with the question."""
-        return about
-
-    def _further(self, sample: Sample, about: About) -> list[Summary]:  # noqa: ARG002
-        """Return what is asked of the population beside its rows."""
-        return [TotalWeight()]
 
     def _learned_from(self, sample: Sample) -> tuple[int, int]:
         """Return how many rows of sample and population train the models, at most."""
@@ -133,7 +127,7 @@ class RatioWeighter(InductiveWeighter):
         """Return one ratio for each row, out of those of the models."""
 
     @property
-    def _is_cross_fitted(self) -> bool:
+    def is_cross_fitted(self) -> bool:
         return self.folds_.n_folds > 1
 
     def _log_ratios(self, codes: FloatArray, table: Any) -> FloatArray:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from unskew._compat import validate_parameters
 from unskew.errors import ParameterError
@@ -19,10 +18,6 @@ from unskew.rows.sample import Sample
 from unskew.weighters.base import Weighter
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.parameters import AtLeastOne, AtLeastZero
-
-
-def _can_weigh(tempered: Any) -> bool:
-    return isinstance(tempered.weighter, InductiveWeighter) and hasattr(tempered.weighter, "weigh")
 
 
 class Tempered(InductiveWeighter):
@@ -111,13 +106,9 @@ class Tempered(InductiveWeighter):
     def _weigh(self, sample: Sample) -> FloatArray:
         return np.minimum(self._powers(self.weighter_._weigh(sample)), self.cap_)
 
-    @available_if(_can_weigh)
-    def weigh(self, X: Any, *, name: str = "weight") -> Any:
-        """Return the weights of new rows; see :meth:`unskew.TreeWeights.weigh`.
-
-        Only where the other weighter can weigh new rows.
-        """
-        return super().weigh(X, name=name)
+    @property
+    def _can_weigh(self) -> bool:
+        return isinstance(self.weighter, InductiveWeighter) and hasattr(self.weighter, "weigh")
 
     def _own_column_names(self) -> list[str]:
         return self.weighter._own_column_names()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from unskew.errors import InputError, ParameterError
 from unskew.numerics.cell_routing import TreeRouting
 from unskew.numerics.joint_region import choose_granularity, estimation_bound, expected_noise
-from unskew.numerics.typing import FloatArray, IntArray
+from unskew.numerics.typing import IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.population.progress import tell
 from unskew.rows.sample import Sample
@@ -193,8 +193,9 @@ class TreeWeights(CellWeighter):
                 f"A {task} tree could not be grown on these labels: {error}"
             ) from error
         encoder = sample.codes.in_precision(np.float32)
-        partition = _TreePartition(tree)
-        return Cells(sample, encoder, partition, values, self.empty, counted=counted, learned=tree)
+        # Our own routing finds the leaves that scikit-learn finds, also where that is missing.
+        leaves = TreeRouting.from_tree(tree.tree_)
+        return Cells(sample, encoder, leaves, values, self.empty, counted=counted, learned=tree)
 
     def _halves(self, sample: Sample, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Return the rows to grow the tree on and the rows to count."""
@@ -225,22 +226,3 @@ def _task_of(labels: Any) -> str:
     kind = labels.dtype.kind
     is_quantity = kind == "f" or (kind in "iu" and len(np.unique(labels)) > MAX_CLASSES)
     return "regression" if is_quantity else "classification"
-
-
-class _TreePartition:
-    """The leaves of a fitted tree; a cell is the number of a node."""
-
-    def __init__(self, tree: Any) -> None:
-        self._tree = tree.tree_
-        self.n_cells = int(self._tree.node_count)
-
-    def cells(self, values: FloatArray) -> IntArray:
-        if values.shape[1] != self._tree.n_features:  # scikit-learn would read beyond the rows
-            raise InputError(
-                f"The tree is for {self._tree.n_features} columns; got {values.shape[1]}."
-            )
-        return TreeRouting.from_tree(self._tree).cells(values)
-
-    def __reduce__(self) -> Any:
-        # What travels needs no scikit-learn at its destination, and finds the same leaves.
-        return TreeRouting, astuple(TreeRouting.from_tree(self._tree))
