@@ -25,7 +25,7 @@ class WeighterFacts(SphinxDirective):
 def facts(name: str) -> Iterator[tuple[str, str]]:
     """Yield what the class says: its assumption, what it can do, its names."""
     import unskew
-    from unskew.cli.methods import CLASSES, PRESETS
+    from unskew.cli.methods import METHODS
     from unskew.weighters.inductive import InductiveWeighter
 
     weighter = getattr(unskew, name)
@@ -33,6 +33,5 @@ def facts(name: str) -> Iterator[tuple[str, str]]:
     yield "It assumes that", weighter.traits.assumes
     yield "`uncovered_` is", weighter.traits.uncovered_means
     yield "It weighs new rows", "yes" if issubclass(weighter, InductiveWeighter) else "no"
-    methods = [f"`--method {method}`" for method, class_ in CLASSES.items() if class_ == name]
-    assert set(PRESETS) <= set(CLASSES)
+    methods = [f"`--method {method}`" for method, (class_, _) in METHODS.items() if class_ == name]
     yield "On the command line", ", ".join(methods) or "not offered"

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import FrameType
 from typing import Any
 
@@ -56,6 +57,60 @@ def _plain_character(character: str, lines: bool) -> str:
         return character if lines else {"\n": "⏎", "\t": " "}[character]
     pairs = character.encode("utf-16-be", "surrogatepass").hex()  # as JSON writes them
     return "".join(f"\\u{pairs[place : place + 4]}" for place in range(0, len(pairs), 4))
+
+
+def which_there_are(name: str, available: Sequence[str]) -> str:
+    """Return the end of a message about a column that does not exist: which one may be meant.
+
+    Examples
+    --------
+    >>> which_there_are("Spend", ["age", "spend"])
+    " Did you mean 'spend'? Its columns are 'age', 'spend'."
+    """
+    alike = most_alike(name, available)
+    question = "" if alike is None else f" Did you mean '{alike}'?"
+    return f"{question} Its columns are {listing(available)}."
+
+
+def names_alike(missing: Sequence[str], available: Sequence[str]) -> str:
+    """Return a sentence about the columns that the other side has under a similar name.
+
+    Examples
+    --------
+    >>> names_alike(["Birth Year"], ["birth_year", "town"])
+    " It has 'birth_year' for 'Birth Year': rename one of them if they are the same."
+    """
+    pairs = [(most_alike(name, available), name) for name in missing]
+    shown = [f"'{alike}' for '{name}'" for alike, name in pairs if alike is not None][:3]
+    if not shown:
+        return ""
+    return f" It has {', '.join(shown)}: rename one of them if they are the same."
+
+
+def most_alike(name: str, available: Sequence[str]) -> str | None:
+    """Return the column whose name is almost this one, if there is one.
+
+    Case, spaces, underscores and hyphens do not count.
+
+    Examples
+    --------
+    >>> most_alike("targte", ["age", "target"]), most_alike("size", ["age", "town"])
+    ('target', None)
+    """
+    known = {_letters(other): other for other in reversed(available)}
+    found = get_close_matches(_letters(name), known, n=1, cutoff=0.75)
+    return known[found[0]] if found else None
+
+
+def _letters(name: str) -> str:
+    letters = re.sub(r"[\s_.-]+", "", unicodedata.normalize("NFKC", name).casefold())
+    return letters or name
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names for a message, at most ten of them."""
+    shown = ", ".join(f"'{name}'" for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 class UnskewError(Exception):

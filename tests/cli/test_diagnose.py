@@ -12,7 +12,6 @@ import pytest
 
 from unskew import __version__
 from unskew.cli import inputs
-from unskew.cli.diagnose import Diagnose
 
 ROLES = ("--target", "spend", "--id", "customer")
 
@@ -65,15 +64,14 @@ def test_a_report_says_which_files_it_is_about_in_every_format(unskew, survey):
 
 
 def test_weights_are_matched_by_id_whatever_their_order(survey, answers):
-    named = Diagnose(sample="answers.csv", target="spend", identifier="customer")
-    rows = inputs.open_sample(named)
     weights = np.arange(1.0, len(answers) + 1)
     written = pd.DataFrame({"customer": answers["customer"], "weight": weights})
     written.sample(frac=1, random_state=0).to_csv("w.csv", index=False)
-    np.testing.assert_array_equal(inputs.read_weights("w.csv", rows), weights)
-    unnamed = Diagnose(sample="answers.csv", target="spend", exclude=["customer"])
-    numbered = inputs.open_sample(unnamed)
+    rows = inputs.read_rows("answers.csv", "customer")
+    identifiers = inputs.row_identifiers(rows, "customer")
+    np.testing.assert_array_equal(inputs.read_weights("w.csv", identifiers), weights)
     pd.DataFrame({"row": range(len(answers)), "weight": weights}).to_parquet("w.parquet")
+    numbered = inputs.row_identifiers(rows, None)
     np.testing.assert_array_equal(inputs.read_weights("w.parquet", numbered), weights)
 
 

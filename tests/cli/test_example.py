@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew.cli.example import _STORIES, Name
+from unskew.cli.example import _STORIES
 
 START = Path(__file__).resolve().parents[2] / "docs" / "start.md"
 ROLES = ("--target", "single_shift", "--id", "id", "--population-weight", "weight")
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("example")
 
 
-@pytest.mark.parametrize("name", Name)
+@pytest.mark.parametrize("name", list(_STORIES))
 def test_an_example_is_written_with_its_licence_and_a_command_that_runs(name, folder, unskew):
     result = unskew("example", name, folder / name)
     assert result.code == 0
@@ -29,16 +29,16 @@ def test_an_example_is_written_with_its_licence_and_a_command_that_runs(name, fo
         path.name.removesuffix(".gz") for path in (files("unskew") / "examples" / name).iterdir()
     }
     assert {path.name for path in (folder / name).iterdir()} == held
-    assert name != Name.VACANCIES or "LICENSE.txt" in held
+    assert name != "vacancies" or "LICENSE.txt" in held
     command = result.out.partition("Try: unskew ")[2].split()
     assert command == _STORIES[name][1].format(folder / name).split()[1:]
     estimated = unskew(*command)
     assert estimated.code == 0, estimated.err
-    assert name != Name.VACANCIES or "70.4 %" in estimated.out  # as nonprobsvy prints it
+    assert name != "vacancies" or "70.4 %" in estimated.out  # as nonprobsvy prints it
 
 
 @pytest.mark.skipif(not START.exists(), reason="runs in the repository only")
-@pytest.mark.parametrize("name", Name)
+@pytest.mark.parametrize("name", list(_STORIES))
 def test_the_tutorial_has_the_command_that_is_printed(name):
     shown = " ".join(START.read_text(encoding="utf-8").replace("\\\n", " ").split())
     assert f"unskew example {name}" in shown

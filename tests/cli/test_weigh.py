@@ -27,7 +27,7 @@ from unskew import (
     TreeWeights,
     load_weighter,
 )
-from unskew.cli.methods import Method
+from unskew.cli.methods import METHODS
 
 FEATURES = ["age", "income", "town"]
 
@@ -89,7 +89,7 @@ def steep(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("method", list(Method))
+@pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_method_is_its_class_with_its_defaults_to_the_last_bit(unskew, steep, method):
     settings = ["--set", "bounds=(0.1, 50)"] if method == "logit" else []
@@ -304,7 +304,7 @@ def test_too_little_overlap_is_refused_with_code_3(unskew, survey, people):
     share = (people["town"] == "Kiel").mean()  # other rows may be uncovered too
     result = unskew(*arguments)
     assert result.code == 3
-    assert "of the population is not covered by the sample (town = Rome: 33" in result.err
+    assert "of the population is not covered by the sample: town = Rome: 33" in result.err
     assert "--allow-uncovered 0.33" in result.err
     assert "Traceback" not in result.err
     assert names(survey) == ["answers.csv", "people.parquet"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from unskew import diagnose
-from unskew.cli import reports
+from unskew.cli import outputs
 from unskew.diagnostics import shift_tests
 from unskew.diagnostics.diagnosis import Comparison, TwoSampleTest
 
@@ -48,7 +48,7 @@ def test_verdict_page_and_command_line_go_through_the_list(data):
     assert found.bias_left
     sentence = "the range is "
     assert sentence in str(found.verdict)
-    assert sentence in "\n".join(reports.format_diagnosis(found))
+    assert sentence in "\n".join(outputs.format_diagnosis(found))
     page = found.to_markdown()
     assert "| Range |" in page  # a figure
     assert "ratio of the largest norms" in page  # its method

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from unskew import HistogramWeights, TreeWeights, diagnose
-from unskew.cli.phrases import OPTIONS
+from unskew.cli.methods import step_in_options
 from unskew.errors import OverlapError
 from unskew.weighters.next_step import NextStep
 
@@ -89,5 +89,5 @@ def test_too_many_buckets(two_causes):
 )  # fmt: skip
 def test_words(step, python, options):
     assert str(step) == python
-    assert step.say(OPTIONS) == options
+    assert step_in_options(step) == options
     assert step.sentence().startswith(python[0].upper() + python[1:4])

@@ -8,7 +8,7 @@ import pytest
 from tests.report.examples import HOSTILE
 
 from unskew import diagnose
-from unskew.cli.reports import format_diagnosis
+from unskew.cli.outputs import format_diagnosis
 from unskew.report.sections import build_report
 from unskew.report.untrusted import visible
 

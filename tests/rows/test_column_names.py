@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from unskew import HistogramWeights, KnownProbability, Population, TreeWeights
-from unskew.errors import InputError, ParameterError
-from unskew.rows.column_names import most_alike
+from unskew.errors import InputError, ParameterError, most_alike
 
 SAMPLE = pd.DataFrame({"age": [1.0, 2.0, 3.0, 9.0], "Home Town": ["a", "b", "a", "b"]})
 MEANT = "Did you mean 'Home Town'?"

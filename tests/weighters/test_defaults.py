@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from unskew import AutoWeights, CalibrationWeights, Margins, Reweighted
-from unskew.cli.methods import Method, make_weighter
+from unskew.cli.methods import make_weighter
 from unskew.weighters.auto import DEFAULTS, default_weighter
 
 PAGE = Path(__file__).parents[2] / "docs/which-method.md"
@@ -35,8 +35,10 @@ def test_the_parameters_that_the_docs_print_are_those_of_the_classes():
 
 
 def test_the_shells_defaults_are_the_tables():
-    for method, use in zip((Method.AUTO, Method.RAKE), DEFAULTS["weigh"], strict=False):
+    for method, use in zip(("auto", "rake"), DEFAULTS["weigh"], strict=False):
         assert repr(make_weighter(method, [])) == repr(use)
+    for use in DEFAULTS["estimate"][:2]:
+        assert repr(make_weighter("rake", [], columns="shared")) == repr(use)
 
 
 def test_a_learner_takes_the_tables():

@@ -18,15 +18,11 @@ from typing import NoReturn
 import typer
 
 from unskew import __version__
-from unskew.cli.apply import Apply
-from unskew.cli.arguments import Command, register
-from unskew.cli.demo import Demo
-from unskew.cli.diagnose import Diagnose, with_limits
-from unskew.cli.estimate import EstimateCommand
-from unskew.cli.example import Example
+from unskew.cli import apply, demo, diagnose, estimate, example, reproduce, weigh
+from unskew.cli.diagnose import with_limits
+from unskew.cli.methods import in_options
+from unskew.cli.options import register
 from unskew.cli.outputs import plain_streams
-from unskew.cli.reproduce import Reproduce
-from unskew.cli.weigh import Weigh
 from unskew.errors import OverlapError, UnskewError, plain
 
 __all__ = ["app", "main"]
@@ -59,12 +55,8 @@ def _options(
     pass
 
 
-_COMMANDS: tuple[type[Command], ...] = (
-    *(Weigh, EstimateCommand, Apply, Diagnose),
-    *(Demo, Example, Reproduce),
-)
-for command in _COMMANDS:
-    register(app, command)
+for module in (weigh, estimate, apply, diagnose, demo, example, reproduce):
+    register(app, module.COMMAND)
 
 
 def main() -> None:
@@ -77,8 +69,10 @@ def main() -> None:
                 app(with_limits(sys.argv[1:]), prog_name="unskew")
             finally:
                 print(end="", flush=True)  # a failure is reported below, not by Python at exit
+    except OverlapError as error:
+        _fail(f"Refused: {error}", REFUSED)
     except UnskewError as error:
-        _fail(error, REFUSED if isinstance(error, OverlapError) else BAD_INPUT)
+        _fail(error, BAD_INPUT)
     except BrokenPipeError:  # the reader of our output has stopped reading
         sys.stdout = None
         sys.exit(1)
@@ -90,8 +84,6 @@ def main() -> None:
 
 
 def _fail(message: object, code: int) -> NoReturn:
-    from unskew.cli.phrases import in_options
-
     print(f"unskew: {plain(in_options(str(message)))}", file=sys.stderr)
     sys.exit(code)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unskew.cli import options
-from unskew.cli.arguments import Command
+from unskew.cli.options import OPTIONS, Given, command, option, output
 from unskew.cli.outputs import check_report
 
 if TYPE_CHECKING:
@@ -41,77 +39,60 @@ _LEGEND = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Demo(Command):
+@command(
+    output=output("Where to write the weights of one draw. Default: a new temporary folder."),
+    report=option(
+        Path,
+        "Where to write its report. Default: with the weights.",
+        metavar="FILE",
+        callback=check_report,
+    ),
+    data=option(
+        Path, "Write its sample.csv and population.parquet here, to try them.", metavar="FOLDER"
+    ),
+    draws=option(int, "How many biased samples to draw.", default=30, min=1),
+    random_state=OPTIONS["random_state"],
+    open_report=option(bool, "Open the report in the browser.", "--open"),
+)
+def demo(given: Given) -> None:
     """Correct a biased sample on data inside the package, and show the true error.
 
     Example: unskew demo --draws 10 -o weights.parquet --open
     """
+    from rich.console import Console
+    from rich.markup import escape
 
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Where to write the weights of one draw. Default: a new temporary folder.",
-        ),
-    ] = None
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=check_report,
-            help="Where to write its report. Default: with the weights.",
-        ),
-    ] = None
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Write its sample.csv and population.parquet here, to try them."
-        ),
-    ] = None
-    draws: Annotated[int, typer.Option(min=1, help="How many biased samples to draw.")] = 30
-    seed: options.Seed = 0
-    open_report: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = (
-        False
-    )
+    from unskew.files import whole_files
 
-    def run(self) -> None:
-        """Make the draws, write the files of one, and print what came out."""
-        from rich.console import Console
-        from rich.markup import escape
+    console = Console(highlight=False)
+    outputs = _outputs(given)
+    with whole_files(outputs) as temporaries:  # first, so that a bad path is found at once
+        made = _draws_with_progress(given.draws, given.random_state, console)
+        shown = max(range(len(made)), key=lambda number: made[number].covered)
+        diagnosis = _write(made[shown], temporaries, outputs)
+    _print(made, shown, diagnosis, console)
+    console.print(f"Written for draw {shown + 1}:")
+    for name, path in zip(("weights", "report", "data"), (*outputs[:2], given.data), strict=True):
+        if path is not None:
+            console.print(f"  {name}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
+    if given.open_report:
+        typer.launch(str(outputs[1].resolve()))
 
-        from unskew.files import whole_files
 
-        console = Console(highlight=False)
-        outputs = self._outputs()
-        with whole_files(outputs) as temporaries:  # first, so that a bad path is found at once
-            made = _draws_with_progress(self.draws, self.seed, console)
-            shown = max(range(len(made)), key=lambda number: made[number].covered)
-            diagnosis = _write(made[shown], temporaries, outputs)
-        _print(made, shown, diagnosis, console)
-        console.print(f"Written for draw {shown + 1}:")
-        for name, path in zip(
-            ("weights", "report", "data"), (*outputs[:2], self.data), strict=True
-        ):
-            if path is not None:
-                console.print(f"  {name}: [bold]{escape(str(path))}[/bold]", soft_wrap=True)
-        if self.open_report:
-            typer.launch(str(outputs[1].resolve()))
+def _outputs(given: Given) -> list[Path]:
+    """Return the files for weights, report and, if asked for, sample and population."""
+    from unskew.cli.outputs import check_outputs, check_table
+    from unskew.files import writing
 
-    def _outputs(self) -> list[Path]:
-        """Return the files for weights, report and, if asked for, sample and population."""
-        from unskew.cli.outputs import check_outputs, check_table
-        from unskew.files import writing
-
-        output = _temporary_output() if self.output is None else check_table(self.output)
-        outputs = [output, output.with_suffix(".html") if self.report is None else self.report]
-        if self.data is not None:
-            with writing(self.data):
-                self.data.mkdir(parents=True, exist_ok=True)
-            outputs += [self.data / "sample.csv", self.data / "population.parquet"]
-        check_outputs(outputs, [])
-        return outputs
+    check_table(given.output)
+    output = given.output or _temporary_output()
+    outputs = [output, output.with_suffix(".html") if given.report is None else given.report]
+    if given.data is not None:
+        with writing(given.data):
+            given.data.mkdir(parents=True, exist_ok=True)
+        outputs += [given.data / "sample.csv", given.data / "population.parquet"]
+    check_outputs(outputs, [])
+    return outputs
 
 
 def _print(made: list[Draw], shown: int, diagnosis: Diagnosis, console: Console) -> None:
@@ -197,8 +178,7 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
 
     from unskew import diagnose
     from unskew.cli.demonstration import auto_weights
-    from unskew.cli.outputs import write_table, write_weights
-    from unskew.cli.reports import name_inputs, write_report
+    from unskew.cli.outputs import name_inputs, write_report, write_table, write_weights
 
     features, population = _table(draw.sample), _table(draw.population)
     sample = features.append_column("cost", pa.array(draw.labels))
@@ -209,8 +189,10 @@ def _write(draw: Draw, temporaries: list[Path], paths: list[Path]) -> Diagnosis:
         write_table(sample, temporaries[2], paths[2])
         write_table(population, temporaries[3], paths[3])
         names = [str(path) for path in paths]
-        diagnosis = name_inputs(
-            diagnosis, sample=names[2], population=names[3], target="cost", weights=names[0]
-        )
+        about = Given(sample=names[2], target="cost", weights=names[0])
+        diagnosis = name_inputs(diagnosis, about, names[3])
     write_report(diagnosis, temporaries[1], paths[1])
     return diagnosis
+
+
+COMMAND = demo

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from unskew.cli import options
-from unskew.cli.arguments import SampleArguments
+from unskew.cli.options import OPTIONS, SAMPLE, Given, command, option
 from unskew.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from unskew.results import Diagnosis
 
 BIAS_LEFT = 1
@@ -22,8 +18,19 @@ ANY = "bias"
 """The value of --check without limits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnose(SampleArguments):
+@command(
+    *SAMPLE,
+    weights=option(str, "Weights to evaluate, as unskew weigh writes them.", metavar="FILE"),
+    **{name: OPTIONS[name] for name in ("report", "title", "as_json")},
+    check=option(
+        str,
+        "Exit with code 1 if there is bias or, with --weights, if it is left; with limits "
+        "such as auc=0.55,difference=0.1 only if the AUC or a standardised difference is more.",
+        "--check",
+        metavar="[LIMITS]",
+    ),
+)
+def diagnose(given: Given) -> None:
     r"""Report whether a sample is biased, how much and where, and whether weights correct it.
 
     Prints the verdict in a few lines; the report has charts and every column.
@@ -46,63 +53,36 @@ class Diagnose(SampleArguments):
     unskew diagnose answers.csv customers.parquet --target spend \
       --weights weights.csv --check auc=0.55,difference=0.1 --quiet
     """
+    import unskew
+    from unskew.cli.inputs import file_of_population, open_inputs, read_weights
+    from unskew.cli.outputs import (
+        check_outputs,
+        format_diagnosis,
+        name_inputs,
+        warnings_as_notes,
+        write_report,
+    )
+    from unskew.files import whole_files
 
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Weights to evaluate, as unskew weigh writes them."),
-    ] = None
-    report: options.Report = None
-    title: options.Title = None
-    as_json: options.AsJson = False
-    check: Annotated[
-        str | None,
-        typer.Option(
-            "--check",
-            metavar="[LIMITS]",
-            help="Exit with code 1 if there is bias or, with --weights, if it is left; with limits "
-            "such as auc=0.55,difference=0.1 only if the AUC or a standardised difference is more.",
-        ),
-    ] = None
-
-    def run(self) -> None:
-        """Diagnose the sample, write the report, and print the verdict."""
-        from unskew.cli.outputs import check_outputs
-        from unskew.cli.reports import format_diagnosis
-        from unskew.files import whole_files
-
-        limits = _limits(self.check)
-        outputs = [] if self.report is None else [self.report]
-        inputs = [self.sample, self.file_of_population(), *filter(None, [self.weights])]
-        check_outputs(outputs, inputs)
-        with whole_files(outputs) as temporaries:
-            diagnosis = self._diagnosis(temporaries)
-        if self.as_json:
-            print(diagnosis.to_json(), end="")
-        elif not self.quiet:
-            print("\n".join(format_diagnosis(diagnosis)))
-            for path in outputs:
-                print(f"Written: {path}")
-        if self.check is not None and _beyond(diagnosis, limits):
-            raise typer.Exit(BIAS_LEFT)
-
-    def _diagnosis(self, temporaries: list[Path]) -> Diagnosis:
-        """Return the diagnosis, written to the report if one is asked for."""
-        from unskew import diagnose
-        from unskew.cli.inputs import open_inputs, read_weights
-        from unskew.cli.outputs import warnings_as_notes
-        from unskew.cli.reports import name_inputs, write_report
-
-        with open_inputs(self) as (rows, opened):
-            given = None if self.weights is None else read_weights(self.weights, rows)
-            with warnings_as_notes():
-                diagnosis = diagnose(
-                    rows.features, opened, given, y=rows.labels, sample_weight=rows.design
-                )
-            named = self.named(self.title) | {"weights": self.weights}
-            diagnosis = name_inputs(diagnosis, rows.identifiers, **named)
-            if self.report is not None:
-                write_report(diagnosis, temporaries[0], self.report)
-        return diagnosis
+    limits, known = _limits(given.check), file_of_population(given)
+    outputs = [] if given.report is None else [given.report]
+    check_outputs(outputs, [given.sample, known, *filter(None, [given.weights])])
+    with whole_files(outputs) as temporaries, open_inputs(given) as opened:
+        X, population, identifiers, roles, columns = opened
+        weights = None if given.weights is None else read_weights(given.weights, identifiers)
+        with warnings_as_notes(given):
+            found = unskew.diagnose(X, population, weights, columns=columns, **roles)
+        found = name_inputs(found, given, known, identifiers)
+        for temporary, path in zip(temporaries, outputs, strict=True):
+            write_report(found, temporary, path)
+    if given.as_json:
+        print(found.to_json(), end="")
+    elif not given.quiet:
+        print("\n".join(format_diagnosis(found)))
+        for path in outputs:
+            print(f"Written: {path}")
+    if given.check is not None and _beyond(found, limits):
+        raise typer.Exit(BIAS_LEFT)
 
 
 def with_limits(arguments: Sequence[str]) -> list[str]:
@@ -145,3 +125,6 @@ def _beyond(diagnosis: Diagnosis, limits: dict[str, float]) -> bool:
             found["difference"], abs((line.after if weighted else line.before) or 0.0)
         )
     return any(found[name] > limit for name, limit in limits.items())
+
+
+COMMAND = diagnose

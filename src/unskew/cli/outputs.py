@@ -1,16 +1,23 @@
-"""What a command writes: tables, and notes on standard error."""
+"""What a command writes and prints: tables, reports, a diagnosis in lines, notes on standard error.
+
+A file is written under a temporary name and appears when it is whole. Whatever is printed comes
+from data that anybody may have written: no text of it can make a terminal do anything.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from unskew.cli.methods import excluding, in_options, step_in_options
 from unskew.errors import ColumnWarning, ParameterError, plain
 
 if TYPE_CHECKING:
@@ -18,16 +25,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unskew.paper.results import TextTable
+    from unskew.results import Diagnosis, OverlapRule
 
 
 _CSV = (".csv", ".csv.gz")
 _TABLES = (".parquet", ".pq", *_CSV)
 REPORTS = (".html", ".htm", ".md", ".json")
+_MOST = 5
+"""How many columns and regions are shown; the report has them all."""
+_CLASSES = 20
+"""How many classes are shown."""
+_WIDEST = 120
+"""How many characters of a region's description are shown."""
 
 
-def check_table(path: Path) -> Path:
+def check_table(path: Path | None) -> Path | None:
     """Refuse a name whose ending is not that of a table."""
-    if not path.name.lower().endswith(_TABLES):
+    if path is not None and not path.name.lower().endswith(_TABLES):
         raise ParameterError(
             f"The output '{path}' must end in one of {', '.join(_TABLES)}, which selects the "
             "format."
@@ -121,8 +135,6 @@ def print_table(table: TextTable, console: Console) -> None:
 
 def print_note(text: str) -> None:
     """Print a remark that is not an error."""
-    from unskew.cli.phrases import in_options
-
     print(f"unskew: note: {plain(in_options(text))}", file=sys.stderr, flush=True)
 
 
@@ -170,14 +182,131 @@ def plain_streams() -> Iterator[None]:
 
 
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
-    """Print the warnings of a block that succeeds as notes, each once.
-
-    Of columns that hardly describe a row, the inputs have reported already, in terms of options.
-    """
+def warnings_as_notes(given: Any) -> Iterator[None]:
+    """Print the warnings of a block as notes, each once; if it fails, only those of columns."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ColumnWarning)
-        yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        print_note(message)
+        try:
+            yield
+        except Exception:
+            caught[:] = [one for one in caught if issubclass(one.category, ColumnWarning)]
+            raise
+        finally:
+            for message in {str(one.message): one.message for one in caught}.values():
+                print_warning(message, given)
+
+
+def print_warning(warning: Warning | str, given: Any) -> None:
+    """Print a warning of the library; of columns that hardly describe a row, name the options."""
+    text, columns = in_options(str(warning)), getattr(warning, "columns", [])
+    advice = f"leave {'it' if len(columns) == 1 else 'them'} out with {excluding(columns)}"
+    if "looks like an identifier" in text and given.identifier is None:
+        advice += f", or name the identifier with --id {shlex.quote(columns[0])}"
+    print_note(text.replace("choose the columns to weigh by with --columns …", advice))
+
+
+def write_report(diagnosis: Diagnosis, temporary: Path, path: Path) -> None:
+    """Write the report to a temporary file that will become ``path``; its ending is the format."""
+    from unskew.files import writing
+
+    formats = {".md": diagnosis.to_markdown, ".json": diagnosis.to_json}
+    text = formats.get(path.suffix.lower(), diagnosis.to_html)()
+    with writing(path):
+        temporary.write_text(text, encoding="utf-8")
+
+
+def name_inputs(
+    diagnosis: Diagnosis, given: Any, population: str, identifiers: pa.Table | None = None
+) -> Diagnosis:
+    """Return the diagnosis with the files and the target that it is about, and rows by name."""
+    names = ("title", "sample", "target", "identifier", "weights")
+    named: dict[str, Any] = {name: getattr(given, name, None) for name in names}
+    named["population"] = population
+    if named["sample"] == "-":
+        named["sample"] = "standard input"
+    weights = diagnosis.weights
+    if identifiers is not None and weights is not None:
+        values = identifiers.column(0)
+        heaviest = (replace(row, row=values[row.row].as_py()) for row in weights.heaviest)
+        weights = replace(weights, heaviest=tuple(heaviest))
+    provenance = replace(diagnosis.provenance, **named)
+    return replace(diagnosis, provenance=provenance, weights=weights)
+
+
+def format_diagnosis(diagnosis: Diagnosis) -> list[str]:
+    """Return the diagnosis in a few lines."""
+    lines, more = diagnosis.largest_lines(_MOST)
+    limit = diagnosis.thresholds.largest_difference
+    headline, *step = format_verdict(diagnosis)
+    return [
+        headline,
+        *(f"  {text}" for text in diagnosis.verdict.sentences),
+        *step,
+        "Most biased columns (standardised mean difference):",
+        *(f"  {_format_line(feature, line)}" for feature, line in lines),
+        *([f"  … and {more:,} more columns or categories outside ± {limit:.2g}"] if more else []),
+        *format_regions(diagnosis.overlap.rules if diagnosis.overlap else ()),
+    ]
+
+
+def format_verdict(diagnosis: Diagnosis) -> list[str]:
+    """Return the verdict in a sentence and, where it is not good, the next step."""
+    verdict = diagnosis.verdict
+    if verdict.next_step is None:
+        return [verdict.headline]
+    return [verdict.headline, f"Next step: {step_in_options(verdict.next_step)}"]
+
+
+def format_effective_size(weights: Any) -> str:
+    """Return a line with the effective sample size of some weights."""
+    from unskew import effective_sample_size
+
+    effective = effective_sample_size(weights)
+    return f"Effective sample size: {effective:,.1f} ({effective / len(weights):.0%} of the rows)."
+
+
+def format_classes(weighter: Any) -> list[str]:
+    """Return the shares of the classes in sample and population, in a few lines."""
+    rows = zip(
+        weighter.classes_,
+        weighter.sample_shares_,
+        weighter.population_shares_,
+        weighter.class_weights_,
+        strict=True,
+    )
+    lines = [
+        f"  {label}: {share:.1%} of the sample, {wanted:.1%} of the population: weight {weight:.3g}"
+        for label, share, wanted, weight in rows
+    ]
+    more = [f"  … and {len(lines) - _CLASSES} more"] if len(lines) > _CLASSES else []
+    return ["Classes:", *lines[:_CLASSES], *more, str(weighter.shift_test_)]
+
+
+def format_rule(rule: OverlapRule) -> str:
+    """Return a region in a line; long values, as of free text, are cut."""
+    text = rule.text if len(rule.text) <= _WIDEST else f"{rule.text[: _WIDEST - 1]}…"
+    return str(replace(rule, text=text))
+
+
+def format_regions(rules: Sequence[OverlapRule]) -> list[str]:
+    """Return the regions that the sample does not cover, in a few lines."""
+    if not rules:
+        return []
+    more = [f"  … and {len(rules) - _MOST} more"] if len(rules) > _MOST else []
+    return [
+        "Regions not covered by the sample:",
+        *(f"  {format_rule(rule)}" for rule in rules[:_MOST]),
+        *more,
+    ]
+
+
+def _format_line(feature: Any, line: Any) -> str:
+    name = feature.name if line.category is None else f"{feature.name} = {line.category}"
+    before = _format_number(line.before)
+    if feature.after is None:
+        return f"{name}: {before}"
+    return f"{name}: {before}, with the weights {_format_number(line.after)}"
+
+
+def _format_number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:+.2f}"

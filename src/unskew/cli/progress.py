@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,13 +23,8 @@ NAMED_AFTER = 2.0
 """Seconds after which work that has been begun is named there."""
 
 
-class Show(Protocol):
-    """Shows how much of the work is done."""
-
-    def __call__(
-        self, share: float | None, done: str, seconds_left: float | None = None, doing: str = ""
-    ) -> None:
-        """Show the share that is done, if it is known, a description of it, and what is done."""
+Show = Callable[..., None]
+"""Shows the share that is done, if it is known, a description of it, and what is done."""
 
 
 @contextmanager
@@ -120,13 +115,9 @@ def progress_shown(
     """Show the progress of what is done in the block; give a callback for a population."""
     from rich.console import Console
 
-    from unskew.population.progress import watching
-
     console = Console(stderr=True, highlight=False)
     with show_progress(description, console, quiet=quiet) as show:
-        callback = population_progress(show)
-        with watching(callback):
-            yield callback
+        yield population_progress(show)
 
 
 def population_progress(show: Show) -> Callable[[Progress], None]:

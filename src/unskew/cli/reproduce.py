@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from unskew.cli import options
-from unskew.cli.arguments import Command
+from unskew.cli.options import OPTIONS, Given, command, option, output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,12 +23,28 @@ _LEGEND = (
 )
 
 
-def _list(help_text: str, default: str = "all") -> Any:
-    return typer.Option(help=f"{help_text}; repeat for more. Default: {default}.")
+def _list(text: str, default: str = "all") -> Any:
+    return option(list[str], f"{text}; repeat for more. Default: {default}.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reproduce(Command):
+@command(
+    data=option(Path, "Folder with the data sets as Parquet. Default: UNSKEW_DATA, else OpenML."),
+    sets=_list("A data set to run"),
+    draws=option(int, "Biased samples of each w to choose one, and to report.", default=10, min=1),
+    jobs=option(int, "Processes; the results stay the same.", default=2, min=1),
+    output=output("Folder for the results and finished draws.", Path("unskew-table-1")),
+    scaling=_list("range or standard", "range"),
+    total=_list("paper, sample or population"),
+    mechanism=_list("logistic, quadratic, threshold or label", "logistic"),
+    reading=option(
+        str,
+        "What the paper leaves open: ours, any-size (w not given the printed size of the "
+        "sample), standard-w, range-w, scaled-by-all, first-rows, range-target or raw-target.",
+        default="ours",
+    ),
+    random_state=OPTIONS["random_state"],
+)
+def reproduce(given: Given) -> None:
     """Repeat the paper's experiment, and show our figures beside the printed ones.
 
     A run can be stopped at any time: run again with the same output folder, it makes only the
@@ -40,83 +52,53 @@ class Reproduce(Command):
 
     Example: unskew reproduce --data DIR --sets housing --sets abalone -o results
     """
+    from rich.console import Console
 
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with the data sets as Parquet. Default: UNSKEW_DATA, else OpenML."
-        ),
-    ] = None
-    sets: Annotated[list[str] | None, _list("A data set to run")] = None
-    draws: Annotated[
-        int, typer.Option(min=1, help="Biased samples of each w to choose one, and to report.")
-    ] = 10
-    jobs: Annotated[int, typer.Option(min=1, help="Processes; the results stay the same.")] = 2
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the results and finished draws.")
-    ] = Path("unskew-table-1")
-    scaling: Annotated[list[str] | None, _list("range or standard", "range")] = None
-    total: Annotated[list[str] | None, _list("paper, sample or population")] = None
-    mechanism: Annotated[
-        list[str] | None, _list("logistic, quadratic, threshold or label", "logistic")
-    ] = None
-    reading: Annotated[
-        str,
-        typer.Option(
-            help="What the paper leaves open: ours, any-size (w not given the printed size of the "
-            "sample), standard-w, range-w, scaled-by-all, first-rows, range-target or raw-target."
-        ),
-    ] = "ours"
-    seed: options.Seed = 0
+    from unskew.cli.progress import show_progress
+    from unskew.paper.results import report_on
+    from unskew.paper.run import run
 
-    def run(self) -> None:
-        """Make the draws that are missing, write the results and print them."""
-        from rich.console import Console
+    console = Console(highlight=False)
+    plan = _plan(given, console)
+    with show_progress("Drawing, weighing, training", console, forecast=True) as show:
 
-        from unskew.cli.progress import show_progress
-        from unskew.paper.results import report_on
-        from unskew.paper.run import run
+        def update(finished: Finished) -> None:
+            draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
+            show(finished.share, f"{draws} ({finished.case.set})")
 
-        console = Console(highlight=False)
-        plan = self._plan(console)
-        with show_progress("Drawing, weighing, training", console, forecast=True) as show:
+        report = report_on(plan, run(plan, given.output, jobs=given.jobs, progress=update))
+    _write(plan, report, given.output)
+    _draw(plan, report, given.output, console)
+    _print(plan, report, given.output, console)
 
-            def update(finished: Finished) -> None:
-                draws = f"{finished.made:,} of {finished.made + finished.missing:,} draws"
-                show(finished.share, f"{draws} ({finished.case.set})")
 
-            report = report_on(plan, run(plan, self.output, jobs=self.jobs, progress=update))
-        _write(plan, report, self.output)
-        _draw(plan, report, self.output, console)
-        _print(plan, report, self.output, console)
+def _plan(given: Given, console: Console) -> Plan:
+    from unskew.errors import ParameterError
+    from unskew.paper.datasets import PAPER_SETS, available_sets, load
+    from unskew.paper.protocol import CHOOSING_DRAWS, READINGS, Plan
 
-    def _plan(self, console: Console) -> Plan:
-        from unskew.errors import ParameterError
-        from unskew.paper.datasets import PAPER_SETS, available_sets, load
-        from unskew.paper.protocol import CHOOSING_DRAWS, READINGS, Plan
-
-        if self.reading not in READINGS:
-            raise ParameterError(
-                f"--reading '{self.reading}' is unknown. Choose from {', '.join(READINGS)}."
-            )
-        lists = {"scalings": self.scaling, "totals": self.total, "mechanisms": self.mechanism}
-        chosen: dict[str, Any] = {
-            name: tuple(dict.fromkeys(given)) for name, given in lists.items() if given
-        }
-        if "paper" not in chosen.get("totals", ("paper",)):
-            raise ParameterError("--total must include paper, by which the direction is chosen.")
-        names = self.sets or available_sets(self.data)
-        loaded = {each.name: each for each in (load(name, self.data) for name in names)}
-        if not self.sets and (absent := [name for name in PAPER_SETS if name not in loaded]):
-            console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
-        return Plan(
-            sets=tuple(loaded.values()),
-            draws=self.draws,
-            choosing_draws=min(CHOOSING_DRAWS, self.draws),
-            reading=READINGS[self.reading],
-            seed=self.seed,
-            **chosen,
+    if given.reading not in READINGS:
+        raise ParameterError(
+            f"--reading '{given.reading}' is unknown. Choose from {', '.join(READINGS)}."
         )
+    lists = {"scalings": given.scaling, "totals": given.total, "mechanisms": given.mechanism}
+    chosen: dict[str, Any] = {
+        name: tuple(dict.fromkeys(given)) for name, given in lists.items() if given
+    }
+    if "paper" not in chosen.get("totals", ("paper",)):
+        raise ParameterError("--total must include paper, by which the direction is chosen.")
+    names = given.sets or available_sets(given.data)
+    loaded = {each.name: each for each in (load(name, given.data) for name in names)}
+    if not given.sets and (absent := [name for name in PAPER_SETS if name not in loaded]):
+        console.print(f"Skipped, because not in the data folder: {', '.join(absent)}.")
+    return Plan(
+        sets=tuple(loaded.values()),
+        draws=given.draws,
+        choosing_draws=min(CHOOSING_DRAWS, given.draws),
+        reading=READINGS[given.reading],
+        seed=given.random_state,
+        **chosen,
+    )
 
 
 def _write(plan: Plan, report: ExperimentReport, folder: Path) -> None:
@@ -166,3 +148,6 @@ def _print(plan: Plan, report: ExperimentReport, folder: Path, console: Console)
         f"All results, with intervals: [bold]{escape(str(folder / 'table.md'))}[/bold]",
         soft_wrap=True,
     )
+
+
+COMMAND = reproduce

@@ -29,10 +29,10 @@ from unskew.diagnostics.diagnosis import (
     WeightSummary,
 )
 from unskew.diagnostics.shift_tests import SHIFT_TESTS
+from unskew.errors import listing
 from unskew.numerics.typing import FloatArray, IntArray
 from unskew.numerics.weight_vectors import effective_sample_size
 from unskew.overlap.overlap import Overlap
-from unskew.rows.column_names import listing
 from unskew.rows.doubtful_columns import Doubt
 from unskew.rows.labels import checked_labels
 from unskew.rows.sample import Sample

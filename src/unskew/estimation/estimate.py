@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 from sklearn.base import clone
 
-from unskew.errors import EstimateWarning, InputError, ParameterError, warn_caller
+from unskew.errors import EstimateWarning, InputError, ParameterError, listing, warn_caller
 from unskew.estimation.hidden_selection import HiddenSelection
 from unskew.estimation.inputs import (
     Groups,
@@ -35,7 +35,6 @@ from unskew.estimation.weighing import Weighed, weigh
 from unskew.numerics.design_variance import SurveyDesign, half_width
 from unskew.numerics.typing import BoolArray, FloatArray
 from unskew.overlap.overlap import LIMIT, Overlap
-from unskew.rows.column_names import listing
 from unskew.rows.doubtful_columns import determined_by
 from unskew.rows.labels import by_position
 from unskew.weighters.auto import default_weighter

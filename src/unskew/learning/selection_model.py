@@ -22,7 +22,7 @@ from scipy.stats import chi2, norm
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import validate_parameters
-from unskew.errors import InputError, ParameterError, warn_caller
+from unskew.errors import InputError, ParameterError, warn_caller, which_there_are
 from unskew.numerics.heckman import Basis, Maximum, Probit, SelectionProblem, TwoStep, sandwich
 from unskew.numerics.newton import CONVERGED, Certificate
 from unskew.numerics.typing import BoolArray, FloatArray, IntArray
@@ -36,7 +36,6 @@ from unskew.rows.column_names import (
     chosen_names,
     remember_columns,
     under_fitted_names,
-    which_there_are,
 )
 from unskew.rows.design import CONSTANT, Constant, Design, Levels, Term, point_design
 from unskew.rows.encode import ColumnCodes

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import ColumnWarning, warn_caller
+from unskew.errors import ColumnWarning, listing, warn_caller
 from unskew.numerics.typing import FloatArray
 from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.summaries import Summary
-from unskew.rows.column_names import listing
 from unskew.rows.kinds import Kind, as_doubles, kind_of
 from unskew.rows.sample import Sample
 

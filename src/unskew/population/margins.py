@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, ParameterError, warn_caller
+from unskew.errors import InputError, ParameterError, warn_caller, which_there_are
 from unskew.numerics.typing import FloatArray
 from unskew.population.cell_counts import CellCounts
 from unskew.population.feature_sums import FeatureSums
@@ -42,7 +42,6 @@ from unskew.population.summaries import (
     SummaryType,
     TotalWeight,
 )
-from unskew.rows.column_names import which_there_are
 from unskew.rows.design import Design, Levels, Number, Term
 from unskew.rows.kinds import Kind, as_doubles, kind_of
 from unskew.rows.tables import RowBlock, Rows, with_plain_values

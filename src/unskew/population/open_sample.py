@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, ParameterError, which_there_are
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values, scale_to_total
 from unskew.population.margins import Margins
@@ -24,7 +24,7 @@ from unskew.population.population import Population
 from unskew.population.reservoir import Reservoir
 from unskew.population.sources.spark import with_column
 from unskew.population.summaries import Summary, SummaryType
-from unskew.rows.column_names import columns_to_weigh_by, which_there_are
+from unskew.rows.column_names import columns_to_weigh_by
 from unskew.rows.labels import by_position, checked_labels
 from unskew.rows.sample import Rule, Sample, no_overlap
 from unskew.rows.tables import RowBlock, as_rows, is_spark_frame

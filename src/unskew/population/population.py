@@ -23,6 +23,7 @@ from unskew.errors import (
     ParameterError,
     UnreadableFileError,
     refuse_removed,
+    which_there_are,
 )
 from unskew.numerics.cores import in_order, n_threads, one_blas_thread
 from unskew.numerics.typing import IntArray
@@ -43,7 +44,6 @@ from unskew.rows.column_names import (
     check_same_columns,
     chosen_names,
     columns_by_position,
-    which_there_are,
 )
 from unskew.rows.kinds import check_kinds, reading_type
 from unskew.rows.tables import Rows, check_distinct, pandas_index_columns

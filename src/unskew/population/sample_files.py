@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv, types
 
-from unskew.errors import InputError
+from unskew.errors import ColumnWarning, InputError, warn_caller
 from unskew.population.margins import Margins
 from unskew.population.sources import is_parquet
 from unskew.population.sources.base import File
@@ -29,6 +29,7 @@ from unskew.population.sources.csv import (
 )
 from unskew.population.sources.parquet import check_same
 from unskew.population.sources.storage import Storage, find, reading
+from unskew.rows.doubtful_columns import numbers_read_as_text
 from unskew.rows.tables import check_distinct
 
 NUMBERS: tuple[Literal["count", "share", "percent"], ...] = ("count", "share", "percent")
@@ -38,7 +39,11 @@ _DECIMAL_COMMA = r"^\s*[+-]?\d[\d.]*,\d+\s*$"
 
 
 def read_sample(
-    data: Any, *, identifiers: Sequence[str] = (), delimiter: str | None = None
+    data: Any,
+    *,
+    identifiers: Sequence[str] = (),
+    delimiter: str | None = None,
+    side: str = "sample",
 ) -> pa.Table:
     r"""Read a sample from files.
 
@@ -54,10 +59,17 @@ def read_sample(
     delimiter : str, optional
         The character between the columns of text files. By default a tab for ``.tsv``, whichever
         the header has of tab, semicolon, bar and comma for ``.txt``, and a comma otherwise.
+    side : str, default="sample"
+        What messages call the file.
 
     Returns
     -------
     pyarrow.Table
+
+    Warns
+    -----
+    ColumnWarning
+        Of each column that is read as text because one of its numbers is none, such as "?".
 
     Examples
     --------
@@ -66,17 +78,11 @@ def read_sample(
     >>> read_sample(io.BytesIO(b"id,age\n007,31\n008,\n"), identifiers=["id"]).to_pylist()
     [{'id': '007', 'age': 31}, {'id': '008', 'age': None}]
     """
-    return read_table(data, identifiers, delimiter)
-
-
-def read_table(
-    data: Any, identifiers: Sequence[str] = (), delimiter: str | None = None, side: str = "sample"
-) -> pa.Table:
-    """Read a table as :func:`read_sample` does; messages call it the file of a ``side``."""
     check_delimiter(delimiter)
     parse = partial(_parse_csv, identifiers=identifiers, delimiter=delimiter)
     if hasattr(data, "read"):
-        return _checked(_from_bytes(data.read(), _name_of(data), parse), _name_of(data), side)
+        table = _from_bytes(data.read(), _name_of(data), parse)
+        return _checked(table, _name_of(data), side, identifiers)
     storage = find(data if isinstance(data, list | tuple) else [data], None, side=side)
     if storage.folder is not None:
         raise InputError(
@@ -90,7 +96,7 @@ def read_table(
             check_same(tables[0].schema, paths[0], table.schema, path)
     else:
         tables = [_read_csv(storage, file, parse) for file in storage.files]
-    return _checked(_concatenate(tables, paths), " ".join(paths[:3]), side)
+    return _checked(_concatenate(tables, paths), " ".join(paths[:3]), side, identifiers)
 
 
 def _name_of(file: BinaryIO) -> str:
@@ -216,10 +222,20 @@ def _concatenate(tables: Sequence[pa.Table], paths: Sequence[str]) -> pa.Table:
         ) from error
 
 
-def _checked(table: pa.Table, name: str, side: str) -> pa.Table:
+def _checked(table: pa.Table, name: str, side: str, identifiers: Sequence[str]) -> pa.Table:
     check_distinct(table.column_names, owner=f"The {side} '{name}'")
     if not table.num_rows:
         raise InputError(f"The {side} '{name}' has no rows.")
+    for column, value in numbers_read_as_text(table).items():
+        if column not in identifiers:
+            warn_caller(
+                ColumnWarning(
+                    f"Column '{column}' is read as text, its values as categories: '{value}' is "
+                    "not a number. Write numbers with a decimal point and no other separators, "
+                    "missing ones as empty fields.",
+                    [column],
+                )
+            )
     return table
 
 
@@ -247,7 +263,7 @@ def read_margins(data: Any, **options: Any) -> Margins:
     >>> read_margins(io.BytesIO(text))
     Margins(sex, age, size=100.0)
     """
-    table = read_table(data, ["variable", "category"], side="margins")
+    table = read_sample(data, identifiers=["variable", "category"], side="margins")
     names = {name.strip().lower(): name for name in table.column_names}
     number = [name for name in NUMBERS if name in names]
     missing = [name for name in ("variable", "category") if name not in names]

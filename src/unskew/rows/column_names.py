@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, MismatchError, ParameterError
+from unskew.errors import (
+    InputError,
+    MismatchError,
+    ParameterError,
+    listing,
+    names_alike,
+    which_there_are,
+)
 from unskew.rows.tables import ColumnLabels, Rows
 
 
@@ -168,60 +172,6 @@ def columns_by_position(
             "Population(data, columns=[...]) chooses them."
         )
     return list(population)
-
-
-def which_there_are(name: str, available: Sequence[str]) -> str:
-    """Return the end of a message about a column that does not exist: which one may be meant.
-
-    Examples
-    --------
-    >>> which_there_are("Spend", ["age", "spend"])
-    " Did you mean 'spend'? Its columns are 'age', 'spend'."
-    """
-    alike = most_alike(name, available)
-    question = "" if alike is None else f" Did you mean '{alike}'?"
-    return f"{question} Its columns are {listing(available)}."
-
-
-def names_alike(missing: Sequence[str], available: Sequence[str]) -> str:
-    """Return a sentence about the columns that the other side has under a similar name.
-
-    Examples
-    --------
-    >>> names_alike(["Birth Year"], ["birth_year", "town"])
-    " It has 'birth_year' for 'Birth Year': rename one of them if they are the same."
-    """
-    pairs = [(most_alike(name, available), name) for name in missing]
-    shown = [f"'{alike}' for '{name}'" for alike, name in pairs if alike is not None][:3]
-    if not shown:
-        return ""
-    return f" It has {', '.join(shown)}: rename one of them if they are the same."
-
-
-def most_alike(name: str, available: Sequence[str]) -> str | None:
-    """Return the column whose name is almost this one, if there is one.
-
-    Case, spaces, underscores and hyphens do not count.
-
-    Examples
-    --------
-    >>> most_alike("targte", ["age", "target"]), most_alike("size", ["age", "town"])
-    ('target', None)
-    """
-    plain = {_plain(other): other for other in reversed(available)}
-    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
-    return plain[found[0]] if found else None
-
-
-def _plain(name: str) -> str:
-    letters = re.sub(r"[\s_.-]+", "", normalize("NFKC", name).casefold())
-    return letters or name
-
-
-def listing(names: Sequence[str]) -> str:
-    """Return names for a message, at most ten of them."""
-    shown = ", ".join(f"'{name}'" for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _plural(names: Sequence[str]) -> str:

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unskew.errors import ColumnWarning, warn_caller
+from unskew.errors import ColumnWarning, listing, warn_caller
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.rows.column_names import listing
 from unskew.rows.kinds import is_text
 from unskew.rows.sample import Sample
 

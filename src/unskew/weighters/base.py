@@ -406,7 +406,14 @@ class Weighter(WithParameters, ABC):
         lacking = () if share > limits[1] or self.overlap_ is None else self.overlap_.lacking
         message, most = " ".join([*messages, *lacking]), max(own, share)
         if messages and (self.overlap != "warn" or most > self.traits.refused_above):
-            raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
+            if isinstance(self.overlap, str):
+                raise OverlapError(f"{message} (overlap={self.overlap!r})", most, rules)
+            raise OverlapError(
+                f"{message} At most {self.overlap:.1%} is allowed; overlap={most + 0.0005:.3f} "
+                "would allow it.",
+                most,
+                rules,
+            )
         if message:
             warn_caller(OverlapWarning(message, most, rules))
 

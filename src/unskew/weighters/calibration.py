@@ -17,6 +17,7 @@ from unskew.errors import (
     OverlapError,
     OverlapWarning,
     ParameterError,
+    listing,
     warn_caller,
 )
 from unskew.numerics.cores import one_blas_thread
@@ -26,7 +27,6 @@ from unskew.overlap.overlap import Overlap
 from unskew.population.feature_rules import Candidates, FeatureRules, Features
 from unskew.population.feature_sums import FeatureSums
 from unskew.population.summaries import About, Question
-from unskew.rows.column_names import listing
 from unskew.rows.design import Design, Levels
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Rule, Sample

@@ -15,10 +15,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, ParameterError, which_there_are
 from unskew.numerics.row_keys import DistinctRows
 from unskew.numerics.typing import FloatArray, IntArray
-from unskew.rows.column_names import which_there_are
 from unskew.rows.design import lookup
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.kinds import Kind

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unskew._compat import validate_parameters
-from unskew.errors import InputError, warn_caller
+from unskew.errors import InputError, warn_caller, which_there_are
 from unskew.numerics.typing import FloatArray
 from unskew.numerics.weight_vectors import check_weight_values
 from unskew.overlap.overlap import warn_of_unseen
@@ -23,7 +23,6 @@ from unskew.population.summaries import About
 from unskew.rows.column_names import (
     fitted_columns,
     under_fitted_names,
-    which_there_are,
 )
 from unskew.rows.encode import ColumnCodes
 from unskew.rows.sample import Rule, Sample

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unskew.errors import InputError, ParameterError
+from unskew.errors import InputError, ParameterError, which_there_are
 from unskew.numerics.typing import FloatArray
 from unskew.population.summaries import About
-from unskew.rows.column_names import which_there_are
 from unskew.rows.sample import Rule, Sample
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import KnownWeights, Linearisation

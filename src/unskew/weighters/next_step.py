@@ -1,29 +1,15 @@
 """What to do where weights are refused, leave bias or cost too much.
 
-The advice is the same in Python and on the command line; only the words for weighters, parameters
-and columns differ.
+The advice names weighters, parameters and columns as Python does; the command line translates it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from unskew.rows.column_names import listing
+from unskew.errors import listing
 from unskew.rows.doubtful_columns import Doubt
-
-
-class Words(NamedTuple):
-    """How an interface names weighters, parameters, and the choice of columns."""
-
-    weighter: Callable[[str], str]
-    setting: Callable[[str], str]
-    leave_out: Callable[[Sequence[str]], str]
-    fewer_columns: str
-
-
-PYTHON = Words(str, str, lambda names: "columns=[...]", "columns=[...]")  # noqa: ARG005
 
 
 @dataclass(frozen=True)
@@ -59,25 +45,20 @@ class NextStep:
     otherwise: str = ""
 
     def __str__(self) -> str:
-        return self.say(PYTHON)
-
-    def say(self, words: Words) -> str:
-        """Return the step in the words of an interface, to follow "Next step:"."""
         ways = []
         if self.leave_out:
-            ways.append(f"leave out {listing(self.leave_out)} ({words.leave_out(self.leave_out)})")
-        tried = [*map(words.setting, self.settings), *map(words.weighter, self.weighters)]
-        if tried:
+            ways.append(f"leave out {listing(self.leave_out)} (columns=[...])")
+        if tried := [*self.settings, *self.weighters]:
             ways.append(f"try {' or '.join(tried)}")
         if self.fewer_columns:
-            ways.append(f"weigh by fewer columns ({words.fewer_columns})")
+            ways.append("weigh by fewer columns (columns=[...])")
         if self.otherwise:
             ways.append(self.otherwise)
         return f"{', or '.join(ways)}{': ' if self.reason else ''}{self.reason}."
 
-    def sentence(self, words: Words = PYTHON) -> str:
+    def sentence(self) -> str:
         """Return the step as a sentence of its own."""
-        text = self.say(words)
+        text = str(self)
         return f"{text[0].upper()}{text[1:]}"
 
 
