@@ -146,7 +146,7 @@ def diagnose(
     >>> diagnose(population[answered], population, weighter).verdict.status
     'corrected'
     >>> weighter.weights_.shape
-    (1495,)
+    (1516,)
     """
     _check_parameters(judge, examined_rows, random_state)
     X, y, sample_weight = named_columns_apart(X, y, sample_weight, refused_by="a diagnosis")
