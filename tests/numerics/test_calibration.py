@@ -54,7 +54,7 @@ def problem(distance, *, slack=0.0, ridge=0.0, seed=0):
     shares = random.uniform(0.5, 1.5, 120)
     ratio = 6.0 if isinstance(distance, Propensity) else 1.0
     ends = np.full(4, slack), np.full(4, ridge)
-    rows = RowFeatures.of([features])
+    rows = RowFeatures.from_parts([features])
     return CalibrationProblem(rows, shares / shares.sum(), distance, ratio, *ends)
 
 
@@ -133,7 +133,7 @@ def test_features_by_tables_are_those_of_the_matrix():
     weights, kept = random.uniform(size=2000), random.uniform(size=matrix.shape[1]) < 0.7
     rows, centre = random.uniform(size=2000) < 0.8, random.normal(size=matrix.shape[1])
     scale = random.uniform(1, 2, matrix.shape[1])
-    features = RowFeatures.of(parts)
+    features = RowFeatures.from_parts(parts)
     features.moments(weights)  # what it keeps for the next call must not outlive the cells
     given = [(features, matrix, weights)]
     given += [(features.of_columns(kept), matrix[:, kept], weights)]

@@ -11,7 +11,7 @@ from unskew.numerics.row_features import RowFeatures
 def solved(features, shares, target, ridge):
     width = features.shape[1]
     problem = CalibrationProblem(
-        RowFeatures.of([features - target]),
+        RowFeatures.from_parts([features - target]),
         shares / shares.sum(),
         Raking(),
         1.0,

@@ -413,12 +413,12 @@ def _category_difference(
     missing = _missing_difference(mass, present)
     if not mass or not present:
         return None, missing
-    ours, theirs = share / mass, population / present
+    in_sample, in_population = share / mass, population / present
     seen = population[:-1]
-    among_seen = _share_differences(ours[:-1], seen / seen.sum()) if seen.any() else np.inf
-    return _share_differences(ours, theirs), replace(
+    among_seen = _share_differences(in_sample[:-1], seen / seen.sum()) if seen.any() else np.inf
+    return _share_differences(in_sample, in_population), replace(
         missing,
-        distance=float(np.abs(ours - theirs).sum() / 2),
+        distance=float(np.abs(in_sample - in_population).sum() / 2),
         correctable_difference=max(
             float(np.abs(among_seen).max()), missing.correctable_difference or 0.0
         ),

@@ -37,7 +37,7 @@ from unskew.rows.sample import Sample
 from unskew.rows.tables import RowBlock
 from unskew.weighters.auto import default_weighter
 from unskew.weighters.base import Fit, Weighter, ask, fit_beside, replicator, weighed_columns
-from unskew.weighters.inductive import InductiveWeighter
+from unskew.weighters.inductive import InductiveWeighter, weigh_rows
 from unskew.weighters.linearisation import Linearisation
 
 NOISE_ROWS = 20_000
@@ -218,7 +218,7 @@ class Replicates:
             sample = self._weighed.fit.sample
             twin, weights = self._replicator(sample.replicate(times), answers[0])
             if self._of_all_rows and isinstance(twin, InductiveWeighter):
-                weights = twin._weigh(sample)
+                weights = weigh_rows(twin, sample)
         except UnskewError as error:
             return answers, times, error
         empty = InputError("Every row has weight zero.")

@@ -117,7 +117,7 @@ class CalibrationProblem:
     Of two rows at -1 and 2, the first must count twice as much for a mean of 0.
 
     >>> from unskew.numerics.distances import Raking
-    >>> features = RowFeatures.of([np.array([[-1.0], [2.0]])])
+    >>> features = RowFeatures.from_parts([np.array([[-1.0], [2.0]])])
     >>> none = np.zeros(1)
     >>> problem = CalibrationProblem(features, np.full(2, 0.5), Raking(), 1.0, none, none)
     >>> problem.solve().factors.round(6)

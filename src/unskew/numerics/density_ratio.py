@@ -395,7 +395,7 @@ def tilt_towards(kernel: Kernel, pair: Pair, bounds: tuple[FloatArray, FloatArra
     n_columns = points.shape[1]
     # Raking to the population's means is the tilt e^(tᵀx) of maximum entropy.
     found = CalibrationProblem(
-        RowFeatures.of([points - target @ others]),
+        RowFeatures.from_parts([points - target @ others]),
         shares,
         Raking(),
         1.0,

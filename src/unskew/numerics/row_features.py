@@ -143,7 +143,7 @@ class RowFeatures:
     Examples
     --------
     >>> numbers, towns = np.array([[3.0], [1.0], [2.0]]), Indicators(np.array([0, 1, 1]), 2)
-    >>> features = RowFeatures.of([numbers, towns])
+    >>> features = RowFeatures.from_parts([numbers, towns])
     >>> features.dense()
     array([[3., 1., 0.], [1., 0., 1.], [2., 0., 1.]])
     >>> features.moments(np.ones(3)).gram
@@ -159,7 +159,7 @@ class RowFeatures:
     wide: tuple[_Wide, ...] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[FloatArray | Indicators]) -> RowFeatures:
+    def from_parts(cls, parts: Sequence[FloatArray | Indicators]) -> RowFeatures:
         """Return features from matrices and indicators, in their order."""
         widths = [one.width if isinstance(one, Indicators) else one.shape[1] for one in parts]
         ends = np.cumsum(widths)

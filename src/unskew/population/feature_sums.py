@@ -191,8 +191,8 @@ class FeatureSums(Summary):
                 self.apart += np.bincount(place + 1, weight, len(self.apart) + 1)[1:]
             for fold in range(n_folds):
                 own = slice((fold - rows.start - begin) % n_folds, None, n_folds)
-                mine = [place[own] for place in places]
-                sums = plan.sums(factors[own], values[own], mine, weight[own])
+                places_of_block = [place[own] for place in places]
+                sums = plan.sums(factors[own], values[own], places_of_block, weight[own])
                 self._add_sums(fold, sums)
                 self.mass[fold] += weight[own].sum()
 

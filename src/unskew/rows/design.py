@@ -371,7 +371,7 @@ class Design:
                 parts.append(Indicators(part.places(codes), len(part.names)))
             else:
                 parts.append(part)
-        return RowFeatures.of(parts)
+        return RowFeatures.from_parts(parts)
 
     def _parts(
         self, codes: FloatArray, batch: pa.RecordBatch | None

@@ -183,9 +183,9 @@ class OutcomeRegression:
         folds = np.arange(len(rows)) % n_folds
         grams, crosses = [], []
         for fold in range(n_folds):
-            mine = rows[folds == fold]
-            weighted = (mine * self._shares[folds == fold, None]).T
-            grams.append(weighted @ mine)
+            held = rows[folds == fold]
+            weighted = (held * self._shares[folds == fold, None]).T
+            grams.append(weighted @ held)
             crosses.append(weighted @ self._y[folds == fold])
         gram, cross = np.sum(grams, axis=0), np.sum(crosses, axis=0)
         errors = []
@@ -232,12 +232,12 @@ def levels_matter(
     outcome : ndarray of shape (n_rows, n_columns), optional
     """
     size = float(design.sum() ** 2 / (design @ design))
-    mine = size * np.bincount(places, design, len(masses)) / design.sum()
-    both = mine + n_effective * masses / masses.sum()
-    mine, both = mine[both > 0], both[both > 0]
+    of_sample = size * np.bincount(places, design, len(masses)) / design.sum()
+    both = of_sample + n_effective * masses / masses.sum()
+    of_sample, both = of_sample[both > 0], both[both > 0]
     share = size / (size + n_effective)
     spread = share * (1 - share)
-    statistic = float(((mine - share * both) ** 2 / (both * spread)).sum())
+    statistic = float(((of_sample - share * both) ** 2 / (both * spread)).sum())
     variance = float((2 + (1 / spread - 6) / both).sum())
     found = [(statistic - (len(both) - 1)) / np.sqrt(max(variance, 1.0))]
     if outcome is not None and len(places) > len(both):
@@ -421,7 +421,12 @@ def _tilt(
     centred, shares = features - target, shares / shares.sum()
     start = None if near is None else (-_log_mean(centred @ near, shares), near)
     problem = CalibrationProblem(
-        RowFeatures.of([centred]), shares, Raking(), 1.0, np.zeros(width), np.full(width, RIDGE)
+        RowFeatures.from_parts([centred]),
+        shares,
+        Raking(),
+        1.0,
+        np.zeros(width),
+        np.full(width, RIDGE),
     )
     return problem.solve(start).multipliers
 

@@ -204,3 +204,8 @@ class InductiveWeighter(Weighter, ABC):
                 f"{which_there_are(missing[0], rows.table.column_names)}"
             )
         return Rows(table, fitted.named, fitted.numbered)
+
+
+def weigh_rows(weighter: InductiveWeighter, sample: Sample) -> FloatArray:
+    """Return the weights of an opened sample's rows, as of new ones, in any scale."""
+    return weighter._weigh(sample)

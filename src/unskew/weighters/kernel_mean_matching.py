@@ -80,9 +80,9 @@ class KernelPoints:
     def of_rows(self, weights: FloatArray, sample: Sample) -> FloatArray:
         """Spread the weights of points over the rows, in proportion to their design weights."""
         design = self.design(sample)[self.place]
-        mine = weights[self.place] * sample.design[self.rows]
+        by_row = weights[self.place] * sample.design[self.rows]
         spread = np.zeros(len(sample))
-        spread[self.rows] = np.divide(mine, design, out=np.zeros_like(mine), where=design > 0)
+        spread[self.rows] = np.divide(by_row, design, out=np.zeros_like(by_row), where=design > 0)
         return spread
 
     def locate(self, batch: Any, *, side: str) -> FloatArray:
@@ -99,8 +99,8 @@ class KernelPoints:
             return [float("nan")] * len(weights)
         sides = np.array(weights)
         with one_blas_thread():  # each product is too small to be shared
-            mine = sum_of_waves(self.points, sides, answer.frequencies)
-        apart = mine / sides.sum(axis=1, keepdims=True) - answer.waves / answer.mass
+            of_sample = sum_of_waves(self.points, sides, answer.frequencies)
+        apart = of_sample / sides.sum(axis=1, keepdims=True) - answer.waves / answer.mass
         return np.sqrt(np.mean(np.abs(apart) ** 2, axis=1)).tolist()
 
 
