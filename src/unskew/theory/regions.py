@@ -45,7 +45,7 @@ from unskew.theory.bound import not_covered
 from unskew.theory.cell_bounds import PARTITION
 from unskew.theory.flips import PopulationSource
 from unskew.theory.models import KernelMetric, RootMetric
-from unskew.weighters.base import Weighter
+from unskew.weighters.base import WARN_ABOVE, Weighter
 from unskew.weighters.cells import CellWeighter
 from unskew.weighters.inductive import InductiveWeighter
 from unskew.weighters.linearisation import Linearisation, left_by
@@ -53,7 +53,7 @@ from unskew.weighters.linearisation import Linearisation, left_by
 FEW_ROWS = 30
 """The effective sample size below which asymptotic statements say so, as estimates do."""
 
-MOST_UNCOVERED = 0.01
+MOST_UNCOVERED = WARN_ABOVE
 """The share of the population without sample rows up to which the certificate neglects it, and says
 so among its assumptions: the share at which weighters begin to warn."""
 
