@@ -113,6 +113,7 @@ class TotalWeight(Summary):
 
     Examples
     --------
+    >>> import numpy as np
     >>> total = TotalWeight()
     >>> total.update(RowBlock(range(3), np.array([1.0, 0.5, 2.0])))
     >>> total.rows, total.mass
