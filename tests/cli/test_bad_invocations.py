@@ -158,7 +158,7 @@ CASES = [
     Case("no feature left", weigh("--exclude", "age,income,town"), ("No feature is left",)),
     Case("population lacks a column", weigh(), ("population lacks column 'town'", "--exclude"),
          drop_from_people("town")),
-    Case("disjoint columns", weigh(population="p.csv"), ("lacks column 'age'",),
+    Case("disjoint columns", weigh(population="p.csv"), ("lacks columns 'age', 'income', 'town'",),
          write("p.csv", b"height,size\n1,2\n")),
     Case("a label that is no target", ("weigh", "answers.csv", "people.parquet", "--method", "kmm",
                                        "--id", "customer", "-o", "w.csv"),

@@ -80,8 +80,8 @@ _PHRASES = {
     "finite_population=True": "--finite-population",
     "Margins(size=...)": "a row of the variable (size) in the file of --margins",
     "Population(weight=...)": "--population-weight",
-    ", which columns names.": ", which is a feature. If it is none, name it with --target, --id or "
-    "--sample-weight, or drop it with --exclude.",
+    ", which columns names.": ", which the sample has. Name what is no feature with --target, --id "
+    "or --sample-weight, or leave it out with --exclude.",
     **{
         text: f"--method {method}"
         for method, (class_name, preset) in METHODS.items()

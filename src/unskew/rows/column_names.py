@@ -42,7 +42,7 @@ def chosen_names(
     unknown = [name for name in chosen if name not in available]
     if unknown:
         raise InputError(
-            f"{owner} lacks column '{unknown[0]}', which {parameter} names."
+            f"{owner} lacks {_plural(unknown)}, which {parameter} names."
             f"{which_there_are(unknown[0], available)}"
         )
     return chosen
