@@ -341,7 +341,8 @@ def test_a_target_on_the_border_of_what_weights_reach():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"distance": "logit"}, "needs bounds"),
+        ({"distance": "logit"}, "needs bounds.*got no bounds"),
+        ({"distance": "logit", "bounds": (0, None)}, r"needs bounds.*got \(0.0, None\)"),
         ({"bounds": (1.5, 2)}, "low < 1 < high"),
         ({"bounds": 3}, "bounds"),
         ({"slack": {"agee": 1.0}}, "slack names 'agee'"),

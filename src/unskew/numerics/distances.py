@@ -146,9 +146,10 @@ class Logit(Distance):
     def within(self, low: float, high: float) -> Distance:
         """Return the curve between other bounds, which it needs."""
         if not (0 <= low < 1 < high < np.inf):
+            ends = [end if np.isfinite(end) else None for end in (low, high)]
             raise ParameterError(
                 'distance="logit" needs bounds=(low, high) with 0 <= low < 1 < high; got '
-                f"bounds=({low:g}, {high:g})."
+                f"{'no bounds' if ends == [None, None] else tuple(ends)}."
             )
         return Logit(low, high)
 
